@@ -48,9 +48,10 @@ build: ## Build the programs into bin/
 # make lint vets the sandbox: vet would read all of Kubernetes here, for minutes. Tests that run the built programs are never taken from the
 # cache (-count=1), because go test does not notice that a program has changed.
 .PHONY: test
-test: build ## Run the unit tests with the race detector, then the end-to-end tests in the sandbox
+test: build ## Run the unit tests with the race detector, those that take long without it, then the end-to-end tests in the sandbox
 	$(call need,cc,gcc)
 	$(GO) test -race -timeout 30m ./...
+	$(STATIC) GO='$(GO)' hack/long-tests.sh -timeout 30m
 	cd hack/image && $(STATIC) $(GO) test ./...
 	cd hack/monitoring && $(STATIC) $(GO) test ./...
 	cd hack/k8s-e2e && $(STATIC) $(GO) test -count=1 .

@@ -281,6 +281,7 @@ func (w *world) ends(t *testing.T, op operation) {
 
 // TestKilledAfterEveryWrite: the process dies after each write. The next one converges.
 func TestKilledAfterEveryWrite(t *testing.T) {
+	testkit.Long(t)
 	t.Parallel()
 	killed(t, operations())
 }

@@ -170,6 +170,7 @@ func TestKeptWhileOthersCannot(t *testing.T) {
 // TestForbiddenInTheMiddleOfAMove: a Service that is about to move to the next NLB of its group, for which an older one came, may have no listener there any
 // more, or has no reason to move any more, whatever of the move was done by then: it serves all the time, and nothing of a new NLB stays.
 func TestForbiddenInTheMiddleOfAMove(t *testing.T) {
+	testkit.Long(t)
 	t.Parallel()
 	for name, change := range map[string]func(*world){
 		"restricted":             func(w *world) { w.change("shop", sourceRanges) },

@@ -179,6 +179,7 @@ var noJob = []string{
 
 // TestJobsThatHang: each write of each operation begins a job that never ends. A pass says so within the time that such a job may take.
 func TestJobsThatHang(t *testing.T) {
+	testkit.Long(t)
 	t.Parallel()
 	for _, op := range ownOperations() { // what Services that share an NLB do at a time differs with the job
 		before := map[string]int{}

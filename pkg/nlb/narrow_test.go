@@ -228,6 +228,7 @@ func (b *border) idleGroup(name string) string {
 // TestFullNLBStaysAtRest: what was learned of an NLB is forgotten after an hour. Until then, and after it, each port keeps servers, and what is refused is tried
 // again at intervals only.
 func TestFullNLBStaysAtRest(t *testing.T) {
+	testkit.Long(t)
 	t.Parallel()
 	const nodes, truly, ports = 3, 12, 5
 	synctest.Test(t, func(t *testing.T) {

@@ -23,6 +23,7 @@ const (
 // TestServicesAtOnce: of many Services made at once, the last one has its address in 1.1 times what the quota of creations and its own creation take, with and
 // without a new process in the middle of it.
 func TestServicesAtOnce(t *testing.T) {
+	testkit.Long(t)
 	t.Parallel()
 	for name, restart := range map[string]bool{"one process": false, "restart": true} {
 		t.Run(name, func(t *testing.T) {

@@ -4,6 +4,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
 )
 
 // What a new process and the steady state may cost.
@@ -30,6 +32,7 @@ const (
 // It serves a change of a Service within seconds, writes nothing else, and reads little. Then nothing changes for an hour but the heartbeats of the nodes: there are
 // no writes, no object of the API server is read, and drift of every Service is detected with few reads, evenly spread.
 func TestSteadyState(t *testing.T) {
+	testkit.Long(t)
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := newSteadyCluster(t)

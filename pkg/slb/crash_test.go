@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
 )
 
@@ -88,6 +89,7 @@ func mishaps() []mishap {
 // TestEveryWriteMayGoWrong: whatever write of an operation goes wrong in whatever way, the next passes come to the same
 // state as if nothing had happened, leave nothing over, and then write nothing more.
 func TestEveryWriteMayGoWrong(t *testing.T) {
+	testkit.Long(t)
 	t.Parallel()
 	for _, op := range operations() {
 		t.Run(op.name, func(t *testing.T) {
@@ -146,6 +148,7 @@ func survive(t *testing.T, op operation, mishap mishap, k int, want map[string]c
 // TestHalfACreationIsTornDown: a Service that goes before its creation has converged, whatever write of that went wrong, leaves
 // nothing in the cloud, or on an existing CLB.
 func TestHalfACreationIsTornDown(t *testing.T) {
+	testkit.Long(t)
 	t.Parallel()
 	for _, op := range operations() {
 		if !slices.Contains([]string{"create", "source ranges from the start", "domain extensions from the start", "reuse with tags and domains", "group begun", "group joined", "overflow"}, op.name) {

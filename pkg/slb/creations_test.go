@@ -12,6 +12,7 @@ import (
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/cloud"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/config"
 )
 
@@ -25,6 +26,7 @@ const (
 // TestMoreServicesThanCLBs: while the quota of CLBs is used up, the Services that have none take turns asking for one. One that is deleted makes room for the
 // next one at once, and all are served soon after the quota was raised.
 func TestMoreServicesThanCLBs(t *testing.T) {
+	testkit.Long(t)
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		f := newFleetIn(t, cloud.Limits{LoadBalancers: haveCLBs, LBsPerInstance: 10_000}, config.Config{})

@@ -10,6 +10,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
@@ -34,6 +35,7 @@ func nameOn(port int) string { return fmt.Sprintf("web-%d", port-1000) }
 // TestGroupIsReadTogether: Services that share CLBs cost about one read each after a start, and at most 1.2 in a period. Each of them once read all CLBs of the
 // group, with all listeners: 2,000 Services used up the quota of reads for minutes.
 func TestGroupIsReadTogether(t *testing.T) {
+	testkit.Long(t)
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		const services, hours, most = 80, 4, 1.2 // on two CLBs
@@ -57,6 +59,7 @@ func TestGroupIsReadTogether(t *testing.T) {
 
 // TestDriftInAGroupIsRepairedInTime: what Services read for one another hides no change for longer than a read of their own would.
 func TestDriftInAGroupIsRepairedInTime(t *testing.T) {
+	testkit.Long(t)
 	t.Parallel()
 	const longest, services = testResyncPeriod*6/5 + driftWindow, 12
 	for _, test := range []struct {

@@ -161,6 +161,7 @@ func forced(begin time.Time, n int) time.Duration {
 // limits themselves take; a node that dies meanwhile leaves every group before that group gets anything else; none waits
 // for ever; and the cloud never has to throttle. Time is the bubble's, so that the machine's speed does not matter.
 func TestFleetUnderPublishedLimits(t *testing.T) {
+	testkit.Long(t)
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		f := newFleet(t)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 )
 
@@ -24,6 +25,7 @@ const onlyLogged = "DescribeServerCertificates"
 // TestEveryPermissionMayBeMissing does each operation under the published policy, and again for every action that it takes,
 // with that one missing: the error names the action, what was there stays, and with the permission back it ends as it should.
 func TestEveryPermissionMayBeMissing(t *testing.T) {
+	testkit.Long(t)
 	t.Parallel()
 	for _, op := range operations() {
 		t.Run(op.name, func(t *testing.T) {

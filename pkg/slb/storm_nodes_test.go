@@ -4,11 +4,14 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
 )
 
 // TestNodesAtOnce: a tenth of all nodes joins at once, and leaves at once, with and without a new process in the middle of it. Each vServer group is
 // written to once for all of them, in the time that the quota of these writes takes.
 func TestNodesAtOnce(t *testing.T) {
+	testkit.Long(t)
 	t.Parallel()
 	for _, test := range []struct {
 		name    string

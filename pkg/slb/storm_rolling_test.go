@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
 )
 
 // surge is how many nodes a rolling replacement replaces at a time.
@@ -30,6 +31,7 @@ func (s *storm) roll(steps int) {
 // TestRollingReplacement: all nodes are replaced, twenty every ten seconds, with and without a new process in the middle of it. Each vServer group is written to
 // once per window with all that has changed meanwhile, so that the Services are done when all groups have been written to once more after the last event.
 func TestRollingReplacement(t *testing.T) {
+	testkit.Long(t)
 	t.Parallel()
 	for name, restart := range map[string]bool{"one process": false, "restart": true} {
 		t.Run(name, func(t *testing.T) {

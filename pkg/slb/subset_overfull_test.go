@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/cloud"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/backend"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/config"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/quota"
@@ -24,6 +25,7 @@ func quotasRead(attachments int) *quota.Book {
 // known, nothing is refused: not while they come, not later, and not by a new process, which does not know at first what the others have. Where it is only assumed,
 // one instance in an hour shows that it still holds. The place of a Service that goes is taken.
 func TestFullInstancesAreNotTried(t *testing.T) {
+	testkit.Long(t)
 	t.Parallel()
 	const nodes, few, published = 12, 4, 50
 	for _, test := range []struct {

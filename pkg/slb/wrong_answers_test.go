@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 )
@@ -329,6 +330,7 @@ func (now outcome) wrongs(before, want outcome) []string {
 // answer about another Service or that of the past, no CLB is lost or doubled, no listener and no ready backend server goes, the Service
 // is not released while it has something in the cloud, and the next passes come to the same state as if nothing had happened.
 func TestEveryReadAnswersWrongOnce(t *testing.T) {
+	testkit.Long(t)
 	t.Parallel()
 	var given sync.Map
 	t.Run("scenes", func(t *testing.T) {
