@@ -81,7 +81,7 @@ func TestSparedInstances(t *testing.T) {
 		for i, held := range test.stakes {
 			c.hold(types.UID(rune('1'+i)), held)
 		}
-		spared := c.spared()
+		spared := c.spared(false)
 		if a, b, other := spared("a"), spared("b"), spared("c"); a != test.a || b != test.b || other != test.other {
 			t.Errorf("%s: a is spared %d times, b %d and others %d; want %d, %d and %d", name, a, b, other, test.a, test.b, test.other)
 		}

@@ -46,6 +46,8 @@ type crowd struct {
 	lack       lack
 	// gaveUpAt is when Services last gave up a node that others lacked.
 	gaveUpAt map[types.UID]time.Time
+	// hungers are of the Services that have no node and lack one, or did until a moment ago.
+	hungers map[types.UID]hunger
 	// leftAt is when a Service last left an instance.
 	leftAt map[string]time.Time
 	// version counts changes of whole and of; least is the result of [crowd.leastOf] at leastAt.
@@ -91,7 +93,7 @@ func (c *crowds) crowdOf(engine Engine) *crowd {
 func newCrowd() *crowd {
 	return &crowd{
 		stakes: map[types.UID]stake{}, of: map[string]int{}, proofs: map[types.UID]proof{}, gaveUpAt: map[types.UID]time.Time{}, leftAt: map[string]time.Time{},
-		since: time.Now(),
+		hungers: map[types.UID]hunger{}, since: time.Now(),
 	}
 }
 
@@ -118,6 +120,9 @@ func (r *Reconciler) choose(svc *corev1.Service, known state, in Inputs) (choice
 	choice = backend.Choose(input, wish)
 	if choice.GivesUp {
 		crowd.gaveUpAt[svc.UID] = time.Now()
+	}
+	if !crowd.starvesLong(svc.UID, len(choice.Starving) > 0) {
+		choice.Starving = nil
 	}
 	after := stakeOf(svc, input, choice, each, on)
 	crowd.hold(svc.UID, after)

@@ -13,6 +13,8 @@ import (
 type lack struct {
 	// times is how many times more an instance would be a backend, leaving how many times it is one that its Service has given up.
 	times, leaving map[string]int
+	// starving is how many of times are for Services that have no node.
+	starving map[string]int
 	// services lack something, many of them lack more than half of what they need, and some would have more nodes if they could.
 	services, many, misses int
 }
@@ -20,10 +22,11 @@ type lack struct {
 // count notes what a Service lacks and gives up, by 1, or does no more, by -1.
 func (l *lack) count(held stake, by int) {
 	if l.times == nil {
-		l.times, l.leaving = map[string]int{}, map[string]int{}
+		l.times, l.leaving, l.starving = map[string]int{}, map[string]int{}, map[string]int{}
 	}
 	add(l.times, held.lacking, by*held.each)
 	add(l.leaving, held.leaving, by*held.each)
+	add(l.starving, held.starving, by*held.each)
 	l.services += by * min(len(held.lacking), 1)
 	if held.many {
 		l.many += by
@@ -44,7 +47,7 @@ func add(times map[string]int, ids []string, n int) {
 // concerned returns the Services that may have to choose anew because of what a Service has and lacks now, and before.
 func (c *crowd) concerned(before, after stake, settled bool) []types.NamespacedName {
 	if settled && len(after.lacking) > 0 {
-		return c.givers(after.lacking)
+		return c.givers(after)
 	}
 	return c.freed(before, after)
 }
@@ -80,21 +83,22 @@ func (c *crowd) lacked(on string) backend.Lack {
 		return backend.Lack{Spared: c.spared}
 	}
 	return backend.Lack{
-		Spared:  c.spared,
-		Times:   func(id string) int { return c.lack.times[id] },
-		Leaving: func(id string) int { return c.lack.leaving[id] },
-		Stays:   func(id string) bool { return on != "" && c.attached.has(on, id) },
-		Many:    c.lack.many > 0,
+		Spared:   c.spared,
+		Times:    func(id string) int { return c.lack.times[id] },
+		Leaving:  func(id string) int { return c.lack.leaving[id] },
+		Starving: func(id string) int { return c.lack.starving[id] },
+		Stays:    func(id string) bool { return on != "" && c.attached.has(on, id) },
+		Many:     c.lack.many > 0,
 	}
 }
 
-// spared returns what says of an instance how many times the Services that have it can spare it. Where several Services on a load balancer have it, none of them
-// can: it remains behind the load balancer for the others.
-func (c *crowd) spared() func(instanceID string) int {
+// spared returns what says of an instance how many times the Services that have it can spare it, or can do without it for one that is starving. Where several Services on
+// a load balancer have it, none of them can: it remains behind the load balancer for the others.
+func (c *crowd) spared(starving bool) func(instanceID string) int {
 	all, spared := 0, map[string]int{}
 	for _, held := range c.stakes {
 		switch {
-		case !held.spares:
+		case !held.spares && (!starving || !held.yields):
 		case held.whole:
 			if !c.attached.shares(held.on, anyInstance) {
 				all += held.each
@@ -111,14 +115,19 @@ func (c *crowd) spared() func(instanceID string) int {
 	return func(id string) int { return all + spared[id] }
 }
 
-// givers returns the Services that have an instance of those that another one lacks, and can spare it.
-func (c *crowd) givers(lacking []string) []types.NamespacedName {
-	lacked := sets.New(lacking...)
+// givers returns the Services that have an instance of those that another one lacks, and can spare it, or do without it if that one has no node.
+func (c *crowd) givers(to stake) []types.NamespacedName {
+	lacked, starved := sets.New(to.lacking...), sets.New(to.starving...)
 	var found []types.NamespacedName
 	for _, held := range c.stakes {
-		if held.spares && (held.whole || slices.ContainsFunc(held.ids, lacked.Has)) {
+		if held.spares && held.has(lacked) || held.yields && held.has(starved) {
 			found = append(found, held.service)
 		}
 	}
 	return found
+}
+
+// has reports whether a Service has one of the instances.
+func (s stake) has(ids sets.Set[string]) bool {
+	return ids.Len() > 0 && (s.whole || slices.ContainsFunc(s.ids, ids.Has))
 }

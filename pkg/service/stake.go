@@ -29,6 +29,9 @@ type stake struct {
 	// of what it needs, misses that it would have more nodes if it could, and spares that it has more than it needs.
 	leaving, lacking     []string
 	many, misses, spares bool
+	// starving are those of lacking of which the Service needs one, because it has no node. yields says that it can do without one for the sake of such a Service.
+	starving []string
+	yields   bool
 }
 
 // proof is the instances that one Service is known to have, with in how many groups it has each of them. For the quota, an instance counts each times at most.
@@ -42,7 +45,7 @@ type proof struct {
 func stakeOf(svc *corev1.Service, in backend.Input, choice backend.Choice, each int, on string) stake {
 	held := stake{
 		service: mark.ServiceName(svc), each: each, on: on, firm: choice.Firm, local: in.Local && !in.Pods, lacking: choice.Lacking, many: choice.LacksMany, misses: choice.Misses,
-		spares: choice.Spares,
+		spares: choice.Spares, starving: choice.Starving, yields: choice.Yields,
 	}
 	if held.ids = choice.InstanceIDs(in); held.ids == nil {
 		held.whole = true
@@ -82,6 +85,7 @@ func (c *crowd) giveUp(svc types.UID) {
 func (c *crowd) forget(svc types.UID) {
 	c.giveUp(svc)
 	delete(c.gaveUpAt, svc)
+	delete(c.hungers, svc)
 	if had, ok := c.proofs[svc]; ok {
 		delete(c.proofs, svc)
 		c.prove(had, -1)

@@ -2,11 +2,15 @@ package slb
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/cloud"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/backend"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/config"
 )
@@ -43,6 +47,71 @@ func TestNoServiceIsStarvedByQuotaThatIsTooHigh(t *testing.T) {
 					t.Errorf("%d calls are refused in 3 hours", refused)
 				}
 				t.Logf("granted %d of %d: Services have %d to %d of %d nodes, %d refused calls of %d in 3 hours", granted, shown, least, most, nodes, refused, writes)
+			})
+		})
+	}
+}
+
+// TestServiceWithoutNodeGetsOne: all instances are behind as many CLBs as they can be, by Services that have no more than they need. One that comes, or that loses its
+// only node, has no backend server. A Service that has several gives up one for it, also one with externalTrafficPolicy Local; none is left without any.
+func TestServiceWithoutNodeGetsOne(t *testing.T) {
+	t.Parallel()
+	const nodes, attachments = 3, 3
+	for name, test := range map[string]struct {
+		// on are the nodes of the pods of so many Services with externalTrafficPolicy Local; others have Cluster.
+		on             []int
+		locals, others int
+		// gone says that the first node is deleted then, otherwise one more Service comes, with Local or not.
+		gone, local bool
+	}{
+		"one with Cluster beside some with Local": {on: []int{0, 1, 2}, locals: attachments},
+		"one with Local beside some with Local":   {on: []int{0, 1, 2}, locals: attachments, local: true},
+		"the only node of some with Cluster":      {on: []int{1, 2}, locals: attachments - 1, others: nodes, gone: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				f := newFleetIn(t, cloud.Limits{LBsPerInstance: attachments}, config.Config{BackendSubset: backend.SubsetAuto, Quotas: smallQuotas(200, attachments)})
+				defer func() { f.stop() }()
+				for i := range nodes {
+					f.createFleetNode(nodeName(i))
+				}
+				var names []string
+				add := func(name string, local bool) {
+					names = append(names, name)
+					if local {
+						f.putLocalOn(name, test.on...)
+					} else {
+						f.put(testService(name, 80))
+					}
+					f.rest()
+				}
+				for i := range test.locals {
+					add(fmt.Sprint("local", i), true)
+				}
+				for i := range test.others {
+					add(fmt.Sprint("web", i), false)
+				}
+				if test.gone {
+					testkit.Check(t, f.kube.CoreV1().Nodes().Delete(t.Context(), nodeName(0), metav1.DeleteOptions{}))
+				} else {
+					add("last", test.local)
+				}
+				time.Sleep(10 * time.Minute)
+				synctest.Wait()
+				for _, name := range names {
+					ids := f.backendsOf(name)["30080"]
+					if test.gone {
+						ids = slices.DeleteFunc(ids, func(id string) bool { return id == "i-"+nodeName(0) })
+					}
+					if len(ids) == 0 {
+						t.Errorf("%s has no live backend server", name)
+					}
+				}
+				f.emulator.NewCalls()
+				if writes, refused := f.refusedIn(time.Hour); writes+refused > 0 {
+					t.Errorf("%d writes at rest, %d are refused", writes, refused)
+				}
 			})
 		})
 	}

@@ -30,8 +30,10 @@ type Choice struct {
 	// needs, Misses that it would have more nodes if it could.
 	Lacking           []string
 	LacksMany, Misses bool
-	// Spares says that it has more nodes than it needs.
-	Spares bool
+	// Starving are those of Lacking of which the Service needs one, because it has no node.
+	Starving []string
+	// Spares says that it has more nodes than it needs, Yields that it can do without one of those that it has, or has another one in its place.
+	Spares, Yields bool
 	// Without are instances that a Service with externalTrafficPolicy Local leaves out for that reason.
 	Without sets.Set[string]
 	// GivesUp says that it gives up a node that another Service lacks, Rests that it may have to give up one later, or takes one more, Waits that it takes no further
@@ -111,7 +113,7 @@ func (in Input) chooseNodes(wish Wish, all *candidates, choice Choice) Choice {
 	c.lost -= leaving
 	c.choose()
 	choice.Lacking, choice.LacksMany, choice.Misses = c.lacking, len(c.lacking) > 0 && 2*len(c.chosen) < span.least, len(c.chosen) < span.low
-	choice.Spares = len(c.chosen) > span.least
+	choice.Starving, choice.Spares, choice.Yields = c.starving, len(c.chosen) > span.least, len(c.chosen) > 1 || len(c.chosen) == 1 && c.moves()
 	choice.GivesUp, choice.Rests, choice.Waits = c.givesUp, c.rests, c.waits
 	if len(c.chosen) < len(all.ready) {
 		slices.SortFunc(c.chosen, byName)

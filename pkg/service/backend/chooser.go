@@ -24,8 +24,10 @@ type chooser struct {
 	// registered is how many backends there are, lost how many of them are nodes no more.
 	registered, lost int
 	span             span
-	// lacking are the instances that are needed and cannot become backends, needy says that those that others lack may be taken.
+	// lacking are the instances that are needed and cannot become backends, starving those of them of which one is the first. needy says that those that others lack may be
+	// taken.
 	lacking        []string
+	starving       []string
 	needy          bool
 	givesUp, rests bool
 	waits          bool

@@ -4,19 +4,19 @@ import (
 	"cmp"
 	"math"
 	"slices"
-
-	"k8s.io/apimachinery/pkg/util/sets"
 )
 
 // Lack is which nodes other Services need that are backends as many times as the cloud lets them be. Services that have more nodes than they need give up such
-// nodes one by one. If a Service lacks many, those with more than their share give up what is more.
+// nodes one by one. If a Service lacks many, those with more than their share give up what is more. If a Service has no node, those give up one that have several.
 //
 // The zero value says that nobody lacks anything.
 type Lack struct {
 	// Times is how many times more an instance would become a backend, Leaving how many times it is one that a Service has given up and that has not left yet.
 	Times, Leaving func(instanceID string) int
-	// Spared returns what says of an instance how many times other Services that have it can spare it.
-	Spared func() func(instanceID string) int
+	// Starving is how many of Times are for Services that have no node.
+	Starving func(instanceID string) int
+	// Spared returns what says of an instance how many times other Services that have it can spare it, or can do without it for one that has no node.
+	Spared func(starving bool) func(instanceID string) int
 	// Stays reports whether an instance remains behind the load balancer of the Service without the Service, because another one on it has the instance, too.
 	Stays func(instanceID string) bool
 	// Many says that a Service has fewer than half of the nodes that it needs.
@@ -44,9 +44,25 @@ func (l Lack) times(instanceID string) int {
 	return l.Times(instanceID)
 }
 
+func (l Lack) starving(instanceID string) int {
+	if l.Starving == nil {
+		return 0
+	}
+	return l.Starving(instanceID)
+}
+
 // lacked returns how many times Services have to give an instance up that is a backend of this one, so that others can have it.
 func (c Crowd) lacked(instanceID string) int {
-	times := c.Lack.times(instanceID)
+	return c.missing(instanceID, c.Lack.times(instanceID))
+}
+
+// starved returns the same, so that others can have it that have no node.
+func (c Crowd) starved(instanceID string) int {
+	return c.missing(instanceID, c.Lack.starving(instanceID))
+}
+
+// missing returns how many times Services have to give an instance up that is a backend of this one, and that others would have so many times.
+func (c Crowd) missing(instanceID string, times int) int {
 	if times == 0 || c.Lack.Stays(instanceID) {
 		return 0
 	}
@@ -56,55 +72,65 @@ func (c Crowd) lacked(instanceID string) int {
 // full reports whether the cloud would refuse the node, or another Service needs it more.
 func (c *chooser) full(node *Node) bool {
 	free := c.Crowd.free(node.InstanceID, true)
-	if !c.needy {
+	switch {
+	case !c.needy:
 		free -= c.Crowd.Lack.times(node.InstanceID)
+	case len(c.chosen) > 0:
+		free -= c.Crowd.Lack.starving(node.InstanceID)
 	}
 	return free < c.Crowd.Each
 }
 
 // claim notes n nodes that the Service needs although they are full: those first that others can spare as many times as the Service needs, of these the ones with the
 // fewest times left to wait for, so that the others give up the same nodes until one is free. A node of which others can spare too little comes last: what they give up
-// would help nobody, and they would take it back.
+// would help nobody, and they would take it back. A Service without any node needs one that others can do without, where nobody can spare one.
 func (c *chooser) claim(n int) {
 	if n <= 0 {
 		return
 	}
 	full := c.ranked(c.full)
 	if c.Crowd.Lack.Spared != nil {
-		ranks, spared := make(map[string]int, len(full)), c.Crowd.Lack.Spared()
+		ranks, spared, yielded := make(map[string]int, len(full)), c.Crowd.Lack.Spared(false), func(string) int { return 0 }
+		if len(c.chosen) == 0 {
+			yielded = c.Crowd.Lack.Spared(true)
+		}
 		for _, node := range full {
-			ranks[node.InstanceID] = c.claimRank(node.InstanceID, spared(node.InstanceID))
+			ranks[node.InstanceID] = c.claimRank(node.InstanceID, spared(node.InstanceID), yielded(node.InstanceID))
 		}
 		slices.SortStableFunc(full, func(a, b newcomer) int { return cmp.Compare(ranks[a.InstanceID], ranks[b.InstanceID]) })
 	}
 	for _, node := range full[:min(n, len(full))] {
 		c.lacking = append(c.lacking, node.InstanceID)
 	}
+	if len(c.chosen) == 0 {
+		c.starving = c.lacking[:min(len(c.lacking), 1)]
+	}
 }
 
-// claimRank orders nodes that are full, of which others can spare one so many times. The first one is the smallest.
-func (c *chooser) claimRank(id string, spared int) int {
+// claimRank orders nodes that are full, of which others can spare one so many times, or do without it. The first one is the smallest.
+func (c *chooser) claimRank(id string, spared, yielded int) int {
 	missing := c.Crowd.Each - max(c.Crowd.free(id, true), 0)
 	switch {
 	case spared >= missing:
 		return missing
+	case yielded >= missing:
+		return c.Crowd.Each + missing
 	case spared == 0:
-		return c.Crowd.Each + 1
+		return 2*c.Crowd.Each + 1
 	}
-	return c.Crowd.Each + 2
+	return 2*c.Crowd.Each + 2
 }
 
-// giveUp lets the node leave that others lack most, if the Service has more nodes than it needs, or another node that nobody lacks can take its place. A group that
-// has not got all nodes yet may need this one.
+// giveUp lets the node leave that others lack most, if the Service has more nodes than it needs, or another node that nobody lacks can take its place. For a Service
+// that has no node, one leaves of several. A group that has not got all nodes yet may need this one.
 func (c *chooser) giveUp() bool {
-	if c.needy || c.Room.ours < c.registered*c.Room.Groups {
+	if c.Room.ours < c.registered*c.Room.Groups {
 		return false
 	}
-	at, most := -1, 0
-	for i, node := range c.chosen {
-		if times := c.Crowd.lacked(node.InstanceID); times > most && c.spares(node.Zone) {
-			at, most = i, times
-		}
+	at := c.mostLacked(c.Crowd.starved, func(string) bool { return true })
+	starved := at >= 0
+	if !starved && !c.needy {
+		at = c.mostLacked(c.Crowd.lacked, c.spares)
 	}
 	if at < 0 {
 		return false
@@ -117,13 +143,30 @@ func (c *chooser) giveUp() bool {
 		c.leave(at)
 		return true
 	}
-	others := c.newcomers()
-	if len(others) == 0 || !c.Room.HasSpare() {
-		return false
+	switch {
+	case c.moves():
+		c.leave(at)
+		c.take(c.newcomers()[0].Node)
+		return true
+	case starved && len(c.chosen) > 1:
+		c.leave(at)
+		return true
 	}
-	c.leave(at)
-	c.take(others[0].Node)
-	return true
+	return false
+}
+
+// moves reports whether another node can take the place of one before that leaves.
+func (c *chooser) moves() bool { return c.Room.HasSpare() && len(c.newcomers()) > 0 }
+
+// mostLacked returns the index of the chosen node that others lack most, of zones that have some to spare, -1 for none.
+func (c *chooser) mostLacked(times func(instanceID string) int, spares func(zone string) bool) int {
+	at, most := -1, 0
+	for i, node := range c.chosen {
+		if n := times(node.InstanceID); n > most && spares(node.Zone) {
+			at, most = i, n
+		}
+	}
+	return at
 }
 
 // spares reports whether a zone has more nodes than it needs.
@@ -135,59 +178,4 @@ func (c *chooser) spares(name string) bool {
 // lackedFirst orders nodes that others lack before those that nobody does.
 func (c *chooser) lackedFirst(node *Node) int {
 	return min(c.Crowd.lacked(node.InstanceID), 1)
-}
-
-// chooseLocal leaves out those nodes of a Service with externalTrafficPolicy Local that cannot become backends. Whether the cloud refuses more than an assumed quota,
-// only it can say: one node at a time finds out. While it will be known soon what every Service has, a Service that serves waits for that.
-func (in Input) chooseLocal(wish Wish, choice Choice) Choice {
-	crowd, present, nodes := wish.Crowd, wish.Room.Instances(), in.localNodes()
-	choice.Without = sets.New[string]()
-	serves := slices.ContainsFunc(nodes, func(node *Node) bool { return present.Has(node.InstanceID) })
-	soon := crowd.Soon && !crowd.Settled && !crowd.Sure && (serves || present.Len() == 0)
-	tries := false
-	for _, node := range nodes {
-		switch id := node.InstanceID; {
-		case present.Has(id):
-			choice.Nodes = append(choice.Nodes, node)
-			continue
-		case soon:
-			choice.Waits = true
-		case crowd.free(id, true) >= crowd.Each:
-			choice.Nodes = append(choice.Nodes, node)
-			continue
-		case !tries && crowd.free(id, false) >= crowd.Each:
-			tries, choice.Nodes = true, append(choice.Nodes, node)
-			continue
-		default:
-			choice.Lacking = append(choice.Lacking, id)
-		}
-		choice.Without.Insert(node.InstanceID)
-	}
-	if most := wish.Room.Most; most > 0 {
-		choice.Lacking = choice.Lacking[:max(min(len(choice.Lacking), most-len(choice.Nodes)), 0)]
-	}
-	choice.Misses, choice.LacksMany = len(choice.Lacking) > 0, len(choice.Nodes) < len(choice.Lacking)
-	return choice
-}
-
-// localNodes returns the nodes on which pods of a Service with externalTrafficPolicy Local run, by name.
-func (in Input) localNodes() []*Node {
-	names := sets.New[string]()
-	for _, slice := range in.Slices {
-		if !in.Counts(slice) {
-			continue
-		}
-		for _, endpoint := range slice.Endpoints {
-			if endpoint.NodeName != nil && stateOf(endpoint) == endpointReady {
-				names.Insert(*endpoint.NodeName)
-			}
-		}
-	}
-	var found []*Node
-	for _, node := range in.candidates().all {
-		if names.Has(node.Name) && !node.leaves(in.cordonedLeave()) {
-			found = append(found, node)
-		}
-	}
-	return found
 }

@@ -110,14 +110,21 @@ type subject struct {
 	id   string
 }
 
-// lesson is what a refusal has shown, until somebody may have raised the quota.
+// lesson is what a refusal has shown, until somebody may have raised the quota. lasts is for how long that counts from the refusal on.
 type lesson struct {
 	value int
 	until time.Time
+	lasts time.Duration
 }
 
-// lessonTime is how long a refusal counts. Afterwards one call finds out whether it still holds.
-const lessonTime = time.Hour
+const (
+	// lessonTime is how long a refusal counts. Afterwards one call finds out whether it still holds. If it does, the next one counts twice as long.
+	lessonTime = time.Hour
+	// lessonMost is how long one counts at most: without the Quota Center, nothing else shows that somebody has raised the quota.
+	lessonMost = 6 * time.Hour
+	// repeats is until how long after the end of a lesson another one repeats it. Each Service has a pass every 10 to 12 minutes.
+	repeats = time.Hour
+)
 
 // NewBook returns a book with the values that somebody has configured, see [Check].
 func NewBook(configured map[string]int) *Book {
@@ -192,7 +199,7 @@ func (b *Book) Of(code Code, id string) Limit {
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if found, ok := b.learned[subject{code, id}]; ok && time.Now().Before(found.until) {
+	if found, ok := b.learned[subject{code, id}]; ok && found.counts(time.Now()) {
 		limit.Value, limit.Source, limit.Abroad = found.value, Refusal, 0
 	}
 	return limit
@@ -209,11 +216,27 @@ func (b *Book) Learn(code Code, id string, has int) {
 		b.learned = map[subject]lesson{}
 	}
 	now := time.Now()
-	maps.DeleteFunc(b.learned, func(_ subject, l lesson) bool { return !now.Before(l.until) })
-	b.learned[subject{code, id}] = lesson{has, now.Add(lessonTime)}
+	maps.DeleteFunc(b.learned, func(_ subject, l lesson) bool { return now.Sub(l.until) >= repeats })
+	lasts := b.learned[subject{code, id}].next(now)
+	b.learned[subject{code, id}] = lesson{has, now.Add(lasts), lasts}
 }
 
-// Raise notes that a resource has more than it had, as far as was known, when the cloud refused more.
+// counts reports whether what the refusal has shown still counts.
+func (l lesson) counts(now time.Time) bool { return now.Before(l.until) }
+
+// next returns how long a further refusal counts. The first one after what the lesson has shown no longer counted says that it still holds. It may show more, because calls
+// of others were under way as well: only what a resource has shows that it may have more, see [Book.Raise].
+func (l lesson) next(now time.Time) time.Duration {
+	switch {
+	case l.lasts == 0:
+		return lessonTime
+	case l.counts(now):
+		return l.lasts
+	}
+	return min(2*l.lasts, lessonMost)
+}
+
+// Raise notes that a resource has more than it had, as far as was known, when the cloud refused more. What the refusal has shown was wrong, and does not last longer.
 func (b *Book) Raise(code Code, id string, has int) {
 	if b == nil {
 		return
@@ -221,7 +244,7 @@ func (b *Book) Raise(code Code, id string, has int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if found, ok := b.learned[subject{code, id}]; ok && has > found.value {
-		found.value = has
+		found.value, found.lasts = has, 0
 		b.learned[subject{code, id}] = found
 	}
 }
@@ -235,7 +258,7 @@ func (b *Book) Refused(code Code) map[string]int {
 	defer b.mu.Unlock()
 	var refused map[string]int
 	for of, found := range b.learned {
-		if of.code != code || !time.Now().Before(found.until) {
+		if of.code != code || !found.counts(time.Now()) {
 			continue
 		}
 		if refused == nil {

@@ -71,6 +71,60 @@ func TestRaisedQuota(t *testing.T) {
 	})
 }
 
+// TestRepeatedRefusals: a refusal that shows the same once more, after it no longer counted, counts twice as long as the one before, up to a bound. Others do not, and what
+// shows that the quota is larger begins anew.
+func TestRepeatedRefusals(t *testing.T) {
+	t.Parallel()
+	type step struct {
+		// after is how long after the step before the cloud refuses more than has, raise what the resource has then, and read what the Quota Center shows.
+		after            time.Duration
+		has, raise, read int
+	}
+	const minute = time.Minute
+	for name, test := range map[string]struct {
+		steps []step
+		want  time.Duration
+	}{
+		"the first":                         {[]step{{has: 3}}, time.Hour},
+		"the second":                        {[]step{{has: 3}, {after: 70 * minute, has: 3}}, 2 * time.Hour},
+		"with less":                         {[]step{{has: 3}, {after: 70 * minute, has: 2}}, 2 * time.Hour},
+		"with more":                         {[]step{{has: 3}, {after: 70 * minute, has: 4}}, 2 * time.Hour},
+		"the third":                         {[]step{{has: 3}, {after: 70 * minute, has: 3}, {after: 130 * minute, has: 3}}, 4 * time.Hour},
+		"the fourth":                        {[]step{{has: 3}, {after: 70 * minute, has: 3}, {after: 130 * minute, has: 3}, {after: 250 * minute, has: 3}}, lessonMost},
+		"several at once":                   {[]step{{has: 3}, {has: 3}, {after: 70 * minute, has: 3}, {after: minute, has: 3}}, 2 * time.Hour},
+		"long after the end":                {[]step{{has: 3}, {after: 120 * minute, has: 3}}, time.Hour},
+		"after the resource had more":       {[]step{{has: 3}, {after: 70 * minute, raise: 4}, {has: 4}}, time.Hour},
+		"after the Quota Center shows more": {[]step{{has: 3}, {after: 70 * minute, read: 60}, {has: 3}}, time.Hour},
+		"after the Quota Center shows less": {[]step{{has: 3}, {after: 70 * minute, read: 40}, {has: 3}}, 2 * time.Hour},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				b := NewBook(nil)
+				for _, step := range test.steps {
+					time.Sleep(step.after)
+					switch {
+					case step.raise > 0:
+						b.Raise(CLBsPerInstance, "i-1", step.raise)
+					case step.read > 0:
+						b.Read(map[Code]Reading{CLBsPerInstance: {Value: step.read}})
+					default:
+						b.Learn(CLBsPerInstance, "i-1", step.has)
+					}
+				}
+				time.Sleep(test.want - time.Second)
+				if len(b.Refused(CLBsPerInstance)) != 1 || b.Of(CLBsPerInstance, "i-1").Source != Refusal {
+					t.Errorf("the refusal does not count for %s", test.want)
+				}
+				time.Sleep(time.Second)
+				if len(b.Refused(CLBsPerInstance)) != 0 || b.Of(CLBsPerInstance, "i-1").Source == Refusal {
+					t.Errorf("the refusal counts longer than %s", test.want)
+				}
+			})
+		})
+	}
+}
+
 // TestQuotaOfTheOtherSite: nothing tells the manager to which site an account belongs, so that the lower published value counts until more is used, or known.
 func TestQuotaOfTheOtherSite(t *testing.T) {
 	t.Parallel()
