@@ -29,6 +29,8 @@ type stake struct {
 	// of what it needs, misses that it would have more nodes if it could, and spares that it has more than it needs.
 	leaving, lacking     []string
 	many, misses, spares bool
+	// size is [backend.Choice.Size].
+	size int
 }
 
 // proof is the instances that one Service is known to have, with in how many groups it has each of them. For the quota, an instance counts each times at most.
@@ -42,7 +44,7 @@ type proof struct {
 func stakeOf(svc *corev1.Service, in backend.Input, choice backend.Choice, each int, on string) stake {
 	held := stake{
 		service: mark.ServiceName(svc), each: each, on: on, firm: choice.Firm, local: in.Local && !in.Pods, lacking: choice.Lacking, many: choice.LacksMany, misses: choice.Misses,
-		spares: choice.Spares,
+		spares: choice.Spares, size: choice.Size,
 	}
 	if held.ids = choice.InstanceIDs(in); held.ids == nil {
 		held.whole = true
