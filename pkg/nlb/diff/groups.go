@@ -155,7 +155,7 @@ func (d *differ) deadFirst(change *serverChange, want *model.Group, there map[al
 	change.removed = others
 }
 
-// dead reports whether a server takes no traffic, for sure.
+// dead reports whether a server counts as one that takes no traffic.
 func (d *differ) dead(server *alicloud.NLBServer) bool {
 	return server.Type == alicloud.NLBServerECS && d.desired.Dead.Has(server.ID)
 }

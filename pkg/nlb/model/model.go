@@ -34,7 +34,7 @@ type Model struct {
 	HoldRanges bool
 	// Taken are the ports of the Service that others of its group have, in a desired model only.
 	Taken []corev1.ServicePort
-	// Dead are the instances among the servers that take no traffic, for sure, in a desired model only.
+	// Dead are the instances among the servers that count as taking no traffic, in a desired model only.
 	Dead sets.Set[string]
 }
 

@@ -80,7 +80,7 @@ func (s *NodeSet) HasInstance(id string) bool {
 	return s != nil && slices.ContainsFunc(s.all, func(n Node) bool { return n.InstanceID == id })
 }
 
-// Dead reports whether an instance takes no traffic, for sure: it is none of the nodes, while each of them is known, or a node that does not work.
+// Dead reports whether an instance counts as one that takes no traffic: it is none of the nodes, while each of them is known, or a node that is not ready.
 func (s *NodeSet) Dead(instanceID string) bool {
 	if s == nil {
 		return false
