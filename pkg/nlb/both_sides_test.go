@@ -44,7 +44,7 @@ func TestCreationOfAnyDuration(t *testing.T) {
 }
 
 // TestNodeReplacedAtTheQuota: one node goes and another comes while as many servers are behind the NLB as its quota allows, and connections to the
-// one that goes are drained. The cloud may refuse the new one until they are; then it is added.
+// one that goes are drained. It leaves first, and the cloud may refuse the new one until they are; then it is added.
 func TestNodeReplacedAtTheQuota(t *testing.T) {
 	t.Parallel()
 	onBothSides(t, "nlb.removing-counts", func(t *testing.T, w *world) {
@@ -59,10 +59,9 @@ func TestNodeReplacedAtTheQuota(t *testing.T) {
 		w.addNodes("n3")
 		w.calls()
 		w.passes("web", 30*time.Minute)
-		// The first try comes before the removal, and is refused on either side.
 		refused := len(slices.DeleteFunc(w.calls(), func(call string) bool { return !strings.Contains(call, "QuotaInsufficient") }))
-		if (refused > 1) != refuses {
-			t.Errorf("%d calls were refused for the quota, want more than one: %t", refused, refuses)
+		if (refused > 0) != refuses {
+			t.Errorf("%d calls were refused for the quota, want some: %t", refused, refuses)
 		}
 		if got, want := w.listeners(w.balancer("web").ID), []string{"TCP:80 i-n1:30080=100 i-n3:30080=100"}; !slices.Equal(got, want) {
 			t.Errorf("listeners %v, want %v", got, want)

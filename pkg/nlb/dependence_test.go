@@ -90,6 +90,32 @@ func TestRefusedSettingStopsNothingElse(t *testing.T) {
 	}
 }
 
+// TestServersComeWhileNoneCanLeave: the cloud does not let a server leave whose node is gone. Others come all the same, and a new port is served.
+func TestServersComeWhileNoneCanLeave(t *testing.T) {
+	t.Parallel()
+	for name, fault := range map[string]string{"refused": `"code":"IllegalParam.Servers","status":400`, "forbidden": `"code":"NoPermission","status":403`, "job fails": `"job":"failed"`} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			inWorld(t, func(t *testing.T, w *world) {
+				w.serve(2, ports(tcpPort(80)))
+				w.account.Fault(`{"times":0,"action":"RemoveServersFromServerGroup",` + fault + `}`)
+				w.deleteNode("n1")
+				w.passes("web", time.Minute)
+				w.addNodes("n3")
+				w.passes("web", 10*time.Minute)
+				another := tcpPort(8080)
+				another.NodePort = 30080
+				w.change("web", ports(tcpPort(80), another))
+				w.passes("web", 10*time.Minute)
+				want := []string{"TCP:80 i-n1:30080=100 i-n2:30080=100 i-n3:30080=100", "TCP:8080 i-n1:30080=100 i-n2:30080=100 i-n3:30080=100"}
+				if got := w.listeners(w.balancer("web").ID); !slices.Equal(got, want) {
+					t.Errorf("listeners %v, want %v", got, want)
+				}
+			})
+		})
+	}
+}
+
 // TestRefusedServersEnd: the cloud refuses each call with servers with the code that is assumed to say that there are too many in it, also one with a
 // single server. A pass ends all the same, and the next one comes after minutes.
 func TestRefusedServersEnd(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -96,6 +97,31 @@ func TestAllServersOfAFullNLBLeave(t *testing.T) {
 			}, func(cfg *cloud.Config) { cfg.Quotas.ServersPerNLB = 4 })
 		})
 	}
+}
+
+// TestLostNodesOfSubsetsAreReplaced: servers whose nodes are gone leave before others come. Each Service that uses a subset of the nodes gets as many as it
+// had at least.
+func TestLostNodesOfSubsetsAreReplaced(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const nodes, lost, services, times = 40, 2, 20, 5
+		b := newBorder(t, 50, 400, times)
+		b.joinUpTo(nodes)
+		for i := range services {
+			b.own(fmt.Sprint("s", i), 1)
+		}
+		b.rest()
+		before := b.members()
+		b.leaveDownTo(nodes - lost)
+		b.rest()
+		after := b.members()
+		for name, n := range before {
+			if after[name] < n {
+				t.Errorf("%s has %d servers, had %d", name, after[name], n)
+			}
+		}
+		b.unrefused()
+	})
 }
 
 // TestRoomOfAFormerPort: once a port is gone, the others get the servers that the quota of the NLB kept out while its listener was still there.

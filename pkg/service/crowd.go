@@ -113,7 +113,7 @@ func (r *Reconciler) choose(svc *corev1.Service, known state, in Inputs) (choice
 	delete(crowd.absent, svc.UID) // it does not wait for itself
 	each, on := product.attachments(svc), sharedOn(product, svc, known.balancer, in.Params)
 	r.know(product, crowd, svc.UID, room, each, on)
-	wish := backend.Wish{Service: svc.UID, Subset: r.subset(in.Params.Get(annotation.BackendSubset)), Room: room, Crowd: r.seen(product, crowd, selector, len(ready), each, on)}
+	wish := backend.Wish{Service: svc.UID, Subset: r.subset(in.Params.Get(annotation.BackendSubset)), Room: room, Crowd: r.seen(product, crowd, selector, len(ready), each, on), Size: before.size}
 	wish.Crowd.Shares = backend.Shares(ready, wish.Crowd.Quota, wish.Crowd.Units, wish.Crowd.Refused)
 	wish.Crowd.Soon = crowd.settlesSoon(svc, known.balancer)
 	wish.Crowd.Lack.Rests = time.Since(crowd.gaveUpAt[svc.UID]) < giveUpWait

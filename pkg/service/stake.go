@@ -32,6 +32,8 @@ type stake struct {
 	// starving are those of lacking of which the Service needs one, because it has no node. yields says that it can do without one for the sake of such a Service.
 	starving []string
 	yields   bool
+	// size is [backend.Choice.Size].
+	size int
 }
 
 // proof is the instances that one Service is known to have, with in how many groups it has each of them. For the quota, an instance counts each times at most.
@@ -45,7 +47,7 @@ type proof struct {
 func stakeOf(svc *corev1.Service, in backend.Input, choice backend.Choice, each int, on string) stake {
 	held := stake{
 		service: mark.ServiceName(svc), each: each, on: on, firm: choice.Firm, local: in.Local && !in.Pods, lacking: choice.Lacking, many: choice.LacksMany, misses: choice.Misses,
-		spares: choice.Spares, starving: choice.Starving, yields: choice.Yields,
+		spares: choice.Spares, starving: choice.Starving, yields: choice.Yields, size: choice.Size,
 	}
 	if held.ids = choice.InstanceIDs(in); held.ids == nil {
 		held.whole = true

@@ -153,6 +153,7 @@ func Build(in Input) (*model.Model, []problem.Problem) {
 	for _, port := range in.Service.Spec.Ports {
 		b.port(port)
 	}
+	b.dead()
 	b.problems = append(b.problems, b.resolver.Shortages()...)
 	b.overlaps()
 	slices.SortStableFunc(b.model.Listeners, func(a, c model.Listener) int {

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/nlb/model"
@@ -144,6 +145,18 @@ func (b *builder) servers(group *model.Group, set *backend.Set) {
 	}
 	if b.in.Params.Refuses(annotation.ScopeBackends) {
 		group.Doubt, group.Gone, group.Servers, group.Draining = true, nil, nil, nil
+	}
+}
+
+// dead notes which of the servers that there are take no traffic.
+func (b *builder) dead() {
+	b.model.Dead = sets.New[string]()
+	for i := range b.observed.Groups {
+		for k := range b.observed.Groups[i].Servers {
+			if server := &b.observed.Groups[i].Servers[k]; server.Type == alicloud.NLBServerECS && b.in.Nodes.Dead(server.ID) {
+				b.model.Dead.Insert(server.ID)
+			}
+		}
 	}
 }
 

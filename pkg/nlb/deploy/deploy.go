@@ -167,7 +167,9 @@ func (a *Applier) held(step *model.Step) bool {
 	if err == nil {
 		return false
 	}
-	a.stop(step, nil)
+	if step.Op != model.OpRemoveServers {
+		a.stop(step, nil)
+	}
 	a.closed = a.closed || opens(step)
 	a.errs = append(a.errs, &problem.WaitError{Reason: fmt.Sprintf("%s: will be tried again later: %v", describe(step, a.Model.LoadBalancer.ID), err), For: heldFor})
 	return true
@@ -175,7 +177,11 @@ func (a *Applier) held(step *model.Step) bool {
 
 // stop keeps the steps from being carried out that rely on one that was not. On a setting of the load balancer no port and no group relies: what
 // the cloud does not take of an annotation stops nothing else. While an operation locks the load balancer, it takes no other step either.
+// Servers that cannot leave keep no others from coming.
 func (a *Applier) stop(step *model.Step, err error) {
+	if step.Op == model.OpRemoveServers && refuses(err) {
+		return
+	}
 	isSetting := step.Op != model.OpCreateLoadBalancer && step.Op != model.OpDeleteLoadBalancer
 	if step.Target == model.TargetLoadBalancer && isSetting && a.Model.LoadBalancer.ID != "" && !alicloud.IsBusy(err) {
 		a.refused[step.Op] = true

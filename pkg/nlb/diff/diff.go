@@ -16,10 +16,13 @@ type differ struct {
 	plan            model.Plan
 	// used are the ids of groups that stand for desired ones.
 	used map[string]bool
+	// changes are how the servers of the desired groups differ, in their order.
+	changes []serverChange
 }
 
-// Diff returns the plan from one model to another. What is there is added to before anything is taken away, so that no moment of it is
-// worse than the one before. What carries traffic comes before settings: the job of a setting that fails each time would keep it waiting.
+// Diff returns the plan from one model to another. What is there is added to before anything is taken away that may take traffic, so that no
+// moment of it is worse than the one before. What carries traffic comes before settings: the job of a setting that fails each time would keep it
+// waiting.
 func Diff(desired, actual *model.Model, owner mark.Owner) model.Plan {
 	if actual == nil {
 		actual = &model.Model{}
@@ -28,6 +31,8 @@ func Diff(desired, actual *model.Model, owner mark.Owner) model.Plan {
 	if actual.LoadBalancer.ID == "" && (desired.HoldCreation || len(desired.Listeners) == 0) {
 		return d.plan
 	}
+	d.compareGroups()
+	d.clearGroups()
 	d.openAccess()
 	d.createLoadBalancer()
 	d.fillGroups()

@@ -96,3 +96,80 @@ func TestProtocolIsReplaced(t *testing.T) {
 		t.Errorf("steps (-want +got):\n%s", diff)
 	}
 }
+
+// TestDeadLeaveFirst: servers that are dead leave before others come, in all groups before the first one gets any. Where no server takes traffic until others come, and
+// of those that work, none leaves before.
+func TestDeadLeaveFirst(t *testing.T) {
+	t.Parallel()
+	mine := owner.NLBGroupName("30080", "TCP")
+	weighted := func(weight int, ids ...string) []alicloud.NLBServer {
+		var all []alicloud.NLBServer
+		for _, id := range ids {
+			all = append(all, server(id, weight, mine))
+		}
+		return all
+	}
+	servers := func(ids ...string) []alicloud.NLBServer { return weighted(100, ids...) }
+	for _, test := range []struct {
+		name       string
+		has, wants []alicloud.NLBServer
+		dead       sets.Set[string]
+		want       []string
+	}{
+		{"dead beside one that stays", servers("a", "b"), servers("b", "c"), sets.New("a"), []string{"remove servers a", "add servers c"}},
+		{"working beside one that stays", servers("a", "b"), servers("b", "c"), nil, []string{"add servers c", "remove servers a"}},
+		{"dead and working", servers("a", "b", "c"), servers("c", "d"), sets.New("a"), []string{"remove servers a", "add servers d", "remove servers b"}},
+		{"all dead", servers("a", "b"), servers("c"), sets.New("a", "b"), []string{"add servers c", "remove servers a b"}},
+		{"none stays", servers("a", "b"), servers("c"), sets.New("a"), []string{"add servers c", "remove servers a b"}},
+		{"the one that stays is dead, too", servers("a", "b"), servers("b", "c"), sets.New("a", "b"), []string{"add servers c", "remove servers a"}},
+		{"the one that stays has no weight yet", append(weighted(0, "b"), servers("a")...), servers("b", "c"), sets.New("a"), []string{"add servers c", "update servers b", "remove servers a"}},
+		{"the one that stays is to have no weight", servers("a", "b"), append(weighted(0, "b"), servers("c")...), sets.New("a"), []string{"add servers c", "update servers b", "remove servers a"}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			actual := &model.Model{
+				LoadBalancer: alicloud.NLB{ID: "nlb-1"}, Groups: []model.Group{group("sgp-1", "30080", test.has...)},
+				Listeners: []model.Listener{listener("lsn-1", 80, owner.NLBMark("80", "TCP"), "sgp-1", "")},
+			}
+			desired := &model.Model{
+				Groups: []model.Group{group("", "30080", test.wants...)}, Dead: test.dead,
+				Listeners: []model.Listener{listener("", 80, owner.NLBMark("80", "TCP"), "", mine)},
+			}
+			if diff := cmp.Diff(test.want, serverSteps(Diff(desired, actual, owner))); diff != "" {
+				t.Errorf("steps (-want +got):\n%s", diff)
+			}
+		})
+	}
+	t.Run("two groups", func(t *testing.T) {
+		t.Parallel()
+		other := owner.NLBGroupName("30081", "TCP")
+		listeners := func(first, second, firstName, secondName string) []model.Listener {
+			return []model.Listener{listener("lsn-1", 80, owner.NLBMark("80", "TCP"), first, firstName), listener("lsn-2", 81, owner.NLBMark("81", "TCP"), second, secondName)}
+		}
+		actual := &model.Model{
+			LoadBalancer: alicloud.NLB{ID: "nlb-1"}, Listeners: listeners("sgp-1", "sgp-2", "", ""),
+			Groups: []model.Group{group("sgp-1", "30080", servers("b")...), group("sgp-2", "30081", servers("a", "b")...)},
+		}
+		desired := &model.Model{
+			Groups: []model.Group{group("", "30080", servers("b", "c")...), group("", "30081", servers("b", "d")...)}, Dead: sets.New("a"),
+			Listeners: listeners("", "", mine, other),
+		}
+		want := []string{"remove servers a", "add servers c", "add servers d"}
+		if diff := cmp.Diff(want, serverSteps(Diff(desired, actual, owner))); diff != "" {
+			t.Errorf("steps (-want +got):\n%s", diff)
+		}
+	})
+}
+
+// serverSteps are the steps on servers, with those.
+func serverSteps(plan model.Plan) []string {
+	var steps []string
+	for i := range plan.Steps {
+		text := string(plan.Steps[i].Op)
+		for k := range plan.Steps[i].Servers {
+			text += " " + plan.Steps[i].Servers[k].ID
+		}
+		steps = append(steps, text)
+	}
+	return steps
+}

@@ -18,21 +18,49 @@ func key(s *alicloud.NLBServer) alicloud.NLBServerKey {
 	return k
 }
 
-// fillGroups creates the groups that are missing and brings in their servers.
-func (d *differ) fillGroups() {
+// serverChange is how the servers of a group differ from those that are wanted. id is that of the group, empty for one that is missing.
+type serverChange struct {
+	id             string
+	added, changed []alicloud.NLBServer
+	// dead are those that leave before others come, removed those that leave afterwards. Each call is a job, for which the next one on the group waits.
+	dead, removed []alicloud.NLBServer
+}
+
+// compareGroups notes how the servers of all groups differ.
+func (d *differ) compareGroups() {
 	for i := range d.desired.Groups {
 		want := &d.desired.Groups[i]
 		have := d.actual.Matching(want)
 		if have == nil {
-			d.createGroup(want)
 			have = &model.Group{NLBGroup: want.NLBGroup}
 		} else {
 			d.used[have.ID] = true
 		}
-		added, changed, _ := d.servers(want, have)
-		d.serverStep(model.OpAddServers, want, have.ID, added)
-		d.serverStep(model.OpUpdateServers, want, have.ID, changed)
+		d.changes = append(d.changes, d.servers(want, have))
 	}
+}
+
+// clearGroups takes out the servers that are dead, of all groups before any server comes: until then, the cloud may send traffic to them.
+func (d *differ) clearGroups() {
+	for i := range d.changes {
+		d.serverStep(model.OpRemoveServers, &d.desired.Groups[i], d.changes[i].id, d.changes[i].dead)
+	}
+}
+
+// fillGroups creates the groups that are missing and brings in their servers.
+func (d *differ) fillGroups() {
+	for i := range d.desired.Groups {
+		want, change := &d.desired.Groups[i], &d.changes[i]
+		if d.actual.Matching(want) == nil {
+			d.createGroup(want)
+		}
+		d.fillGroup(want, change)
+	}
+}
+
+func (d *differ) fillGroup(want *model.Group, change *serverChange) {
+	d.serverStep(model.OpAddServers, want, change.id, change.added)
+	d.serverStep(model.OpUpdateServers, want, change.id, change.changed)
 }
 
 // createGroup leaves the check of a UDP group off where no annotation asks for one: the API would check it by TCP.
@@ -81,8 +109,9 @@ func (d *differ) ours(group *model.Group, server *alicloud.NLBServer) bool {
 }
 
 // servers compares the servers of a group. One that somebody else put in stands for ours, and stays as it is.
-func (d *differ) servers(want, have *model.Group) (added, changed, removed []alicloud.NLBServer) {
+func (d *differ) servers(want, have *model.Group) serverChange {
 	there, leaving := serversIn(have)
+	change := serverChange{id: have.ID}
 	for i := range want.Servers {
 		server := &want.Servers[i]
 		present := there[key(server)]
@@ -90,18 +119,45 @@ func (d *differ) servers(want, have *model.Group) (added, changed, removed []ali
 		case present == nil && leaving[key(server)]:
 			d.plan.Leaving = true
 		case present == nil:
-			added = append(added, *server)
+			change.added = append(change.added, *server)
 		case !want.KeepWeights && d.differs(want, server, present):
-			changed = append(changed, *server)
+			change.changed = append(change.changed, *server)
 		}
 	}
 	for i := range want.Draining { // nothing new drains
 		server := &want.Draining[i]
 		if present := there[key(server)]; present != nil && d.differs(want, server, present) {
-			changed = append(changed, *server)
+			change.changed = append(change.changed, *server)
 		}
 	}
-	return added, changed, d.surplus(want, have, there)
+	change.removed = d.surplus(want, have, there)
+	d.deadFirst(&change, want, there)
+	return change
+}
+
+// deadFirst has those of the servers that leave first that are dead, if one is there that takes traffic, and stays.
+func (d *differ) deadFirst(change *serverChange, want *model.Group, there map[alicloud.NLBServerKey]*alicloud.NLBServer) {
+	serves := func(server alicloud.NLBServer) bool {
+		present := there[key(&server)]
+		return present != nil && present.Weight > 0 && server.Weight > 0 && !d.dead(&server)
+	}
+	if !slices.ContainsFunc(change.removed, func(server alicloud.NLBServer) bool { return d.dead(&server) }) || !slices.ContainsFunc(want.Servers, serves) {
+		return
+	}
+	var others []alicloud.NLBServer
+	for i := range change.removed {
+		if server := &change.removed[i]; d.dead(server) {
+			change.dead = append(change.dead, *server)
+		} else {
+			others = append(others, *server)
+		}
+	}
+	change.removed = others
+}
+
+// dead reports whether a server counts as one that takes no traffic.
+func (d *differ) dead(server *alicloud.NLBServer) bool {
+	return server.Type == alicloud.NLBServerECS && d.desired.Dead.Has(server.ID)
 }
 
 // serversIn returns the servers that are in a group, and those on their way out. These are not there for any step: where one is wanted it is added
@@ -145,12 +201,8 @@ func (d *differ) surplus(want, have *model.Group, there map[alicloud.NLBServerKe
 
 // emptyGroups takes servers out, after others are in, and deletes groups that no port has any more.
 func (d *differ) emptyGroups() {
-	for i := range d.desired.Groups {
-		want := &d.desired.Groups[i]
-		if have := d.actual.Matching(want); have != nil {
-			_, _, removed := d.servers(want, have)
-			d.serverStep(model.OpRemoveServers, want, have.ID, removed)
-		}
+	for i := range d.changes {
+		d.serverStep(model.OpRemoveServers, &d.desired.Groups[i], d.changes[i].id, d.changes[i].removed)
 	}
 	for i := range d.actual.Groups {
 		if have := &d.actual.Groups[i]; !d.used[have.ID] && !d.inDoubt() {

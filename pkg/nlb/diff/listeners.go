@@ -186,10 +186,10 @@ func (d *differ) meanwhile(id string) []model.Step {
 		return nil
 	}
 	aside := &differ{desired: d.desired, actual: d.actual, owner: d.owner}
-	added, changed, removed := d.servers(want, have)
-	aside.serverStep(model.OpAddServers, want, id, added)
-	aside.serverStep(model.OpUpdateServers, want, id, changed)
-	aside.serverStep(model.OpRemoveServers, want, id, removed)
+	change := d.servers(want, have)
+	aside.serverStep(model.OpRemoveServers, want, id, change.dead)
+	aside.fillGroup(want, &change)
+	aside.serverStep(model.OpRemoveServers, want, id, change.removed)
 	for i := range aside.plan.Steps {
 		aside.plan.Steps[i].Target = model.TargetGroup(id) // the new group may have its name
 	}

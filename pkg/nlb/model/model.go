@@ -34,6 +34,8 @@ type Model struct {
 	HoldRanges bool
 	// Taken are the ports of the Service that others of its group have, in a desired model only.
 	Taken []corev1.ServicePort
+	// Dead are the instances among the servers that count as taking no traffic, in a desired model only.
+	Dead sets.Set[string]
 }
 
 // Want is what has to be of the load balancer itself; nil leaves an attribute as it is. The attributes of a new one stand in

@@ -14,6 +14,8 @@ type Wish struct {
 	Subset  Subset
 	Room    Room
 	Crowd   Crowd
+	// Size is [Choice.Size] of the choice before.
+	Size int
 }
 
 // zoneNodes is how many nodes a Service has in each zone, as far as there are so many: one that fails, or is replaced, leaves two.
@@ -43,6 +45,9 @@ type Choice struct {
 	Quota int
 	// Firm says that the quota has no say in which nodes are backends.
 	Firm bool
+	// Size is how many nodes the Service is to have again that has lost some, 0 for one that has lost none. Once these have left, the cloud no longer shows how many there
+	// were. A product that replaces backends in one call needs no such number.
+	Size int
 }
 
 // InstanceIDs returns the instances that may be backends by a choice, nil for those of all nodes of the cluster that may be backends at all.
@@ -74,7 +79,7 @@ func (in Input) Ready() []*Node { return in.candidates().ready }
 //
 // With Cluster, a node that is a backend stays one. Those that come are chosen by their hash with the Service, weighted by how many times they can still become
 // backends; each zone has some, and nodes that are backends much more often than others come last. A node that the cloud would refuse is left out. The choice
-// depends on nothing that a restart forgets.
+// depends on nothing that a restart forgets but [Wish.Size]: without it, nodes that have left are replaced only if the Service has too few.
 func Choose(in Input, wish Wish) Choice {
 	room := wish.Room
 	if wish.Subset == SubsetOff {
@@ -111,7 +116,7 @@ func (in Input) chooseNodes(wish Wish, all *candidates, choice Choice) Choice {
 	}
 	c := newChooser(in.Nodes, all, wish, span)
 	c.lost -= leaving
-	c.choose()
+	choice.Size = c.chooseAgain()
 	choice.Lacking, choice.LacksMany, choice.Misses = c.lacking, len(c.lacking) > 0 && 2*len(c.chosen) < span.least, len(c.chosen) < span.low
 	choice.Starving, choice.Spares, choice.Yields = c.starving, len(c.chosen) > span.least, len(c.chosen) > 1 || len(c.chosen) == 1 && c.moves()
 	choice.GivesUp, choice.Rests, choice.Waits = c.givesUp, c.rests, c.waits

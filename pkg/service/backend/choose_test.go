@@ -69,6 +69,29 @@ func TestFullLoadBalancerSettles(t *testing.T) {
 	}
 }
 
+// TestNoShiftIntoRoomThatIsNeeded: one port has as many nodes as there is room for, and another one is still to get some of them. A node that is a backend much less often
+// does not come beside them.
+func TestNoShiftIntoRoomThatIsNeeded(t *testing.T) {
+	t.Parallel()
+	loads := map[string]int{"i-00000": 12, "i-00001": 10, "i-00002": 10, "i-00003": 10}
+	for _, second := range []int{2, 4} {
+		room := RoomOf(8, false, 2, func(yield func(Entry) bool) {
+			for i := range 4 + second {
+				if !yield(Entry{Kind: KindInstance, ID: fmt.Sprintf("i-%05d", i%4), Group: fmt.Sprint(i / 4), Ours: true}) {
+					return
+				}
+			}
+		})
+		choice := Choose(Input{Nodes: NewNodeSet(newFleet(5, 1, 0).nodes), ControlPlane: ControlPlaneAuto}, Wish{Service: "a", Subset: 4, Room: room, Crowd: Crowd{
+			Quota: 50, Units: 60, Each: 1, Total: 42, Settled: true,
+			Load: func(id string) int { return loads[id] }, Attached: func(id string) int { return loads[id] }, Least: func([]*Node) int { return 0 },
+		}})
+		if slices.ContainsFunc(choice.Nodes, func(node *Node) bool { return node.InstanceID == "i-00004" }) {
+			t.Errorf("%d of 4 nodes in the second group: a further one is to come", second)
+		}
+	}
+}
+
 // settles has a Service choose two nodes until it stays with what it has, and reports whether it does.
 func settles(f *fleet, svc types.UID, has sets.Set[string], loads []int, most int) bool {
 	total, load := 0, map[string]int{}

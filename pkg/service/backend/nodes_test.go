@@ -43,6 +43,30 @@ func TestUntilSilence(t *testing.T) {
 	}
 }
 
+// TestDead: nothing is dead that may be a node which is not known yet.
+func TestDead(t *testing.T) {
+	t.Parallel()
+	working, failed := backend.Node{Name: "a", InstanceID: "i-a", Ready: true}, backend.Node{Name: "b", InstanceID: "i-b"}
+	known, doubtful := backend.NewNodeSet([]backend.Node{working, failed}), backend.NewNodeSet([]backend.Node{working, failed, {Name: "c", Unresolved: true, InDoubt: true}})
+	for _, test := range []struct {
+		name string
+		set  *backend.NodeSet
+		id   string
+		want bool
+	}{
+		{"works", known, "i-a", false},
+		{"does not work", known, "i-b", true},
+		{"gone", known, "i-c", true},
+		{"does not work, others in doubt", doubtful, "i-b", true},
+		{"may be one in doubt", doubtful, "i-c", false},
+		{"no nodes known", nil, "i-c", false},
+	} {
+		if got := test.set.Dead(test.id); got != test.want {
+			t.Errorf("%s: %v, want %v", test.name, got, test.want)
+		}
+	}
+}
+
 func TestNodeEventsThatDoNotMatter(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {

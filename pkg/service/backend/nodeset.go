@@ -80,6 +80,17 @@ func (s *NodeSet) HasInstance(id string) bool {
 	return s != nil && slices.ContainsFunc(s.all, func(n Node) bool { return n.InstanceID == id })
 }
 
+// Dead reports whether an instance counts as one that takes no traffic: it is none of the nodes, while each of them is known, or a node that is not ready.
+func (s *NodeSet) Dead(instanceID string) bool {
+	if s == nil {
+		return false
+	}
+	if node := s.byID[instanceID]; node != nil {
+		return !node.Ready
+	}
+	return !s.inDoubt
+}
+
 // Serves reports whether an instance is a node that works, may be a backend and is not about to go.
 func (s *NodeSet) Serves(instanceID string) bool {
 	if s == nil {
