@@ -141,7 +141,7 @@ func (d *differ) deadFirst(change *serverChange, want *model.Group, there map[al
 		present := there[key(&server)]
 		return present != nil && present.Weight > 0 && server.Weight > 0 && !d.dead(&server)
 	}
-	if !slices.ContainsFunc(change.removed, func(server alicloud.NLBServer) bool { return d.dead(&server) }) || !slices.ContainsFunc(want.Servers, serves) {
+	if len(change.removed) == 0 || !slices.ContainsFunc(want.Servers, serves) {
 		return
 	}
 	var others []alicloud.NLBServer

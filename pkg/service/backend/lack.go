@@ -143,20 +143,24 @@ func (c *chooser) giveUp() bool {
 		c.leave(at)
 		return true
 	}
-	switch {
-	case c.moves():
-		c.leave(at)
-		c.take(c.newcomers()[0].Node)
-		return true
-	case starved && len(c.chosen) > 1:
-		c.leave(at)
-		return true
+	var others []newcomer
+	if c.moves() {
+		others = c.newcomers()
 	}
-	return false
+	if len(others) == 0 && (!starved || len(c.chosen) == 1) {
+		return false
+	}
+	c.leave(at)
+	if len(others) > 0 {
+		c.take(others[0].Node)
+	}
+	return true
 }
 
 // moves reports whether another node can take the place of one before that leaves.
-func (c *chooser) moves() bool { return c.Room.HasSpare() && len(c.newcomers()) > 0 }
+func (c *chooser) moves() bool {
+	return c.Room.HasSpare(c.registered) && slices.ContainsFunc(c.nodes, func(node *Node) bool { return !c.has.Has(node.InstanceID) && !c.full(node) })
+}
 
 // mostLacked returns the index of the chosen node that others lack most, of zones that have some to spare, -1 for none.
 func (c *chooser) mostLacked(times func(instanceID string) int, spares func(zone string) bool) int {

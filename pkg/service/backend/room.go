@@ -119,8 +119,11 @@ func (r *Room) Largest() int {
 	return most
 }
 
-// HasSpare reports whether the Service may have one more backend in each of its groups until another one has left, or needs no room for that.
-func (r *Room) HasSpare() bool { return r.Swaps || r.Most == 0 || r.ours <= (r.Most-1)*r.Groups }
+// HasSpare reports whether the Service, which has so many instances, may have one more backend in each of its groups until another one has left, or needs no room for
+// that. A group that has not got all of them yet needs its room for those.
+func (r *Room) HasSpare(instances int) bool {
+	return r.Swaps || r.Most == 0 || instances < r.Most && r.ours <= (r.Most-1)*r.Groups
+}
 
 // inGroup iterates over the backends that the Service has in a group.
 func (r *Room) inGroup(group string) iter.Seq[Entry] {

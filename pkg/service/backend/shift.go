@@ -20,7 +20,7 @@ func (c *chooser) shift() {
 	if !overloaded && !c.lacksZone() && float64(c.Crowd.Least(c.nodes))+each > light {
 		return
 	}
-	spare := c.Room.HasSpare() && (c.Room.Swaps || c.Room.Most == 0 || c.registered < c.Room.Most) // a group may still need room for what others have got
+	spare := c.Room.HasSpare(c.registered)
 	for _, node := range c.newcomers() {
 		i := c.replaced(node, light, heavy)
 		if i < 0 || !spare && !c.follows(node, c.chosen[i]) {
