@@ -2,6 +2,7 @@ package service
 
 import (
 	"maps"
+	"math"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -50,7 +51,9 @@ type crowd struct {
 	hungers map[types.UID]hunger
 	// leftAt is when a Service last left an instance.
 	leftAt map[string]time.Time
-	// version counts changes of whole and of; least is the result of [crowd.leastOf] at leastAt.
+	// chooses is what the Service had that chooses anew: between [crowd.giveUp] and [crowd.hold], of is without it. version counts changes of what of is with it, and
+	// least is the least value of that for the nodes of leastAt.
+	chooses stake
 	version uint64
 	least   int
 	leastAt struct {
@@ -288,20 +291,25 @@ func confirmed(limit quota.Limit, refused map[string]int) bool {
 	return false
 }
 
-// leastOf returns the least load of nodes. Mostly they are those of the pass before.
+// leastOf returns the least load of nodes, or a smaller one that an instance has which the Service leaves. All nodes are counted only after a change: mostly a
+// Service chooses what it has.
 func (c *crowd) leastOf(nodes []*backend.Node) int {
 	if len(nodes) == 0 {
 		return 0
 	}
-	if at := c.leastAt; at.version == c.version && at.first == &nodes[0] && at.n == len(nodes) {
-		return c.least
+	if at := c.leastAt; at.version != c.version || at.first != &nodes[0] || at.n != len(nodes) {
+		had := c.chooses.times()
+		c.least = math.MaxInt
+		for _, node := range nodes {
+			c.least = min(c.least, c.of[node.InstanceID]+had[node.InstanceID])
+		}
+		c.leastAt.version, c.leastAt.first, c.leastAt.n = c.version, &nodes[0], len(nodes)
 	}
-	least := c.of[nodes[0].InstanceID]
-	for _, node := range nodes {
-		least = min(least, c.of[node.InstanceID])
+	least := c.least
+	for _, id := range c.chooses.ids {
+		least = min(least, c.of[id])
 	}
-	c.least, c.leastAt.version, c.leastAt.first, c.leastAt.n = least+c.whole, c.version, &nodes[0], len(nodes)
-	return c.least
+	return c.whole + least
 }
 
 // leaveCrowd has the other Services take what a Service had that is gone.

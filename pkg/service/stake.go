@@ -69,10 +69,24 @@ func (s stake) without(ids []string) stake {
 	return s
 }
 
+// times returns how many times the Service has each of its instances.
+func (s stake) times() map[string]int {
+	times := make(map[string]int, len(s.ids))
+	for _, id := range s.ids {
+		times[id] = s.each
+	}
+	return times
+}
+
+// hold notes what a Service has chosen, or has, after [crowd.giveUp].
 func (c *crowd) hold(svc types.UID, held stake) {
 	c.stakes[svc] = held
 	delete(c.absent, svc)
 	c.count(held, 1)
+	if c.chooses.each != held.each || !slices.Equal(c.chooses.ids, held.ids) {
+		c.version++
+	}
+	c.chooses = stake{}
 }
 
 // giveUp drops what a Service has, because it chooses anew. What it is known to have in the cloud stays.
@@ -80,12 +94,15 @@ func (c *crowd) giveUp(svc types.UID) {
 	if held, ok := c.stakes[svc]; ok {
 		delete(c.stakes, svc)
 		c.count(held, -1)
+		c.chooses = held
 	}
 }
 
 // forget drops all that is known of a Service.
 func (c *crowd) forget(svc types.UID) {
 	c.giveUp(svc)
+	c.chooses = stake{}
+	c.version++
 	delete(c.gaveUpAt, svc)
 	delete(c.hungers, svc)
 	if had, ok := c.proofs[svc]; ok {
@@ -134,7 +151,6 @@ func (c *crowd) mostProven() int {
 }
 
 func (c *crowd) count(held stake, by int) {
-	c.version++
 	c.attached.count(held, by)
 	c.locals.count(held, by)
 	c.lack.count(held, by)

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -50,6 +51,9 @@ func (w serviceWriter) change(ctx context.Context, svc *corev1.Service, f func(*
 // servicePatch returns the patch, nil when nothing differs. It names the UID, so that the API server refuses it on
 // another Service of the same name.
 func servicePatch(before, after *corev1.Service) ([]byte, error) {
+	if equality.Semantic.DeepEqual(before, after) {
+		return nil, nil // most passes; encoding both would take several times as long
+	}
 	old, err := json.Marshal(before)
 	if err != nil {
 		return nil, fmt.Errorf("encode Service: %w", err)
