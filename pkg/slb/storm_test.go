@@ -49,6 +49,7 @@ func (s *storm) replaceProcess() {
 	s.t.Helper()
 	s.fleet.replaceProcess()
 	s.Replaced()
+	s.Refusals = scaleServices // the first call of each Service may be made before it is known which instances the others have
 }
 
 // over waits until nothing is written any more, and checks what must hold then. It returns the calls that changed backend servers.

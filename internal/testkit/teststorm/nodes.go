@@ -74,7 +74,7 @@ func (n *Nodes) Leave(count int) {
 
 // drain waits now and then, without any time, until everybody has seen the events: the fake API server's watches hold no more than a hundred.
 func drain(i int) {
-	if i%50 == 49 {
+	if i%100 == 99 {
 		synctest.Wait()
 	}
 }
