@@ -50,7 +50,7 @@ type Storm struct {
 func Begin(tb testing.TB, cloud *emulatortest.Cloud, product Product) *Storm {
 	tb.Helper()
 	now := time.Now()
-	time.Sleep(now.Truncate(time.Minute).Add(time.Minute + 10*time.Second).Sub(now))
+	time.Sleep(now.Truncate(time.Minute).Add(time.Minute + 10*time.Second).Sub(now)) //nolint:forbidigo // in a bubble of testing/synctest, a sleep sets the clock
 	cloud.NewCalls()
 	return &Storm{Product: product, Began: time.Now(), tb: tb, cloud: cloud}
 }
@@ -59,7 +59,7 @@ func Begin(tb testing.TB, cloud *emulatortest.Cloud, product Product) *Storm {
 func Rest(cloud *emulatortest.Cloud) {
 	for quiet := 0; quiet < 2; quiet++ {
 		before := len(cloud.Unread())
-		time.Sleep(65 * time.Second)
+		time.Sleep(65 * time.Second) //nolint:forbidigo // as above
 		synctest.Wait()
 		if len(cloud.Unread()) > before {
 			quiet = -1
