@@ -25,6 +25,10 @@ const (
 	stormNodes = scaleNodes / 10
 )
 
+// fewRefusals is how many calls may be refused after another process took over: a Service that has lost nodes does not wait until it is known which ones the others have,
+// see [backend.Crowd.Settled].
+const fewRefusals = 10
+
 // manyStorm is a controller with many Services and nodes, to which much happens at once.
 type manyStorm struct {
 	*storm
@@ -56,7 +60,6 @@ func (s *manyStorm) begin() {
 	s.t.Helper()
 	s.Storm = teststorm.Begin(s.t, s.account.Cloud, teststorm.Product{
 		Add: addServers, Remove: removeServers, Group: "ServerGroupId", Quota: addQuota,
-		Refusals: 10, // an instance counts for the group that it leaves until the job has ended, and a new process does not know which jobs run
 	})
 }
 
@@ -65,6 +68,7 @@ func (s *manyStorm) replaceProcess() {
 	s.t.Helper()
 	s.storm.replaceProcess()
 	s.Replaced()
+	s.Refusals = fewRefusals
 }
 
 // serversByGroup returns the instances in each server group that do not leave it.
@@ -89,7 +93,8 @@ func (s *storm) serversByGroup() map[string][]string {
 	return members
 }
 
-// over waits until nothing is written any more, and checks what must hold then with so many nodes that work. It returns the calls that changed servers.
+// over waits until nothing is written any more, not even by another process, and checks what must hold then with so many nodes that work. It returns the calls that
+// changed servers.
 func (s *manyStorm) over(nodes int) []emulator.Call {
 	s.t.Helper()
 	least := 6 * min(scaleServers, 9*scaleTimes*nodes/scaleGroups/10) / 10 // of its share, which the nodes that work allow
@@ -106,5 +111,6 @@ func (s *manyStorm) over(nodes int) []emulator.Call {
 			s.t.Errorf("%s has %d servers, want %d at least", group, len(ids), least)
 		}
 	}
+	s.writesNothing()
 	return calls
 }

@@ -4,6 +4,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
 )
 
 // stormRestart is how long after the beginning of a storm another process takes over.
@@ -11,6 +13,7 @@ const stormRestart = 20 * time.Second
 
 // TestNodesAtOnce: a tenth of all nodes joins or leaves at once, with and without a new process in the middle of it.
 func TestNodesAtOnce(t *testing.T) {
+	testkit.Long(t)
 	t.Parallel()
 	for _, test := range []struct {
 		name    string

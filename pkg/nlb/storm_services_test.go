@@ -52,6 +52,7 @@ func TestServicesAtOnce(t *testing.T) {
 						t.Errorf("%s refused: %s", call.Action, call.Code)
 					}
 				}
+				s.writesNothing()
 			})
 		})
 	}

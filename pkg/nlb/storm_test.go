@@ -89,6 +89,19 @@ func (s *storm) replaceProcess() {
 	s.start()
 }
 
+// writesNothing checks that another process has nothing to write.
+func (s *storm) writesNothing() {
+	s.t.Helper()
+	s.account.NewCalls()
+	s.replaceProcess()
+	s.rest()
+	for _, call := range s.account.NewCalls() {
+		if !isRead(call.Action) {
+			s.t.Errorf("another process writes: %s=%s %v", call.Action, call.Code, call.Parameters)
+		}
+	}
+}
+
 // joins has nodes of a pool join at once.
 func (s *storm) joins(pool string, n int) {
 	s.t.Helper()

@@ -7,11 +7,14 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/sets"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
 )
 
 // TestZoneFails: all nodes of a zone fail, with and without a new process in the middle of it. They leave every server group in the time that the writes need. No
 // group is ever without servers that work.
 func TestZoneFails(t *testing.T) {
+	testkit.Long(t)
 	t.Parallel()
 	for name, restart := range map[string]bool{"one process": false, "restart": true} {
 		t.Run(name, func(t *testing.T) {
