@@ -51,8 +51,8 @@ func (m *Memory) room(groups []model.Group) {
 
 // acceptable returns the servers that the cloud did not refuse in the last minutes, and those that it did.
 func (m *Memory) acceptable(group string, servers []alicloud.NLBServer) (wanted []alicloud.NLBServer, left *leftOut) {
-	left = &leftOut{}
 	now := time.Now()
+	left = &leftOut{fills: m.filling.Err(group, now) != nil}
 	for i := range servers {
 		if err := m.servers.Err(serverOf{group, servers[i].NLBServerKey}, now); err != nil {
 			left.add(servers[i], err)
@@ -67,6 +67,7 @@ func (m *Memory) acceptable(group string, servers []alicloud.NLBServer) (wanted 
 type leftOut struct {
 	names []string
 	last  error
+	fills bool
 }
 
 func (l *leftOut) add(server alicloud.NLBServer, err error) {
@@ -77,5 +78,5 @@ func (l *leftOut) err() error {
 	if len(l.names) == 0 {
 		return nil
 	}
-	return &leftOutError{l.names, l.last}
+	return &leftOutError{l.names, l.last, l.fills}
 }
