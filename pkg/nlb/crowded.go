@@ -15,15 +15,19 @@ import (
 
 // steps returns the steps to a desired model. A listener that the cloud refused with the servers of its group, as the NLB may have no room for all of them, is created
 // with an empty group, to which nothing sends, so that nothing is lost. What fits is added once there is the listener. If the cloud refuses it all the same, another
-// quota is used up.
+// quota is used up. A listener that leaves another group for it gets some of the servers, as it serves.
 func (n nlb) steps(svc *corev1.Service, desired *model.Model) model.Plan {
 	owner, actual := n.ownerOf(svc, n.observed), n.compared(desired)
 	wanted, emptied := *desired, sets.New[string]()
 	wanted.Groups = slices.Clone(desired.Groups)
 	for i := range wanted.Groups {
 		want := &wanted.Groups[i]
-		if have := actual.Matching(want); have != nil && n.memory.Crowded(have.ID) && n.isIdle(have, owner) {
-			want.Servers, want.Draining = nil, nil
+		have := actual.Matching(want)
+		if have == nil || !n.isIdle(have, owner) {
+			continue
+		}
+		if most, crowded := n.memory.Crowded(have.ID); crowded {
+			want.Servers, want.Draining = fewest(want.Servers, most), nil
 			emptied.Insert(have.ID)
 		}
 	}
@@ -38,6 +42,11 @@ func (n nlb) steps(svc *corev1.Service, desired *model.Model) model.Plan {
 	}
 	plan.Steps = slices.Concat(first, others)
 	return plan
+}
+
+// fewest returns so many of the servers, always the same ones.
+func fewest(servers []alicloud.NLBServer, most int) []alicloud.NLBServer {
+	return servers[:min(len(servers), most)]
 }
 
 // isIdle reports whether nothing sends to a group of the Service's own, in which all servers are ours.

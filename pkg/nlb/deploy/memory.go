@@ -25,6 +25,8 @@ type Memory struct {
 	crowded, otherCause refusal.Refusals[string]
 	// filling are groups whose listeners the cloud took without servers only: they get some as soon as others have given some up.
 	filling refusal.Refusals[string]
+	// moves are groups that listeners are to leave, see [Memory.Moves].
+	moves refusal.Refusals[string]
 }
 
 // serverOf is a backend server in a group.
