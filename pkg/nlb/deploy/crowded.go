@@ -1,7 +1,9 @@
 package deploy
 
 import (
+	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/sets"
@@ -41,8 +43,9 @@ func (m *Memory) Crowded(group string) (most int, crowded bool) {
 func (m *Memory) Moves(group string) bool { return m.moves.Err(group, time.Now()) != nil }
 
 // noteCrowded notes how the creation of a listener on a group ended. The code of a refusal does not say which quota is used up: servers are the cause if the cloud
-// takes the listener with an empty group, and not if it refuses that, too. Who uses the group is read before it is emptied.
-func (a *Applier) noteCrowded(group *model.Group, err error) {
+// takes the listener with an empty group, and not if it refuses that, too, unless the load balancer has more servers than it may have. Who uses the group is read before
+// it is emptied.
+func (a *Applier) noteCrowded(ctx context.Context, group *model.Group, err error) {
 	if group == nil {
 		return
 	}
@@ -53,6 +56,10 @@ func (a *Applier) noteCrowded(group *model.Group, err error) {
 		m.crowded.Drop(group.ID)
 		m.filling.Add(group.ID, before, crowdedFor, now)
 	case !alicloud.IsQuota(err):
+	case isEmpty && a.changesServers(): // what leaves counts until the jobs have ended
+	case isEmpty && m.otherCause.Err(lb, now) == nil && a.overfull(ctx):
+		m.crowded.Add(group.ID, &crowdedError{error: err}, crowdedFor, now)
+		a.Overfull = true
 	case isEmpty:
 		m.crowded.Drop(group.ID)
 		m.otherCause.Add(lb, err, otherCauseFor, now)
@@ -91,22 +98,38 @@ func (a *Applier) noteMove(from string, to *model.Group, err error) {
 	}
 }
 
-// hasRoom reports whether the load balancer has room for one more server, as far as that is known: those that leave count until their jobs have ended.
+// overfull reports whether the load balancer has more servers than it may have, because somebody has lowered the quota: then the cloud refuses that a listener sends to the
+// group to which it sends. Should the cloud carry that out, it would change nothing.
+func (a *Applier) overfull(ctx context.Context) bool {
+	for i := range a.Model.Listeners {
+		l := &a.Model.Listeners[i]
+		if group := model.Text(l.ServerGroupID); l.ID != "" && a.Model.GroupByID(group) != nil {
+			return alicloud.IsQuota(a.API.TryNLBListener(ctx, l.ID, group))
+		}
+	}
+	return false
+}
+
+// changesServers reports whether jobs change which servers there are: those that leave count until their jobs have ended.
+func (a *Applier) changesServers() bool {
+	return slices.ContainsFunc(a.Model.Groups, func(group model.Group) bool {
+		target := model.TargetGroup(group.Name)
+		return a.Busy(target) || a.justStarted(target)
+	})
+}
+
+// hasRoom reports whether the load balancer has room for one more server, as far as that is known.
 func (a *Applier) hasRoom() bool {
 	used, total := sets.New[string](), 0
 	for i := range a.Model.Listeners {
 		used.Insert(model.Text(a.Model.Listeners[i].ServerGroupID))
 	}
 	for i := range a.Model.Groups {
-		group := &a.Model.Groups[i]
-		if target := model.TargetGroup(group.Name); a.Busy(target) || a.justStarted(target) {
-			return false
-		}
-		if used.Has(group.ID) {
+		if group := &a.Model.Groups[i]; used.Has(group.ID) {
 			total += len(group.Servers)
 		}
 	}
-	return total < a.MostServers
+	return total < a.MostServers && !a.changesServers()
 }
 
 // noteFull notes that the load balancer is full, if the cloud refused a server of a group whose listener it took without servers only.
