@@ -227,6 +227,9 @@ const (
 	PermissionUnknown Permission = "unknown"
 )
 
+// codeDryRun says that a call would succeed that is to have no effect.
+const codeDryRun = "DryRunOperation"
+
 // Probe finds out whether the key may call an action, without an effect. The error is the reason for
 // [PermissionDenied] and [PermissionUnknown].
 func (c *Client) Probe(ctx context.Context, action Action) (Permission, error) {
@@ -236,7 +239,7 @@ func (c *Client) Probe(ctx context.Context, action Action) (Permission, error) {
 	err := c.call(ctx, action.Name, p, in, &responses.BaseResponse{})
 	e, answered := asAPIError(err)
 	switch {
-	case err == nil, HasCode(err, "DryRunOperation"):
+	case err == nil, HasCode(err, codeDryRun):
 		return PermissionGranted, nil
 	case IsForbidden(err):
 		return PermissionDenied, err

@@ -15,15 +15,19 @@ import (
 
 // steps returns the steps to a desired model. A listener that the cloud refused with the servers of its group, as the NLB may have no room for all of them, is created
 // with an empty group, to which nothing sends, so that nothing is lost. What fits is added once there is the listener. If the cloud refuses it all the same, another
-// quota is used up.
+// quota is used up. A listener that leaves another group for it gets some of the servers, as it serves.
 func (n nlb) steps(svc *corev1.Service, desired *model.Model) model.Plan {
 	owner, actual := n.ownerOf(svc, n.observed), n.compared(desired)
 	wanted, emptied := *desired, sets.New[string]()
 	wanted.Groups = slices.Clone(desired.Groups)
 	for i := range wanted.Groups {
 		want := &wanted.Groups[i]
-		if have := actual.Matching(want); have != nil && n.memory.Crowded(have.ID) && n.isIdle(have, owner) {
-			want.Servers, want.Draining = nil, nil
+		have := actual.Matching(want)
+		if have == nil || !n.isIdle(have, owner) {
+			continue
+		}
+		if most, crowded := n.memory.Crowded(have.ID); crowded {
+			want.Servers, want.Draining = fewest(want.Servers, most), nil
 			emptied.Insert(have.ID)
 		}
 	}
@@ -38,6 +42,11 @@ func (n nlb) steps(svc *corev1.Service, desired *model.Model) model.Plan {
 	}
 	plan.Steps = slices.Concat(first, others)
 	return plan
+}
+
+// fewest returns so many of the servers, always the same ones.
+func fewest(servers []alicloud.NLBServer, most int) []alicloud.NLBServer {
+	return servers[:min(len(servers), most)]
 }
 
 // isIdle reports whether nothing sends to a group of the Service's own, in which all servers are ours.
@@ -57,15 +66,35 @@ func (n nlb) learn(svc *corev1.Service) bool {
 	if n.config.Quotas.Of(quota.ServersPerNLB, n.ID()).Source == quota.Refusal {
 		return false // others are giving servers up by now: what they have left is less than the quota
 	}
+	total := n.counted(svc)
+	if total == 0 {
+		return false
+	}
+	n.config.Quotas.Learn(quota.ServersPerNLB, n.ID(), total)
+	return true
+}
+
+// learnLess notes that an NLB has more servers than it may have. Unless the Quota Center shows it, how many it may have is not known, so that the Services on it give some
+// up until the cloud takes the listener. Before they have, a refusal shows nothing.
+func (n nlb) learnLess(svc *corev1.Service) bool {
+	limit, total := n.config.Quotas.Of(quota.ServersPerNLB, n.ID()), n.counted(svc)
+	if total == 0 || total > limit.Value && limit.Source == quota.Refusal || limit.Source == quota.Configured {
+		return false
+	}
+	n.config.Quotas.Exceeds(quota.ServersPerNLB, n.ID(), min(total, limit.Value+1))
+	return true
+}
+
+// counted is how many servers an NLB has that count for its quota, 0 if nobody knows.
+func (n nlb) counted(svc *corev1.Service) int {
 	total, _ := n.behindListeners(svc)
 	all := !n.Reused()
 	if !n.group.IsZero() {
 		n.hold(svc)
 		total, all = n.shared.Servers(n.group, n.ID())
 	}
-	if !all || total == 0 {
-		return false
+	if !all {
+		return 0
 	}
-	n.config.Quotas.Learn(quota.ServersPerNLB, n.ID(), total)
-	return true
+	return total
 }

@@ -242,7 +242,7 @@ func slice(name string, port, other corev1.ServicePort, items ...string) *discov
 }
 
 // address is that of the network interface of a node.
-func (w *world) address(t *testing.T, node string) string {
+func (w *world) address(t testing.TB, node string) string {
 	t.Helper()
 	found := testkit.Must(w.account.Client.DescribeInstances(t.Context(), alicloud.InstanceQuery{IDs: []string{testkit.InstanceOf(node)}}))(t)
 	return found[0].PrivateIPs[0]

@@ -26,13 +26,14 @@ func newNarrow(t *testing.T, quotas cloud.Limits, nodes int) *border {
 	return b
 }
 
-// behind returns how many servers are behind each running listener, by Service and port.
+// behind returns how many servers are behind each listener that serves, by Service and port.
 func (b *border) behind() map[string]int {
 	b.t.Helper()
 	found := map[string]int{}
 	for _, lb := range testkit.Must(b.account.Client.ListNLBs(b.t.Context(), alicloud.NLBQuery{}))(b.t) {
 		for _, l := range testkit.Must(b.account.Client.ListNLBListeners(b.t.Context(), []string{lb.ID}))(b.t) {
-			if owner, _, _ := mark.ParseNLB(model.Text(l.Description)); l.Status == alicloud.NLBListenerRunning && owner.Name != "" {
+			serves := l.Status == alicloud.NLBListenerRunning || l.Status == alicloud.NLBConfiguring
+			if owner, _, _ := mark.ParseNLB(model.Text(l.Description)); serves && owner.Name != "" {
 				found[fmt.Sprintf("%s:%d", owner.Name, l.Port)] = len(b.servers(*l.ServerGroupID))
 			}
 		}

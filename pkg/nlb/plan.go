@@ -24,6 +24,7 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/groups"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/quota"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/refusal"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/sharing"
 )
@@ -211,7 +212,8 @@ func (p plan) Deploy(ctx context.Context, svc *corev1.Service) service.Deploymen
 	}
 	applier := &deploy.Applier{
 		API: n.api, Model: n.model(), Busy: n.busy, Memory: &n.memory, Refused: n.refused, Held: p.held(svc), DryRun: n.dry,
-		Token: func(lb alicloud.NLB) string { return n.token(svc, lb) },
+		MostServers: n.config.Quotas.Of(quota.ServersPerNLB, n.ID()).Value,
+		Token:       func(lb alicloud.NLB) string { return n.token(svc, lb) },
 		Turn: func(create func() error) error {
 			who := refusal.Creator{UID: svc.UID, Name: mark.ServiceName(svc)}
 			return n.memory.Creations.Create(who, n.config.Quotas.Limit(Product.BalancerQuota).Value, create)
@@ -226,7 +228,7 @@ func (p plan) Deploy(ctx context.Context, svc *corev1.Service) service.Deploymen
 		err = n.missing.Unproven(applier.Lost)
 	}
 	n.noteInGroup(svc, p.Plan, applier.Deleted)
-	if applier.Full && n.learn(svc) {
+	if applier.Full && n.learn(svc) || applier.Overfull && p.nlb.learnLess(svc) {
 		err = errors.Join(err, &problem.WaitError{Reason: "the NLB takes fewer servers than was known", For: soonPoll})
 	}
 	n.waitsForOthers(svc, err)

@@ -33,11 +33,11 @@ func (n nlb) Room(in service.Inputs) backend.Room {
 		}
 		for i := range actual.Groups {
 			group := &actual.Groups[i]
-			idle := !n.listens(group.ID)
+			idle, moves := !n.listens(group.ID), n.memory.Moves(group.ID)
 			for k := range group.Servers {
 				server := &group.Servers[k]
 				entry := entryOf(server, instances, !group.Foreign && server.Description == group.Name || owner.OwnsNLB(server.Description))
-				entry.Idle = idle
+				entry.Idle, entry.Former = idle, moves
 				if entry.Group = group.Name; group.Foreign {
 					entry.Group = server.Description
 				}

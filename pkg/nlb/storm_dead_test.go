@@ -13,11 +13,8 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 )
 
-const (
-	// deadServices is how many Services have zoneNodes in each of zones, of which zoneServers are servers of each.
-	deadServices, zones, zoneNodes, zoneServers = 30, 3, 12, 4
-	removeServers                               = "RemoveServersFromServerGroup"
-)
+// deadServices is how many Services have zoneNodes in each of zones, of which zoneServers are servers of each.
+const deadServices, zones, zoneNodes, zoneServers = 30, 3, 12, 4
 
 // TestDeadServersLeaveFirst: all nodes of a zone fail while the quota of calls that add servers is used up. They leave all server groups at once, and others come
 // when the quota lets them.

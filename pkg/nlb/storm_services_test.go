@@ -42,9 +42,7 @@ func TestServicesAtOnce(t *testing.T) {
 				}
 				if restart {
 					time.Sleep(time.Minute)
-					s.stop()
-					s.account.Client = s.account.NewClient()
-					s.start()
+					s.replaceProcess()
 				}
 				s.rest()
 				teststorm.AllPublished(t, first, began, manyAtOnce, manyAtOnce*time.Minute/addQuota+creationTime)
@@ -54,6 +52,7 @@ func TestServicesAtOnce(t *testing.T) {
 						t.Errorf("%s refused: %s", call.Action, call.Code)
 					}
 				}
+				s.writesNothing()
 			})
 		})
 	}

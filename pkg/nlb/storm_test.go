@@ -17,6 +17,7 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/emulatortest"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit/testcloud"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit/teststorm"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
@@ -30,6 +31,7 @@ const (
 	// addQuota is how many calls that add servers the published limits let through in a minute, usedBefore how many of them something else has made.
 	addQuota, usedBefore = 200, 150
 	addServers           = "AddServersToServerGroup"
+	removeServers        = "RemoveServersFromServerGroup"
 )
 
 // storm is a controller with Services on NLBs, in the time of a synctest bubble.
@@ -79,6 +81,27 @@ func (s *storm) start() {
 	}
 }
 
+// replaceProcess has another process go on, which knows nothing of the one before it.
+func (s *storm) replaceProcess() {
+	s.t.Helper()
+	s.stop()
+	s.account.Client = s.account.NewClient()
+	s.start()
+}
+
+// writesNothing checks that another process has nothing to write.
+func (s *storm) writesNothing() {
+	s.t.Helper()
+	s.account.NewCalls()
+	s.replaceProcess()
+	s.rest()
+	for _, call := range s.account.NewCalls() {
+		if !isRead(call.Action) {
+			s.t.Errorf("another process writes: %s=%s %v", call.Action, call.Code, call.Parameters)
+		}
+	}
+}
+
 // joins has nodes of a pool join at once.
 func (s *storm) joins(pool string, n int) {
 	s.t.Helper()
@@ -93,15 +116,7 @@ func (s *storm) joins(pool string, n int) {
 
 // rest lets time pass until no write has arrived for more than a window of the limits.
 func (s *storm) rest() {
-	s.t.Helper()
-	for quiet := 0; quiet < 2; quiet++ {
-		before := len(s.account.Unread())
-		time.Sleep(65 * time.Second)
-		synctest.Wait()
-		if len(s.account.Unread()) > before {
-			quiet = -1
-		}
-	}
+	teststorm.Rest(s.account.Cloud)
 }
 
 // at waits until so long after the start of this minute.

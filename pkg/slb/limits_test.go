@@ -17,6 +17,7 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/cloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/emulatortest"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit/teststorm"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/config"
 )
@@ -110,15 +111,7 @@ func (f *fleet) replaceProcess() {
 
 // rest lets time pass until no write has arrived for more than a window of the limits.
 func (f *fleet) rest() {
-	f.t.Helper()
-	for quiet := 0; quiet < 2; quiet++ {
-		before := len(f.emulator.Unread())
-		time.Sleep(65 * time.Second)
-		synctest.Wait()
-		if len(f.emulator.Unread()) > before {
-			quiet = -1
-		}
-	}
+	teststorm.Rest(f.emulator)
 }
 
 // writes returns the writes of some actions that were not read yet, and fails on any that the cloud throttled.

@@ -28,13 +28,10 @@ func TestScaleOfGroups(t *testing.T) {
 		quotas := quota.NewBook(map[string]int{
 			string(quota.ListenersPerCLB): listenersPerCLB, string(quota.BackendsPerCLB): membersOfCLB, string(quota.CLBsPerInstance): scaleAttachments,
 		})
-		s := &scaleTest{size: scaleSize{sharingNodes, sharingServices, membersOfCLB, scaleAttachments}, fleet: newFleetIn(t,
+		s := newScaleTestIn(t,
 			cloud.Limits{LoadBalancers: leastSharedCLBs + 1, ListenersPerLB: listenersPerCLB, BackendsPerLB: membersOfCLB, LBsPerInstance: scaleAttachments},
-			config.Config{BackendSubset: backend.SubsetAuto, Quotas: quotas})}
+			config.Config{BackendSubset: backend.SubsetAuto, Quotas: quotas}, scaleSize{sharingNodes, sharingServices, membersOfCLB, scaleAttachments})
 		defer func() { s.stop() }()
-		for range sharingNodes {
-			s.join()
-		}
 		for i := range sharingServices {
 			s.put(born(overflowing(grouped(nameOfSharing(i), "edge", int32(1000+i))), int64(i)))
 			synctest.Wait() // the fake API server's watches hold no more than a hundred events
@@ -119,8 +116,7 @@ func (s *scaleTest) sharedByAll() {
 	if len(clbs) > leastSharedCLBs+1 || listeners != sharingServices {
 		s.t.Errorf("%d listeners on %d CLBs, want %d on %d at most", listeners, len(clbs), sharingServices, leastSharedCLBs+1)
 	}
-	_, loads := s.holders()
-	s.even(loads)
+	s.Even(s.holders(), s.size.attachments)
 	for i := range sharingServices {
 		if s.address(nameOfSharing(i)) == "" {
 			s.t.Errorf("%s has no address", nameOfSharing(i))

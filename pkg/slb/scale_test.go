@@ -6,20 +6,17 @@ import (
 	"testing"
 	"testing/synctest"
 
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/cloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/emulatortest"
-	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit/teststorm"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/backend"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/config"
 )
 
 // The scale of 5,000 nodes and 2,000 Services under published quotas, with everything that counts in the same proportion.
 const (
-	scaleNodes, scaleServices, scaleZones = 300, 120, 3
-	scaleBackends, scaleAttachments       = 20, 10
+	scaleNodes, scaleServices       = 300, 120
+	scaleBackends, scaleAttachments = 20, 10
 	// scaleEvents is how many nodes leave, and join, one after the other.
 	scaleEvents = 6
 )
@@ -32,12 +29,21 @@ var scaled = scaleSize{scaleNodes, scaleServices, scaleBackends, scaleAttachment
 // scaleTest is a fleet larger than its quotas.
 type scaleTest struct {
 	*fleet
+	*teststorm.Nodes
+
 	size scaleSize
-	// next is the number of the next node that joins, nodes how many there are.
-	next, nodes int
 }
 
-func nodeName(i int) string { return fmt.Sprintf("n%04d", i) }
+func nodeName(i int) string { return teststorm.NodeName(i) }
+
+// newScaleTestIn makes a fleet in a cloud with quotas, whose manager has settings, and its nodes.
+func newScaleTestIn(t *testing.T, quotas cloud.Limits, settings config.Config, size scaleSize) *scaleTest {
+	t.Helper()
+	f := newFleetIn(t, quotas, settings)
+	s := &scaleTest{f, teststorm.NewNodes(t, f.emulator, f.kube), size}
+	s.JoinApart(size.nodes)
+	return s
+}
 
 func newScaleTest(t *testing.T, subset backend.Subset) *scaleTest {
 	t.Helper()
@@ -46,12 +52,9 @@ func newScaleTest(t *testing.T, subset backend.Subset) *scaleTest {
 
 func newScaleTestOf(t *testing.T, subset backend.Subset, size scaleSize) *scaleTest {
 	t.Helper()
-	s := &scaleTest{size: size, fleet: newFleetIn(t,
+	s := newScaleTestIn(t,
 		cloud.Limits{LoadBalancers: 10_000, BackendsPerLB: size.backends, LBsPerInstance: size.attachments},
-		config.Config{BackendSubset: subset, Quotas: smallQuotas(size.backends, size.attachments)})}
-	for range size.nodes {
-		s.join()
-	}
+		config.Config{BackendSubset: subset, Quotas: smallQuotas(size.backends, size.attachments)}, size)
 	for i := range size.services {
 		s.put(testService(fmt.Sprintf("s%03d", i), 80))
 		synctest.Wait() // the fake API server's watches hold no more than a hundred events
@@ -60,51 +63,19 @@ func newScaleTestOf(t *testing.T, subset backend.Subset, size scaleSize) *scaleT
 	return s
 }
 
-func (s *scaleTest) join() {
+// holders returns the instances behind each CLB.
+func (s *scaleTest) holders() map[string][]string {
 	s.t.Helper()
-	s.create()
-	synctest.Wait()
-}
-
-// create makes a node, as join does, without any wait for what follows from it.
-func (s *scaleTest) create() {
-	s.t.Helper()
-	name := nodeName(s.next)
-	s.createFleetNode(name)
-	s.change(name, func(node *corev1.Node) {
-		node.Labels[corev1.LabelTopologyZone] = fmt.Sprintf("zone-%d", s.next%scaleZones)
-	})
-	s.next++
-	s.nodes++
-}
-
-func (s *scaleTest) leave(i int) {
-	s.t.Helper()
-	testkit.Check(s.t, s.kube.CoreV1().Nodes().Delete(s.t.Context(), nodeName(i), metav1.DeleteOptions{}))
-	s.nodes--
-}
-
-func (s *scaleTest) change(name string, change func(*corev1.Node)) {
-	s.t.Helper()
-	node := testkit.Must(s.kube.CoreV1().Nodes().Get(s.t.Context(), name, metav1.GetOptions{}))(s.t)
-	change(node)
-	testkit.Must(s.kube.CoreV1().Nodes().Update(s.t.Context(), node, metav1.UpdateOptions{}))(s.t)
-}
-
-// holders returns the instances behind each CLB, and how many CLBs each instance is behind.
-func (s *scaleTest) holders() (map[string][]string, map[string]int) {
-	s.t.Helper()
-	behind, loads := map[string][]string{}, map[string]int{}
+	behind := map[string][]string{}
 	for name, lb := range s.state() {
 		for _, servers := range lb.Groups {
 			for _, server := range servers {
 				id, _, _ := strings.Cut(strings.Fields(server)[1], ":")
 				behind[name] = append(behind[name], id)
-				loads[id]++
 			}
 		}
 	}
-	return behind, loads
+	return behind
 }
 
 // written counts the writes since the last time. None may be refused.
@@ -120,31 +91,11 @@ func (s *scaleTest) written() int {
 // balanced checks what must hold of all Services.
 func (s *scaleTest) balanced(most int) {
 	s.t.Helper()
-	behind, loads := s.holders()
+	behind := s.holders()
 	if len(behind) != s.size.services {
 		s.t.Errorf("%d Services have backends, want %d", len(behind), s.size.services)
 	}
-	for name, ids := range behind {
-		if len(ids) > most {
-			s.t.Errorf("%s has %d backends, want %d at most", name, len(ids), most)
-		}
-	}
-	s.even(loads)
-}
-
-// even checks that no node is in many more vServer groups than the nodes are on average, nor behind more CLBs than it may be.
-func (s *scaleTest) even(loads map[string]int) {
-	s.t.Helper()
-	total := 0
-	for _, n := range loads {
-		total += n
-	}
-	mean := float64(total) / float64(s.nodes)
-	for id, n := range loads {
-		if n > s.size.attachments || float64(n) > max(1.3*mean, mean+1) {
-			s.t.Errorf("%s is in %d vServer groups, the mean is %.1f and the quota of CLBs %d", id, n, mean, s.size.attachments)
-		}
-	}
+	s.Balanced(behind, most, s.size.attachments)
 }
 
 // events has nodes leave and join, and returns the writes.
@@ -152,10 +103,10 @@ func (s *scaleTest) events() (left, joined int) {
 	s.t.Helper()
 	s.written()
 	for i := range scaleEvents {
-		s.leave(i * 7)
+		s.Delete(i * 7)
 		s.rest()
 		left += s.written()
-		s.join()
+		s.JoinApart(1)
 		s.rest()
 		joined += s.written()
 	}

@@ -18,10 +18,10 @@ func TestNodesAtOnce(t *testing.T) {
 		event   func(*storm)
 		restart bool
 	}{
-		{"join", func(s *storm) { s.joins(stormNodes) }, false},
-		{"leave", func(s *storm) { s.leaves(stormNodes) }, false},
-		{"join and restart", func(s *storm) { s.joins(stormNodes) }, true},
-		{"leave and restart", func(s *storm) { s.leaves(stormNodes) }, true},
+		{"join", func(s *storm) { s.Join(stormNodes) }, false},
+		{"leave", func(s *storm) { s.Leave(stormNodes) }, false},
+		{"join and restart", func(s *storm) { s.Join(stormNodes) }, true},
+		{"leave and restart", func(s *storm) { s.Leave(stormNodes) }, true},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
@@ -41,8 +41,8 @@ func TestNodesAtOnce(t *testing.T) {
 				if len(calls) > most {
 					t.Errorf("%d writes for %d nodes, want %d at most", len(calls), stormNodes, most)
 				}
-				s.oncePerWindow(calls)
-				s.inTime(calls)
+				s.OncePerWindow(calls)
+				s.InTime(calls)
 			})
 		})
 	}
@@ -63,7 +63,7 @@ func TestFiveHundredNodesAtOnce(t *testing.T) {
 		for _, event := range []struct {
 			name string
 			have func(int)
-		}{{"join", s.joins}, {"leave", s.leaves}} {
+		}{{"join", s.Join}, {"leave", s.Leave}} {
 			s.begin()
 			event.have(many)
 			time.Sleep(20 * time.Second)
@@ -73,8 +73,8 @@ func TestFiveHundredNodesAtOnce(t *testing.T) {
 			if most := windows * size.services; len(calls) > most {
 				t.Errorf("%d nodes %s: %d writes, want %d at most", many, event.name, len(calls), most)
 			}
-			s.oncePerWindow(calls)
-			s.inTime(calls)
+			s.OncePerWindow(calls)
+			s.InTime(calls)
 		}
 	})
 }

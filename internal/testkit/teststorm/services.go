@@ -1,4 +1,3 @@
-// Package teststorm measures storms: many changes at once.
 package teststorm
 
 import (
@@ -11,9 +10,6 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
 )
-
-// late is how many times the time that the limits of the cloud take may pass.
-const late = 1.1
 
 // Published notes when the status of each Service shows an address for the first time. The caller reads it while nothing runs.
 func Published(kube *fake.Clientset) map[string]time.Time {

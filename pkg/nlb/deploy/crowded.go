@@ -1,7 +1,12 @@
 package deploy
 
 import (
+	"context"
+	"errors"
+	"slices"
 	"time"
+
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/nlb/model"
@@ -18,12 +23,29 @@ var otherCauseFor = refusal.Fixed(time.Hour)
 // fillingPause is how long a server is left out of a group that waits until others have given servers up: they still count while the jobs that remove them are under way.
 var fillingPause = refusal.Pause{First: 5 * time.Second, Least: 10 * time.Second, Longest: time.Minute}
 
-// Crowded reports whether the cloud refused a listener a short while ago while its group had servers, perhaps because these are too many for the load balancer.
-func (m *Memory) Crowded(group string) bool { return m.crowded.Err(group, time.Now()) != nil }
+// crowdedError is the refusal of a listener that was to send to a group, which is tried again with most servers in the group.
+type crowdedError struct {
+	error
+	most int
+}
+
+// Crowded reports whether the cloud refused a short while ago that a listener sends to a group with the servers that it had, perhaps because these are too many for the
+// load balancer, and with how many it is tried again.
+func (m *Memory) Crowded(group string) (most int, crowded bool) {
+	refused, ok := errors.AsType[*crowdedError](m.crowded.Err(group, time.Now()))
+	if !ok {
+		return 0, false
+	}
+	return refused.most, true
+}
+
+// Moves reports whether a listener is to leave a group for another one, and the load balancer has no room for the servers of both.
+func (m *Memory) Moves(group string) bool { return m.moves.Err(group, time.Now()) != nil }
 
 // noteCrowded notes how the creation of a listener on a group ended. The code of a refusal does not say which quota is used up: servers are the cause if the cloud
-// takes the listener with an empty group, and not if it refuses that, too. Who uses the group is read before it is emptied.
-func (a *Applier) noteCrowded(group *model.Group, err error) {
+// takes the listener with an empty group, and not if it refuses that, too, unless the load balancer has more servers than it may have. Who uses the group is read before
+// it is emptied.
+func (a *Applier) noteCrowded(ctx context.Context, group *model.Group, err error) {
 	if group == nil {
 		return
 	}
@@ -34,13 +56,80 @@ func (a *Applier) noteCrowded(group *model.Group, err error) {
 		m.crowded.Drop(group.ID)
 		m.filling.Add(group.ID, before, crowdedFor, now)
 	case !alicloud.IsQuota(err):
+	case isEmpty && a.changesServers(): // what leaves counts until the jobs have ended
+	case isEmpty && m.otherCause.Err(lb, now) == nil && a.overfull(ctx):
+		m.crowded.Add(group.ID, &crowdedError{error: err}, crowdedFor, now)
+		a.Overfull = true
 	case isEmpty:
 		m.crowded.Drop(group.ID)
 		m.otherCause.Add(lb, err, otherCauseFor, now)
 	case m.otherCause.Err(lb, now) == nil:
-		m.crowded.Add(group.ID, err, crowdedFor, now)
+		m.crowded.Add(group.ID, &crowdedError{error: err}, crowdedFor, now)
 		a.Doubts[model.PartGroups] = "the cloud refused a listener"
 	}
+}
+
+// noteMove notes how it ended that a listener was to leave a group for another one: meanwhile, the servers of both count. As the listener serves, the next group keeps
+// some of its servers. If the cloud refuses it with a single one, too, the load balancer is full, and the other groups make room. If it does so although they have,
+// another quota is used up.
+func (a *Applier) noteMove(from string, to *model.Group, err error) {
+	if to == nil {
+		return
+	}
+	m, lb, now := a.Memory, a.Model.LoadBalancer.ID, time.Now()
+	before := m.crowded.Err(to.ID, now)
+	switch {
+	case err == nil:
+		m.moves.Drop(from)
+		if before != nil {
+			m.crowded.Drop(to.ID)
+			m.filling.Add(to.ID, before, crowdedFor, now)
+		}
+	case !alicloud.IsQuota(err), m.otherCause.Err(lb, now) != nil:
+	case m.Moves(from) && a.hasRoom():
+		m.moves.Drop(from)
+		m.otherCause.Add(lb, err, otherCauseFor, now)
+	case len(to.Servers) > 1:
+		m.crowded.Add(to.ID, &crowdedError{err, len(to.Servers) / 2}, crowdedFor, now) //nolint:mnd // half of them
+		a.Doubts[model.PartGroups] = "the cloud refused a listener"
+	default:
+		m.moves.Add(from, err, crowdedFor, now)
+		a.Full = true
+	}
+}
+
+// overfull reports whether the load balancer has more servers than it may have, because somebody has lowered the quota: then the cloud refuses that a listener sends to the
+// group to which it sends. Should the cloud carry that out, it would change nothing.
+func (a *Applier) overfull(ctx context.Context) bool {
+	for i := range a.Model.Listeners {
+		l := &a.Model.Listeners[i]
+		if group := model.Text(l.ServerGroupID); l.ID != "" && a.Model.GroupByID(group) != nil {
+			return alicloud.IsQuota(a.API.TryNLBListener(ctx, l.ID, group))
+		}
+	}
+	return false
+}
+
+// changesServers reports whether jobs change which servers there are: those that leave count until their jobs have ended.
+func (a *Applier) changesServers() bool {
+	return slices.ContainsFunc(a.Model.Groups, func(group model.Group) bool {
+		target := model.TargetGroup(group.Name)
+		return a.Busy(target) || a.justStarted(target)
+	})
+}
+
+// hasRoom reports whether the load balancer has room for one more server, as far as that is known.
+func (a *Applier) hasRoom() bool {
+	used, total := sets.New[string](), 0
+	for i := range a.Model.Listeners {
+		used.Insert(model.Text(a.Model.Listeners[i].ServerGroupID))
+	}
+	for i := range a.Model.Groups {
+		if group := &a.Model.Groups[i]; used.Has(group.ID) {
+			total += len(group.Servers)
+		}
+	}
+	return total < a.MostServers && !a.changesServers()
 }
 
 // noteFull notes that the load balancer is full, if the cloud refused a server of a group whose listener it took without servers only.

@@ -41,6 +41,8 @@ type Applier struct {
 	Busy func(target string) bool
 	// Memory is what calls of all Services have shown.
 	Memory *Memory
+	// MostServers is how many servers the load balancer may have, as far as that is known.
+	MostServers int
 	// Turn makes the call that creates an NLB when it is the Service's turn, see [refusal.Creations].
 	Turn func(create func() error) error
 	// DryRun says that nothing is written for real, so that nothing takes time.
@@ -64,6 +66,8 @@ type Applier struct {
 	Exhausted []string
 	// Full says that the load balancer is known to have as many servers as it may have.
 	Full bool
+	// Overfull says that the load balancer is known to have more servers than it may have.
+	Overfull bool
 	// Created says that a load balancer was created, Deleted that its deletion was accepted.
 	Created, Deleted bool
 	// Lost is the id of a load balancer that a call said does not exist.

@@ -107,6 +107,8 @@ func (a *Applier) untagGroup(ctx context.Context, step *model.Step) (alicloud.Jo
 type leftOutError struct {
 	servers []string
 	err     error
+	// fills says that others give servers up for the group: this is no failure, after each of which the next pass would come later.
+	fills bool
 }
 
 func (e *leftOutError) Error() string {
@@ -114,6 +116,16 @@ func (e *leftOutError) Error() string {
 }
 
 func (e *leftOutError) Unwrap() error { return e.err }
+
+// As has an error about a group that others make room for count as one that only means "not now".
+func (e *leftOutError) As(target any) bool {
+	wait, ok := target.(**problem.WaitError)
+	if !ok || !e.fills {
+		return false
+	}
+	*wait = &problem.WaitError{Reason: e.Error(), For: fillingPause.First}
+	return true
+}
 
 // addServers adds as many servers as one call takes; each call is a job, and the next pass adds the others. Where the cloud refuses one
 // of them, or a quota leaves no room for all, smaller calls find out which it takes.

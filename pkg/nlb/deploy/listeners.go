@@ -53,7 +53,7 @@ func (a *Applier) createListener(ctx context.Context, step *model.Step) (aliclou
 		}
 		return job, refused
 	})
-	a.noteCrowded(a.Model.GroupByID(model.Text(l.ServerGroupID)), err)
+	a.noteCrowded(ctx, a.Model.GroupByID(model.Text(l.ServerGroupID)), err)
 	return job, err
 }
 
@@ -89,6 +89,7 @@ func (a *Applier) updateListener(ctx context.Context, step *model.Step) (aliclou
 		}
 	}
 	job, err := a.job(func() (alicloud.Job, error) { return a.API.UpdateNLBListener(ctx, step.Listener.ID, changes) })
+	a.noteMove(step.From, a.Model.GroupByID(model.Text(changes.ServerGroupID)), err)
 	if have := a.at(step); err == nil && have != nil {
 		mergeListener(&have.NLBListenerSettings, &changes)
 	}

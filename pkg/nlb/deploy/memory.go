@@ -25,6 +25,8 @@ type Memory struct {
 	crowded, otherCause refusal.Refusals[string]
 	// filling are groups whose listeners the cloud took without servers only: they get some as soon as others have given some up.
 	filling refusal.Refusals[string]
+	// moves are groups that listeners are to leave, see [Memory.Moves].
+	moves refusal.Refusals[string]
 }
 
 // serverOf is a backend server in a group.
@@ -51,8 +53,8 @@ func (m *Memory) room(groups []model.Group) {
 
 // acceptable returns the servers that the cloud did not refuse in the last minutes, and those that it did.
 func (m *Memory) acceptable(group string, servers []alicloud.NLBServer) (wanted []alicloud.NLBServer, left *leftOut) {
-	left = &leftOut{}
 	now := time.Now()
+	left = &leftOut{fills: m.filling.Err(group, now) != nil}
 	for i := range servers {
 		if err := m.servers.Err(serverOf{group, servers[i].NLBServerKey}, now); err != nil {
 			left.add(servers[i], err)
@@ -67,6 +69,7 @@ func (m *Memory) acceptable(group string, servers []alicloud.NLBServer) (wanted 
 type leftOut struct {
 	names []string
 	last  error
+	fills bool
 }
 
 func (l *leftOut) add(server alicloud.NLBServer, err error) {
@@ -77,5 +80,5 @@ func (l *leftOut) err() error {
 	if len(l.names) == 0 {
 		return nil
 	}
-	return &leftOutError{l.names, l.last}
+	return &leftOutError{l.names, l.last, l.fills}
 }

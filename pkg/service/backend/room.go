@@ -10,7 +10,7 @@ import (
 // Room is what a load balancer has room for.
 type Room struct {
 	// Most is how many backends each port of the Service may have, 0 for any number: the Quota of the load balancer, without the Others on it that are not
-	// of the Service, divided by the Groups of the Service.
+	// of the Service, or of former groups, divided by the Groups of the Service.
 	Most, Quota, Others, Groups int
 	// Swaps says that the product replaces backends in one call. Otherwise one that is gone leaves before another one comes, where there is no room for both.
 	Swaps bool
@@ -29,6 +29,8 @@ type Entry struct {
 	Group string
 	// Idle says that no listener sends to the group, and that it does not count for the quota before one does.
 	Idle bool
+	// Former says that no port is to use the group, but has to until there is room for another one.
+	Former bool
 }
 
 // RoomOf returns the room on a load balancer for a Service with so many groups. A quota that is only assumed is larger if the load balancer has more.
@@ -39,7 +41,7 @@ func RoomOf(quota int, assumed bool, groups int, entries iter.Seq[Entry]) Room {
 		if !entry.Idle {
 			counted++
 		}
-		if entry.Ours {
+		if entry.Ours && !entry.Former {
 			room.ours++
 		} else {
 			room.Others++

@@ -1,0 +1,95 @@
+package nlb
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/cloud"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/nlb/model"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/quota"
+)
+
+// listenersTo returns how many listeners of a Service send to groups whose names pass.
+func (b *border) listenersTo(name string, passes func(alicloud.NLBGroup) bool) int {
+	b.t.Helper()
+	wanted := map[string]bool{}
+	for _, group := range b.groups(name) {
+		wanted[group.ID] = passes(group)
+	}
+	n := 0
+	for _, lb := range testkit.Must(b.account.Client.ListNLBs(b.t.Context(), alicloud.NLBQuery{}))(b.t) {
+		for _, l := range testkit.Must(b.account.Client.ListNLBListeners(b.t.Context(), []string{lb.ID}))(b.t) {
+			if owner, _, _ := mark.ParseNLB(model.Text(l.Description)); owner.Name == name && wanted[model.Text(l.ServerGroupID)] {
+				n++
+			}
+		}
+	}
+	return n
+}
+
+// TestListenersMoveOnANarrowNLB: listeners are to send to other server groups on an NLB that has as many servers as it may have, whether the manager knows that or not.
+// They do soon, and each port keeps servers all the time and has all of them in the end.
+func TestListenersMoveOnANarrowNLB(t *testing.T) {
+	t.Parallel()
+	const nodes, ports, newPorts = 3, 4, 1000
+	for _, moves := range []int{1, ports} {
+		move := func(svc *corev1.Service) {
+			for i := range moves {
+				svc.Spec.Ports[i].NodePort += newPorts
+			}
+		}
+		moved := func(group alicloud.NLBGroup) bool { return strings.HasPrefix(group.Name, "k8s.31") }
+		for _, free := range []int{0, 1, 2} {
+			for _, known := range []bool{false, true} {
+				t.Run(fmt.Sprint(moves, " moves, free ", free, " known ", known), func(t *testing.T) {
+					t.Parallel()
+					synctest.Test(t, func(t *testing.T) {
+						truly := nodes*ports + free
+						quotas := map[string]int{}
+						if known {
+							quotas[string(quota.ServersPerNLB)] = truly
+						}
+						b := newBorderOn(t, cloud.Limits{ServersPerNLB: truly}, quota.NewBook(quotas))
+						b.joinUpTo(nodes)
+						b.put(newService("web", tcpPorts(ports)))
+						b.rest()
+						b.fits(b.behind(), ports, nodes)
+						b.change("web", move)
+						b.keepsServing(1, movesSoon)
+						if got := b.listenersTo("web", moved); got != moves {
+							t.Errorf("%d listeners have moved, want %d", got, moves)
+						}
+						b.fits(b.keepsServing(1, 10*time.Minute), ports, nodes)
+					})
+				})
+			}
+		}
+	}
+}
+
+// movesSoon is how long it takes until listeners have other groups on an NLB that is full.
+const movesSoon = time.Minute
+
+// TestRefusedMoveTakesLittleAway: the cloud refuses with the same code to have a listener send to another group, although others make room. They get back what they gave
+// up, and give nothing up once more for a while.
+func TestRefusedMoveTakesLittleAway(t *testing.T) {
+	t.Parallel()
+	const nodes, ports = 3, 4
+	synctest.Test(t, func(t *testing.T) {
+		b := newNarrow(t, cloud.Limits{ServersPerNLB: nodes * ports}, nodes)
+		b.put(newService("web", tcpPorts(ports)))
+		b.rest()
+		b.account.Fault(`{"times":0,"action":"UpdateListenerAttribute","code":"QuotaExceeded.QuotaInsufficient","status":400}`)
+		b.change("web", func(svc *corev1.Service) { svc.Spec.Ports[0].NodePort = 31000 })
+		b.fits(b.keepsServing(2, movesSoon), ports, nodes)
+		b.fits(b.keepsServing(nodes, 30*time.Minute), ports, nodes)
+	})
+}
