@@ -119,15 +119,19 @@ func (r *Reconciler) choose(svc *corev1.Service, known state, in Inputs) (choice
 	wish := backend.Wish{Service: svc.UID, Subset: r.subset(in.Params.Get(annotation.BackendSubset)), Room: room, Crowd: r.seen(product, crowd, selector, len(ready), each, on), Size: before.size}
 	wish.Crowd.Shares = backend.Shares(ready, wish.Crowd.Quota, wish.Crowd.Units, wish.Crowd.Refused)
 	wish.Crowd.Soon = crowd.settlesSoon(svc, known.balancer)
-	wish.Crowd.Lack.Rests = time.Since(crowd.gaveUpAt[svc.UID]) < giveUpWait
+	paused := r.opts.pausedBy(svc) != ""
+	wish.Crowd.Lack.Rests = paused || time.Since(crowd.gaveUpAt[svc.UID]) < giveUpWait
 	choice = backend.Choose(input, wish)
 	if choice.GivesUp {
 		crowd.gaveUpAt[svc.UID] = time.Now()
 	}
-	if !crowd.starvesLong(svc.UID, len(choice.Starving) > 0) {
+	if !crowd.starvesLong(svc.UID, !paused && len(choice.Starving) > 0) {
 		choice.Starving = nil
 	}
 	after := stakeOf(svc, input, choice, each, on)
+	if paused {
+		after = after.paused(room)
+	}
 	crowd.hold(svc.UID, after)
 	if input.UsesAllNodes() {
 		crowd.nodes, crowd.shares = len(ready), wish.Crowd.Shares

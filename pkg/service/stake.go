@@ -78,6 +78,14 @@ func (s stake) times() map[string]int {
 	return times
 }
 
+// paused returns what a Service has that is paused: what it has in the cloud. It takes no other instances and gives none up, so that nobody waits for that.
+func (s stake) paused(room backend.Room) stake {
+	s.whole, s.ids = false, sets.List(room.Instances())
+	s.leaving, s.lacking, s.starving = nil, nil, nil
+	s.many, s.misses, s.spares, s.yields = false, false, false, false
+	return s
+}
+
 // hold notes what a Service has chosen, or has, after [crowd.giveUp].
 func (c *crowd) hold(svc types.UID, held stake) {
 	c.stakes[svc] = held

@@ -7,10 +7,12 @@ import (
 	"testing/synctest"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/cloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/backend"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/config"
 )
@@ -115,4 +117,36 @@ func TestServiceWithoutNodeGetsOne(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestNoNodeIsAwaitedFromAPausedService: a Service that is paused has more nodes than it needs. It gives none up, so that one without any node gets one of another Service.
+func TestNoNodeIsAwaitedFromAPausedService(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleetIn(t, cloud.Limits{LBsPerInstance: 2}, config.Config{BackendSubset: backend.SubsetAuto, Quotas: smallQuotas(200, 2)})
+		defer func() { f.stop() }()
+		for i := range 2 {
+			f.createFleetNode(nodeName(i))
+		}
+		f.put(testService("paused", 80))
+		f.rest()
+		f.change("paused", func(svc *corev1.Service) { svc.Annotations[annotation.Paused] = "true" })
+		for i := range 2 {
+			f.createFleetNode(nodeName(i + 2))
+		}
+		synctest.Wait()
+		for i := range 4 {
+			f.putLocalOn(fmt.Sprint("only", i), i)
+		}
+		f.putLocalOn("several", 2, 3)
+		f.rest()
+		f.put(testService("last", 80))
+		time.Sleep(10 * time.Minute)
+		synctest.Wait()
+		for _, name := range []string{"paused", "only0", "only1", "only2", "only3", "several", "last"} {
+			if len(f.backendsOf(name)["30080"]) == 0 {
+				t.Errorf("%s has no backend server", name)
+			}
+		}
+	})
 }

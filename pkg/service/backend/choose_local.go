@@ -29,7 +29,9 @@ func (in Input) chooseLocal(wish Wish, choice Choice) Choice {
 	serving := slices.DeleteFunc(slices.Clone(nodes), func(node *Node) bool { return !c.present.Has(node.InstanceID) })
 	c.serves = len(serving) > 0
 	c.waits = c.crowd.Soon && !c.crowd.Settled && !c.crowd.Sure && (c.serves || c.present.Len() == 0)
-	if c.Yields = wish.Room.ours >= c.present.Len()*wish.Room.Groups && in.severalForEachPort(serving); c.Yields {
+	// endpoints on a node that has just failed still count as ready
+	working := slices.DeleteFunc(slices.Clone(serving), func(node *Node) bool { return !node.Ready })
+	if c.Yields = wish.Room.ours >= c.present.Len()*wish.Room.Groups && in.severalForEachPort(working); c.Yields {
 		c.yielded, c.Rests = c.crowd.yields(serving)
 	}
 	c.Without = sets.New[string]()

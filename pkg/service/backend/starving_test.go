@@ -132,3 +132,21 @@ func TestLocalGivesUpForOneWithoutNode(t *testing.T) {
 		}
 	}
 }
+
+// TestLocalKeepsTheOnlyNodeThatWorks: endpoints on a node that is not ready count as ready for a moment longer. Such a node is none with which the Service can do without
+// the other one.
+func TestLocalKeepsTheOnlyNodeThatWorks(t *testing.T) {
+	t.Parallel()
+	for _, ready := range []bool{true, false} {
+		nodes := newFleet(3, 1, 0).nodes
+		nodes[1].Ready = ready
+		in := Input{
+			Nodes: NewNodeSet(nodes), ControlPlane: ControlPlaneAuto, Local: true, Family: discoveryv1.AddressTypeIPv4,
+			Slices: []*discoveryv1.EndpointSlice{testkit.EndpointSlice("web", corev1.ServicePort{Name: "http", Port: 80}, "10.0.0.1@n00000", "10.0.0.2@n00001")},
+		}
+		choice := Choose(in, hungry{has: []int{0, 1}, loads: []int{3, 3, 4}, starving: 1}.wish(SubsetAuto))
+		if gives := !slices.Contains(chosenNames(choice), "n00000"); gives != ready || choice.GivesUp != ready || choice.Yields != ready {
+			t.Errorf("the other node is ready: %v; gives up: %v, yields: %v", ready, gives, choice.Yields)
+		}
+	}
+}
