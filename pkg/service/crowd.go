@@ -1,7 +1,6 @@
 package service
 
 import (
-	"maps"
 	"math"
 	"slices"
 	"sync"
@@ -120,7 +119,7 @@ func (r *Reconciler) choose(svc *corev1.Service, known state, in Inputs) (choice
 	wish.Crowd.Shares = backend.Shares(ready, wish.Crowd.Quota, wish.Crowd.Units, wish.Crowd.Refused)
 	wish.Crowd.Soon = crowd.settlesSoon(svc, known.balancer)
 	paused := r.opts.pausedBy(svc) != ""
-	wish.Crowd.Lack.Rests = paused || time.Since(crowd.gaveUpAt[svc.UID]) < giveUpWait
+	wish.Crowd.Lack.Rests = crowd.rests(svc.UID, paused)
 	choice = backend.Choose(input, wish)
 	if choice.GivesUp {
 		crowd.gaveUpAt[svc.UID] = time.Now()
@@ -128,22 +127,25 @@ func (r *Reconciler) choose(svc *corev1.Service, known state, in Inputs) (choice
 	if !crowd.starvesLong(svc.UID, !paused && len(choice.Starving) > 0) {
 		choice.Starving = nil
 	}
-	after := stakeOf(svc, input, choice, each, on)
-	if paused {
-		after = after.paused(room)
-	}
+	after := stakeOf(svc, input, choice, each, on).unless(paused, room)
 	crowd.hold(svc.UID, after)
 	if input.UsesAllNodes() {
 		crowd.nodes, crowd.shares = len(ready), wish.Crowd.Shares
 	}
-	if !wish.Crowd.Settled {
-		crowd.waits = crowd.waits || choice.Waits || len(choice.Lacking) > 0
-	}
+	crowd.waits = crowd.waits || !wish.Crowd.Settled && waitsFor(choice)
 	if r.crowdingChanged(product, crowd) || wish.Crowd.Settled && after.many && !before.many {
 		return choice, crowd.others(svc.UID)
 	}
 	return choice, crowd.concerned(before, after, wish.Crowd.Settled)
 }
+
+// rests reports whether a Service gives up no node for another one now.
+func (c *crowd) rests(svc types.UID, paused bool) bool {
+	return paused || time.Since(c.gaveUpAt[svc]) < giveUpWait
+}
+
+// waitsFor reports whether a Service that has chosen waits for nodes.
+func waitsFor(choice backend.Choice) bool { return choice.Waits || len(choice.Lacking) > 0 }
 
 // countedCrowd returns the Services of a product, counted as they are now. The caller holds the lock.
 func (r *Reconciler) countedCrowd(engine Engine) *crowd {
@@ -231,7 +233,6 @@ func (r *Reconciler) learn(svc *corev1.Service, engine Engine, deployed Deployme
 			r.opts.Config.Quotas.Learn(product.AttachmentQuota, id, crowd.attached.times(id))
 		}
 	}
-	maps.DeleteFunc(crowd.leftAt, func(_ string, at time.Time) bool { return time.Since(at) > justLeft })
 	crowd.hold(svc.UID, held.without(instanceIDs))
 	if before == r.quotaOf(product, crowd) {
 		return nil

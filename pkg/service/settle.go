@@ -1,6 +1,7 @@
 package service
 
 import (
+	"maps"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -43,6 +44,7 @@ func (r *Reconciler) recount(c *crowd, engine Engine, generation uint64) {
 		}
 		c.absent[uid] = at
 	}
+	maps.DeleteFunc(c.leftAt, func(_ string, at time.Time) bool { return now.Sub(at) > justLeft })
 }
 
 // settled reports whether it is known what every Service has that others wait for.

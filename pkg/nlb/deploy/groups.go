@@ -89,8 +89,10 @@ func (a *Applier) deleteGroup(ctx context.Context, step *model.Step) (alicloud.J
 		job, err = "", nil
 	}
 	if err == nil {
+		if have := a.Model.GroupByID(step.Group.ID); have != nil {
+			a.Memory.room(a.Model.Groups, have.Servers) // its listener, with which it counted, is gone
+		}
 		a.Model.Groups = slices.DeleteFunc(a.Model.Groups, func(g model.Group) bool { return g.ID == step.Group.ID })
-		a.Memory.room(a.Model.Groups) // its listener, with which it counted, is gone
 	}
 	return job, err
 }
@@ -208,7 +210,7 @@ func (a *Applier) removeServers(ctx context.Context, step *model.Step) (alicloud
 	a.Waits = a.Waits || len(part) < len(step.Servers)
 	job, err := a.job(func() (alicloud.Job, error) { return a.API.RemoveNLBServers(ctx, have.ID, part) })
 	if err == nil {
-		a.Memory.room(a.Model.Groups)
+		a.Memory.room(a.Model.Groups, part)
 		have.Servers = slices.DeleteFunc(slices.Clone(have.Servers), func(s alicloud.NLBServer) bool {
 			return slices.ContainsFunc(part, func(p alicloud.NLBServer) bool { return same(&p, &s) })
 		})

@@ -13,6 +13,9 @@ import (
 // serverPause is how long a backend server is left out that the cloud refused.
 var serverPause = refusal.Fixed(5 * time.Minute)
 
+// noRoomPause is the same where a quota is used up. Only servers that leave make room at once, see [Memory.room]; people who raise a quota take longer.
+var noRoomPause = refusal.Pause{First: 5 * time.Minute, Least: 10 * time.Minute, Longest: time.Hour}
+
 // Memory is what calls of all Services have shown. Its zero value knows nothing.
 type Memory struct {
 	// Creations has Services take turns while the quota of NLBs is used up.
@@ -38,16 +41,21 @@ type serverOf struct {
 // refuse notes that the cloud refused a server.
 func (m *Memory) refuse(group string, server alicloud.NLBServerKey, err error) {
 	now, pause := time.Now(), serverPause
-	if m.filling.Err(group, now) != nil {
+	switch {
+	case m.filling.Err(group, now) != nil:
 		pause = fillingPause
+	case alicloud.IsQuota(err):
+		pause = noRoomPause
 	}
 	m.servers.Add(serverOf{group, server}, err, pause, now)
 }
 
-// room notes that servers leave one of these groups, which count together, so that others fit in that a quota kept out.
-func (m *Memory) room(groups []model.Group) {
+// room notes that servers leave, and one of the groups of a load balancer: others fit in that a quota kept out of these groups, and the same servers into groups of others.
+func (m *Memory) room(groups []model.Group, leaving []alicloud.NLBServer) {
 	m.servers.DropFunc(func(server serverOf, err error) bool {
-		return alicloud.IsQuota(err) && slices.ContainsFunc(groups, func(g model.Group) bool { return g.ID == server.group })
+		isIts := func(g model.Group) bool { return g.ID == server.group }
+		isIt := func(s alicloud.NLBServer) bool { return s.ID == server.ID }
+		return alicloud.IsQuota(err) && (slices.ContainsFunc(groups, isIts) || slices.ContainsFunc(leaving, isIt))
 	})
 }
 
