@@ -242,9 +242,9 @@ func slice(name string, port, other corev1.ServicePort, items ...string) *discov
 }
 
 // address is that of the network interface of a node.
-func (w *world) address(t testing.TB, node string) string {
-	t.Helper()
-	found := testkit.Must(w.account.Client.DescribeInstances(t.Context(), alicloud.InstanceQuery{IDs: []string{testkit.InstanceOf(node)}}))(t)
+func (w *world) address(tb testing.TB, node string) string {
+	tb.Helper()
+	found := testkit.Must(w.account.Client.DescribeInstances(tb.Context(), alicloud.InstanceQuery{IDs: []string{testkit.InstanceOf(node)}}))(tb)
 	return found[0].PrivateIPs[0]
 }
 

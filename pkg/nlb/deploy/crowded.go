@@ -56,16 +56,25 @@ func (a *Applier) noteCrowded(ctx context.Context, group *model.Group, err error
 		m.crowded.Drop(group.ID)
 		m.filling.Add(group.ID, before, crowdedFor, now)
 	case !alicloud.IsQuota(err):
-	case isEmpty && a.changesServers(): // what leaves counts until the jobs have ended
-	case isEmpty && m.otherCause.Err(lb, now) == nil && a.overfull(ctx):
-		m.crowded.Add(group.ID, &crowdedError{error: err}, crowdedFor, now)
-		a.Overfull = true
 	case isEmpty:
-		m.crowded.Drop(group.ID)
-		m.otherCause.Add(lb, err, otherCauseFor, now)
+		a.noteEmptyRefused(ctx, group.ID, err)
 	case m.otherCause.Err(lb, now) == nil:
 		m.crowded.Add(group.ID, &crowdedError{error: err}, crowdedFor, now)
 		a.Doubts[model.PartGroups] = "the cloud refused a listener"
+	}
+}
+
+// noteEmptyRefused notes that the cloud refused a listener with an empty group. It shows nothing while servers leave, which count until their jobs have ended.
+func (a *Applier) noteEmptyRefused(ctx context.Context, group string, err error) {
+	m, lb, now := a.Memory, a.Model.LoadBalancer.ID, time.Now()
+	switch {
+	case a.changesServers():
+	case m.otherCause.Err(lb, now) == nil && a.overfull(ctx):
+		m.crowded.Add(group, &crowdedError{error: err}, crowdedFor, now)
+		a.Overfull = true
+	default:
+		m.crowded.Drop(group)
+		m.otherCause.Add(lb, err, otherCauseFor, now)
 	}
 }
 
