@@ -227,9 +227,6 @@ const (
 	PermissionUnknown Permission = "unknown"
 )
 
-// codeDryRun says that a call would succeed that is to have no effect.
-const codeDryRun = "DryRunOperation"
-
 // Probe finds out whether the key may call an action, without an effect. The error is the reason for
 // [PermissionDenied] and [PermissionUnknown].
 func (c *Client) Probe(ctx context.Context, action Action) (Permission, error) {
@@ -239,7 +236,7 @@ func (c *Client) Probe(ctx context.Context, action Action) (Permission, error) {
 	err := c.call(ctx, action.Name, p, in, &responses.BaseResponse{})
 	e, answered := asAPIError(err)
 	switch {
-	case err == nil, HasCode(err, codeDryRun):
+	case err == nil, HasCode(err, "DryRunOperation"):
 		return PermissionGranted, nil
 	case IsForbidden(err):
 		return PermissionDenied, err

@@ -142,15 +142,6 @@ func (c *Client) UpdateNLBListener(ctx context.Context, id string, settings NLBL
 	return c.nlbJobWrite(ctx, "UpdateListenerAttribute", settings.params(params{"ListenerId": id}))
 }
 
-// TryNLBListener asks whether a listener may send to a group, and changes nothing.
-func (c *Client) TryNLBListener(ctx context.Context, id, group string) error {
-	err := c.nlbWrite(ctx, "UpdateListenerAttribute", params{"ListenerId": id, "ServerGroupId": group, "DryRun": "true"})
-	if HasCode(err, codeDryRun) {
-		return nil
-	}
-	return err
-}
-
 // DeleteNLBListener begins to remove a listener.
 func (c *Client) DeleteNLBListener(ctx context.Context, id string) (Job, error) {
 	return c.nlbJobWrite(ctx, "DeleteListener", params{"ListenerId": id})

@@ -66,35 +66,15 @@ func (n nlb) learn(svc *corev1.Service) bool {
 	if n.config.Quotas.Of(quota.ServersPerNLB, n.ID()).Source == quota.Refusal {
 		return false // others are giving servers up by now: what they have left is less than the quota
 	}
-	total := n.counted(svc)
-	if total == 0 {
-		return false
-	}
-	n.config.Quotas.Learn(quota.ServersPerNLB, n.ID(), total)
-	return true
-}
-
-// learnLess notes that an NLB has more servers than it may have. Unless the Quota Center shows it, how many it may have is not known, so that the Services on it give some
-// up until the cloud takes the listener. Before they have, a refusal shows nothing.
-func (n nlb) learnLess(svc *corev1.Service) bool {
-	limit, total := n.config.Quotas.Of(quota.ServersPerNLB, n.ID()), n.counted(svc)
-	if total == 0 || total > limit.Value && limit.Source == quota.Refusal || limit.Source == quota.Configured {
-		return false
-	}
-	n.config.Quotas.Exceeds(quota.ServersPerNLB, n.ID(), min(total, limit.Value+1))
-	return true
-}
-
-// counted is how many servers an NLB has that count for its quota, 0 if nobody knows.
-func (n nlb) counted(svc *corev1.Service) int {
 	total, _ := n.behindListeners(svc)
 	all := !n.Reused()
 	if !n.group.IsZero() {
 		n.hold(svc)
 		total, all = n.shared.Servers(n.group, n.ID())
 	}
-	if !all {
-		return 0
+	if !all || total == 0 {
+		return false
 	}
-	return total
+	n.config.Quotas.Learn(quota.ServersPerNLB, n.ID(), total)
+	return true
 }

@@ -170,9 +170,6 @@ func (d *dryCloud) CreateNLBListener(_ context.Context, l alicloud.NLBListener, 
 	return l.ID, "", nil
 }
 
-// TryNLBListener implements deploy.Writer.
-func (*dryCloud) TryNLBListener(context.Context, string, string) error { return nil }
-
 // UpdateNLBListener implements deploy.Writer. Of what a listener is to be like, only to whom it belongs matters to others.
 func (d *dryCloud) UpdateNLBListener(_ context.Context, id string, settings alicloud.NLBListenerSettings) (alicloud.Job, error) {
 	d.listeners.Edit(id, func(l *alicloud.NLBListener) {

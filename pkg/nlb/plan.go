@@ -228,7 +228,7 @@ func (p plan) Deploy(ctx context.Context, svc *corev1.Service) service.Deploymen
 		err = n.missing.Unproven(applier.Lost)
 	}
 	n.noteInGroup(svc, p.Plan, applier.Deleted)
-	if applier.Full && n.learn(svc) || applier.Overfull && p.nlb.learnLess(svc) {
+	if applier.Full && n.learn(svc) {
 		err = errors.Join(err, &problem.WaitError{Reason: "the NLB takes fewer servers than was known", For: soonPoll})
 	}
 	n.waitsForOthers(svc, err)

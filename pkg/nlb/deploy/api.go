@@ -51,8 +51,6 @@ type groupWriter interface {
 type listenerWriter interface {
 	CreateNLBListener(ctx context.Context, l alicloud.NLBListener, token string) (id string, job alicloud.Job, err error)
 	UpdateNLBListener(ctx context.Context, id string, settings alicloud.NLBListenerSettings) (alicloud.Job, error)
-	// TryNLBListener changes nothing.
-	TryNLBListener(ctx context.Context, id, group string) error
 	DeleteNLBListener(ctx context.Context, id string) (alicloud.Job, error)
 	StartNLBListener(ctx context.Context, id string) (alicloud.Job, error)
 	AddCertificates(ctx context.Context, listener string, ids []string) (alicloud.Job, error)

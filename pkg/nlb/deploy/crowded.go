@@ -1,7 +1,6 @@
 package deploy
 
 import (
-	"context"
 	"errors"
 	"slices"
 	"time"
@@ -43,9 +42,9 @@ func (m *Memory) Crowded(group string) (most int, crowded bool) {
 func (m *Memory) Moves(group string) bool { return m.moves.Err(group, time.Now()) != nil }
 
 // noteCrowded notes how the creation of a listener on a group ended. The code of a refusal does not say which quota is used up: servers are the cause if the cloud
-// takes the listener with an empty group, and not if it refuses that, too, unless the load balancer has more servers than it may have. Who uses the group is read before
-// it is emptied.
-func (a *Applier) noteCrowded(ctx context.Context, group *model.Group, err error) {
+// takes the listener with an empty group, and not if it refuses that, too, except while servers leave, which count until their jobs have ended. Who uses the group is read
+// before it is emptied.
+func (a *Applier) noteCrowded(group *model.Group, err error) {
 	if group == nil {
 		return
 	}
@@ -55,26 +54,13 @@ func (a *Applier) noteCrowded(ctx context.Context, group *model.Group, err error
 	case err == nil && before != nil && isEmpty:
 		m.crowded.Drop(group.ID)
 		m.filling.Add(group.ID, before, crowdedFor, now)
-	case !alicloud.IsQuota(err):
+	case !alicloud.IsQuota(err), isEmpty && a.changesServers():
 	case isEmpty:
-		a.noteEmptyRefused(ctx, group.ID, err)
+		m.crowded.Drop(group.ID)
+		m.otherCause.Add(lb, err, otherCauseFor, now)
 	case m.otherCause.Err(lb, now) == nil:
 		m.crowded.Add(group.ID, &crowdedError{error: err}, crowdedFor, now)
 		a.Doubts[model.PartGroups] = "the cloud refused a listener"
-	}
-}
-
-// noteEmptyRefused notes that the cloud refused a listener with an empty group. It shows nothing while servers leave, which count until their jobs have ended.
-func (a *Applier) noteEmptyRefused(ctx context.Context, group string, err error) {
-	m, lb, now := a.Memory, a.Model.LoadBalancer.ID, time.Now()
-	switch {
-	case a.changesServers():
-	case m.otherCause.Err(lb, now) == nil && a.overfull(ctx):
-		m.crowded.Add(group, &crowdedError{error: err}, crowdedFor, now)
-		a.Overfull = true
-	default:
-		m.crowded.Drop(group)
-		m.otherCause.Add(lb, err, otherCauseFor, now)
 	}
 }
 
@@ -105,18 +91,6 @@ func (a *Applier) noteMove(from string, to *model.Group, err error) {
 		m.moves.Add(from, err, crowdedFor, now)
 		a.Full = true
 	}
-}
-
-// overfull reports whether the load balancer has more servers than it may have, because somebody has lowered the quota: then the cloud refuses that a listener sends to the
-// group to which it sends. Should the cloud carry that out, it would change nothing.
-func (a *Applier) overfull(ctx context.Context) bool {
-	for i := range a.Model.Listeners {
-		l := &a.Model.Listeners[i]
-		if group := model.Text(l.ServerGroupID); l.ID != "" && a.Model.GroupByID(group) != nil {
-			return alicloud.IsQuota(a.API.TryNLBListener(ctx, l.ID, group))
-		}
-	}
-	return false
 }
 
 // changesServers reports whether jobs change which servers there are: those that leave count until their jobs have ended.

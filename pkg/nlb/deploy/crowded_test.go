@@ -36,7 +36,7 @@ func TestWhatShowsThatAnNLBIsFull(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				a := &Applier{Memory: &Memory{}, Model: &model.Model{}, Doubts: map[model.Part]string{}}
 				for _, c := range test.creations {
-					a.noteCrowded(t.Context(), c.group, c.err)
+					a.noteCrowded(c.group, c.err)
 				}
 				time.Sleep(test.after)
 				for range 2 {

@@ -66,8 +66,6 @@ type Applier struct {
 	Exhausted []string
 	// Full says that the load balancer is known to have as many servers as it may have.
 	Full bool
-	// Overfull says that the load balancer is known to have more servers than it may have.
-	Overfull bool
 	// Created says that a load balancer was created, Deleted that its deletion was accepted.
 	Created, Deleted bool
 	// Lost is the id of a load balancer that a call said does not exist.

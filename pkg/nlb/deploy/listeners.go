@@ -53,7 +53,7 @@ func (a *Applier) createListener(ctx context.Context, step *model.Step) (aliclou
 		}
 		return job, refused
 	})
-	a.noteCrowded(ctx, a.Model.GroupByID(model.Text(l.ServerGroupID)), err)
+	a.noteCrowded(a.Model.GroupByID(model.Text(l.ServerGroupID)), err)
 	return job, err
 }
 

@@ -66,7 +66,7 @@ const (
 type Limit struct {
 	Value  int
 	Source Source
-	// Assumed says that neither the owner of the cluster has said so, nor the cloud that a resource has more than it may have. The cloud then shows that the value is larger by having more than that: nothing is taken
+	// Assumed says that the owner of the cluster has not said so. The cloud then shows that the value is larger by having more than that: nothing is taken
 	// away because of it.
 	Assumed bool
 	// Abroad is the published value for accounts of the international site, 0 where it is the same or the value is known.
@@ -115,8 +115,6 @@ type lesson struct {
 	value int
 	until time.Time
 	lasts time.Duration
-	// exceeded says that the resource had more than the value, and more than it may have.
-	exceeded bool
 }
 
 const (
@@ -202,18 +200,13 @@ func (b *Book) Of(code Code, id string) Limit {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if found, ok := b.learned[subject{code, id}]; ok && found.counts(time.Now()) {
-		limit.Value, limit.Source, limit.Abroad, limit.Assumed = found.value, Refusal, 0, !found.exceeded
+		limit.Value, limit.Source, limit.Abroad = found.value, Refusal, 0
 	}
 	return limit
 }
 
 // Learn notes that the cloud refused to let a resource have more than it has. Nil learns nothing.
-func (b *Book) Learn(code Code, id string, has int) { b.learn(code, id, has, false) }
-
-// Exceeds notes that a resource has more than it may have, because somebody has lowered the quota. That it has more than the value then shows nothing.
-func (b *Book) Exceeds(code Code, id string, has int) { b.learn(code, id, has-1, true) }
-
-func (b *Book) learn(code Code, id string, value int, exceeded bool) {
+func (b *Book) Learn(code Code, id string, has int) {
 	if b == nil {
 		return
 	}
@@ -225,7 +218,7 @@ func (b *Book) learn(code Code, id string, value int, exceeded bool) {
 	now := time.Now()
 	maps.DeleteFunc(b.learned, func(_ subject, l lesson) bool { return now.Sub(l.until) >= repeats })
 	lasts := b.learned[subject{code, id}].next(now)
-	b.learned[subject{code, id}] = lesson{value, now.Add(lasts), lasts, exceeded}
+	b.learned[subject{code, id}] = lesson{has, now.Add(lasts), lasts}
 }
 
 // counts reports whether what the refusal has shown still counts.

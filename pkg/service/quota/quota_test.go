@@ -17,13 +17,11 @@ func TestWhichValueCounts(t *testing.T) {
 	b.Learn(ListenersPerCLB, "lb-1", 10)
 	b.Learn(BackendsPerCLB, "lb-1", 300)
 	b.Learn(CLBsPerInstance, "i-1", 49)
-	b.Exceeds(ServersPerNLB, "nlb-1", 12)
 	for name, test := range map[string]struct {
 		got, want Limit
 	}{
 		"configured":                  {b.Of(ListenersPerCLB, "lb-1"), Limit{Value: 70, Source: Configured}},
 		"a refusal":                   {b.Of(BackendsPerCLB, "lb-1"), Limit{Value: 300, Source: Refusal, Assumed: true}},
-		"more than allowed":           {b.Of(ServersPerNLB, "nlb-1"), Limit{Value: 11, Source: Refusal}},
 		"the Quota Center":            {b.Of(BackendsPerCLB, "lb-2"), Limit{Value: 400, Source: Center, Assumed: true}},
 		"no value of the Center":      {b.Limit(CLBs), Limit{Value: 60, Source: Published, Assumed: true, Abroad: 30}},
 		"published":                   {b.Limit(CLBsPerInstance), Limit{Value: 50, Source: Published, Assumed: true}},
