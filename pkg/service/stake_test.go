@@ -12,6 +12,7 @@ import (
 
 // TestLeastLoad compares the least load, for which mostly nothing is counted, with a count of all nodes.
 func TestLeastLoad(t *testing.T) {
+	t.Parallel()
 	const instances = 8
 	rng := rand.New(rand.NewPCG(1, 2))
 	c := newCrowd()
