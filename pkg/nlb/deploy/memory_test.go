@@ -21,11 +21,15 @@ func TestServersKeptOutByAQuota(t *testing.T) {
 		tries int
 		room  func(*Memory)
 	}{
-		"a quota":                                     {quota, 9, nil}, // after 5, 10, 20, 40, 60 ... minutes
-		"another reason":                              {&alicloud.Error{Code: "ResourceNotFound.BackendServer"}, 72, nil},
-		"the server leaves another group":             {quota, 72, func(m *Memory) { m.room([]model.Group{{}}, []alicloud.NLBServer{kept}) }},
-		"another server leaves the load balancer":     {quota, 72, func(m *Memory) { m.room([]model.Group{{NLBGroup: alicloud.NLBGroup{ID: "sgp-1"}}}, []alicloud.NLBServer{other}) }},
-		"another server leaves another load balancer": {quota, 9, func(m *Memory) { m.room([]model.Group{{NLBGroup: alicloud.NLBGroup{ID: "sgp-2"}}}, []alicloud.NLBServer{other}) }},
+		"a quota":                         {quota, 9, nil}, // after 5, 10, 20, 40, 60 ... minutes
+		"another reason":                  {&alicloud.Error{Code: "ResourceNotFound.BackendServer"}, 72, nil},
+		"the server leaves another group": {quota, 72, func(m *Memory) { m.room([]model.Group{{}}, []alicloud.NLBServer{kept}) }},
+		"another server leaves the load balancer": {quota, 72, func(m *Memory) {
+			m.room([]model.Group{{NLBGroup: alicloud.NLBGroup{ID: "sgp-1"}}}, []alicloud.NLBServer{other})
+		}},
+		"another server leaves another load balancer": {quota, 9, func(m *Memory) {
+			m.room([]model.Group{{NLBGroup: alicloud.NLBGroup{ID: "sgp-2"}}}, []alicloud.NLBServer{other})
+		}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
