@@ -211,20 +211,29 @@ func (b *border) collect() {
 	}
 }
 
+// owned goes over the listeners of Services on all NLBs, with the names of these.
+func (b *border) owned(yield func(string, alicloud.NLBListener) bool) {
+	b.t.Helper()
+	for _, lb := range testkit.Must(b.account.Client.ListNLBs(b.t.Context(), alicloud.NLBQuery{}))(b.t) {
+		for _, l := range testkit.Must(b.account.Client.ListNLBListeners(b.t.Context(), []string{lb.ID}))(b.t) {
+			if owner, _, _ := mark.ParseNLB(model.Text(l.Description)); owner.Name != "" && !yield(owner.Name, l) {
+				return
+			}
+		}
+	}
+}
+
 // members counts the servers that take traffic behind the running listeners of each Service: the fewest of one of them.
 func (b *border) members() map[string]int {
 	b.t.Helper()
 	found := map[string]int{}
-	for _, lb := range testkit.Must(b.account.Client.ListNLBs(b.t.Context(), alicloud.NLBQuery{}))(b.t) {
-		for _, l := range testkit.Must(b.account.Client.ListNLBListeners(b.t.Context(), []string{lb.ID}))(b.t) {
-			owner, _, _ := mark.ParseNLB(model.Text(l.Description))
-			if l.Status != alicloud.NLBListenerRunning || owner.Name == "" {
-				continue
-			}
-			n := len(b.servers(*l.ServerGroupID))
-			if least, ok := found[owner.Name]; !ok || n < least {
-				found[owner.Name] = n
-			}
+	for name, l := range b.owned {
+		if l.Status != alicloud.NLBListenerRunning {
+			continue
+		}
+		n := len(b.servers(*l.ServerGroupID))
+		if least, ok := found[name]; !ok || n < least {
+			found[name] = n
 		}
 	}
 	return found

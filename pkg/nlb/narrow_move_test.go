@@ -10,10 +10,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/cloud"
-	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/nlb/model"
-	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/quota"
 )
 
@@ -25,11 +23,9 @@ func (b *border) listenersTo(name string, passes func(alicloud.NLBGroup) bool) i
 		wanted[group.ID] = passes(group)
 	}
 	n := 0
-	for _, lb := range testkit.Must(b.account.Client.ListNLBs(b.t.Context(), alicloud.NLBQuery{}))(b.t) {
-		for _, l := range testkit.Must(b.account.Client.ListNLBListeners(b.t.Context(), []string{lb.ID}))(b.t) {
-			if owner, _, _ := mark.ParseNLB(model.Text(l.Description)); owner.Name == name && wanted[model.Text(l.ServerGroupID)] {
-				n++
-			}
+	for owner, l := range b.owned {
+		if owner == name && wanted[model.Text(l.ServerGroupID)] {
+			n++
 		}
 	}
 	return n

@@ -12,9 +12,7 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/cloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
-	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/nlb/model"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
-	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/quota"
 )
 
@@ -30,12 +28,9 @@ func newNarrow(t *testing.T, quotas cloud.Limits, nodes int) *border {
 func (b *border) behind() map[string]int {
 	b.t.Helper()
 	found := map[string]int{}
-	for _, lb := range testkit.Must(b.account.Client.ListNLBs(b.t.Context(), alicloud.NLBQuery{}))(b.t) {
-		for _, l := range testkit.Must(b.account.Client.ListNLBListeners(b.t.Context(), []string{lb.ID}))(b.t) {
-			serves := l.Status == alicloud.NLBListenerRunning || l.Status == alicloud.NLBConfiguring
-			if owner, _, _ := mark.ParseNLB(model.Text(l.Description)); serves && owner.Name != "" {
-				found[fmt.Sprintf("%s:%d", owner.Name, l.Port)] = len(b.servers(*l.ServerGroupID))
-			}
+	for name, l := range b.owned {
+		if l.Status == alicloud.NLBListenerRunning || l.Status == alicloud.NLBConfiguring {
+			found[fmt.Sprintf("%s:%d", name, l.Port)] = len(b.servers(*l.ServerGroupID))
 		}
 	}
 	return found

@@ -25,35 +25,30 @@ const (
 func TestServicesAtOnce(t *testing.T) {
 	testkit.Long(t)
 	t.Parallel()
-	for name, restart := range map[string]bool{"one process": false, "restart": true} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				cfg := cloud.DefaultConfig()
-				cfg.Quotas = cloud.Limits{NLBs: 10_000, NLBGroupsPerServer: 10_000}
-				s := newStormOn(t, emulator.Options{Config: cfg, Settle: settle, RateLimits: emulator.RateLimitsPublished}, nil, 24*time.Hour)
-				s.joins("a", 3)
-				s.at(time.Minute)
-				first := teststorm.Published(s.kube)
-				began := time.Now()
-				for i := range manyAtOnce {
-					s.put(newService(fmt.Sprintf("s%03d", i), testkit.TCP(80)))
-					synctest.Wait() // the API server of tests keeps 100 events
-				}
-				if restart {
-					time.Sleep(time.Minute)
-					s.replaceProcess()
-				}
-				s.rest()
-				teststorm.AllPublished(t, first, began, manyAtOnce, manyAtOnce*time.Minute/addQuota+creationTime)
-				for _, call := range s.account.NewCalls() {
-					throttled := restart && strings.HasPrefix(call.Code, "Throttling") // a new process does not know what the one before it has used
-					if call.Code != "" && !throttled {
-						t.Errorf("%s refused: %s", call.Action, call.Code)
-					}
-				}
-				s.writesNothing()
-			})
-		})
-	}
+	teststorm.WithRestart(t, func(t *testing.T, restart bool) {
+		cfg := cloud.DefaultConfig()
+		cfg.Quotas = cloud.Limits{NLBs: 10_000, NLBGroupsPerServer: 10_000}
+		s := newStormOn(t, emulator.Options{Config: cfg, Settle: settle, RateLimits: emulator.RateLimitsPublished}, nil, 24*time.Hour)
+		s.joins("a", 3)
+		s.at(time.Minute)
+		first := teststorm.Published(s.kube)
+		began := time.Now()
+		for i := range manyAtOnce {
+			s.put(newService(fmt.Sprintf("s%03d", i), testkit.TCP(80)))
+			synctest.Wait() // the API server of tests keeps 100 events
+		}
+		if restart {
+			time.Sleep(time.Minute)
+			s.replaceProcess()
+		}
+		s.rest()
+		teststorm.AllPublished(t, first, began, manyAtOnce, manyAtOnce*time.Minute/addQuota+creationTime)
+		for _, call := range s.account.NewCalls() {
+			throttled := restart && strings.HasPrefix(call.Code, "Throttling") // a new process does not know what the one before it has used
+			if call.Code != "" && !throttled {
+				t.Errorf("%s refused: %s", call.Action, call.Code)
+			}
+		}
+		s.writesNothing()
+	})
 }

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit/teststorm"
 )
 
 // TestZoneFails: all nodes of a zone fail, with and without a new process in the middle of it. They leave every server group in the time that the writes need. No
@@ -16,28 +17,23 @@ import (
 func TestZoneFails(t *testing.T) {
 	testkit.Long(t)
 	t.Parallel()
-	for name, restart := range map[string]bool{"one process": false, "restart": true} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				s := newManyStorm(t)
-				dead := s.ZoneFails()
-				if restart {
-					s.alive(stormRestart, dead)
-					s.replaceProcess()
-				}
-				s.alive(2*time.Minute, dead)
-				calls := s.over(s.Count() - len(dead))
-				for group, ids := range s.serversByGroup() {
-					if slices.ContainsFunc(ids, dead.Has) {
-						t.Errorf("%s has dead servers", group)
-					}
-				}
-				s.OutInTime(calls, dead)
-				s.OncePerWindow(calls)
-			})
-		})
-	}
+	teststorm.WithRestart(t, func(t *testing.T, restart bool) {
+		s := newManyStorm(t)
+		dead := s.ZoneFails()
+		if restart {
+			s.alive(stormRestart, dead)
+			s.replaceProcess()
+		}
+		s.alive(2*time.Minute, dead)
+		calls := s.over(s.Count() - len(dead))
+		for group, ids := range s.serversByGroup() {
+			if slices.ContainsFunc(ids, dead.Has) {
+				t.Errorf("%s has dead servers", group)
+			}
+		}
+		s.OutInTime(calls, dead)
+		s.OncePerWindow(calls)
+	})
 }
 
 // alive checks for some time that each server group has a server that works.

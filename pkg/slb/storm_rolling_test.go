@@ -8,6 +8,7 @@ import (
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit/teststorm"
 )
 
 // surge is how many nodes a rolling replacement replaces at a time.
@@ -16,40 +17,24 @@ const surge = 20
 // agedShare is that of the rate limiter, in pkg/alicloud.
 const agedShare = 16
 
-// roll replaces nodes in steps: some join, and then as many of the old ones leave.
-func (s *storm) roll(steps int) {
-	s.t.Helper()
-	for range steps {
-		s.Join(surge)
-		time.Sleep(5 * time.Second)
-		s.Leave(surge)
-		time.Sleep(5 * time.Second)
-	}
-}
-
 // TestRollingReplacement: all nodes are replaced, twenty every ten seconds, with and without a new process in the middle of it. Each vServer group is written to
 // once per window with all that has changed meanwhile, so that the Services are done when all groups have been written to once more after the last event.
 func TestRollingReplacement(t *testing.T) {
 	testkit.Long(t)
 	t.Parallel()
-	for name, restart := range map[string]bool{"one process": false, "restart": true} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				s := newStorm(t)
-				defer func() { s.stop() }()
-				s.roll(scaleNodes / surge / 2)
-				if restart {
-					s.replaceProcess()
-				}
-				s.roll(scaleNodes/surge - scaleNodes/surge/2)
-				last := time.Now()
-				calls := s.over()
-				s.OncePerWindow(calls)
-				s.DoneSince(last, calls, scaleServices)
-			})
-		})
-	}
+	teststorm.WithRestart(t, func(t *testing.T, restart bool) {
+		s := newStorm(t)
+		defer func() { s.stop() }()
+		s.Roll(scaleNodes/surge/2, surge)
+		if restart {
+			s.replaceProcess()
+		}
+		s.Roll(scaleNodes/surge-scaleNodes/surge/2, surge)
+		last := time.Now()
+		calls := s.over()
+		s.OncePerWindow(calls)
+		s.DoneSince(last, calls, scaleServices)
+	})
 }
 
 // TestDeadNodesBeforeNewOnes: some Services have waited for half a minute to take in new nodes in place of others that work, which makes them as urgent as a

@@ -3,7 +3,6 @@ package slb
 import (
 	"fmt"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit/teststorm"
@@ -20,30 +19,25 @@ const (
 // its listener runs, with and without a new process in the middle of it.
 func TestServicesAtOnce(t *testing.T) {
 	t.Parallel()
-	for name, restart := range map[string]bool{"one process": false, "restart": true} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				f := newFleet(t)
-				defer func() { f.stop() }()
-				for _, name := range []string{"a", "b", "c"} {
-					f.createFleetNode(name)
-				}
-				first := teststorm.Published(f.kube)
-				began := time.Now()
-				for i := range manyAtOnce {
-					f.put(testService(fmt.Sprintf("s%03d", i), 80))
-				}
-				if restart {
-					time.Sleep(manyAtOnce / creationQuota / 2 * time.Minute)
-					f.replaceProcess()
-				}
-				f.rest()
-				teststorm.AllPublished(t, first, began, manyAtOnce, manyAtOnce*time.Minute/creationQuota)
-				f.soonPublished(first)
-			})
-		})
-	}
+	teststorm.WithRestart(t, func(t *testing.T, restart bool) {
+		f := newFleet(t)
+		defer func() { f.stop() }()
+		for _, name := range []string{"a", "b", "c"} {
+			f.createFleetNode(name)
+		}
+		first := teststorm.Published(f.kube)
+		began := time.Now()
+		for i := range manyAtOnce {
+			f.put(testService(fmt.Sprintf("s%03d", i), 80))
+		}
+		if restart {
+			time.Sleep(manyAtOnce / creationQuota / 2 * time.Minute)
+			f.replaceProcess()
+		}
+		f.rest()
+		teststorm.AllPublished(t, first, began, manyAtOnce, manyAtOnce*time.Minute/creationQuota)
+		f.soonPublished(first)
+	})
 }
 
 // soonPublished checks that each Service shows its address as soon as its listener runs.

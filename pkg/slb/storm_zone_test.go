@@ -3,45 +3,40 @@ package slb
 import (
 	"slices"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit/teststorm"
 )
 
 // TestZoneDies: the dead nodes of a zone leave every Service in the time that the writes need, and every Service has living ones all the time, with and without a
 // new process in the middle of it.
 func TestZoneDies(t *testing.T) {
 	t.Parallel()
-	for name, restart := range map[string]bool{"one process": false, "restart": true} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				s := newStorm(t)
-				defer func() { s.stop() }()
-				dead := s.ZoneFails()
-				s.livingStay(dead, s.emulator.Unread())
-				if restart {
-					time.Sleep(20 * time.Second)
-					s.replaceProcess()
-				}
-				calls := s.Over()
-				behind := s.holders()
-				for name, ids := range behind {
-					if slices.ContainsFunc(ids, dead.Has) {
-						t.Errorf("%s has dead backends", name)
-					}
-				}
-				if len(behind) != scaleServices {
-					t.Errorf("%d Services have backends, want %d", len(behind), scaleServices)
-				}
-				s.OutInTime(calls, dead)
-				s.livingStay(dead, calls)
-			})
-		})
-	}
+	teststorm.WithRestart(t, func(t *testing.T, restart bool) {
+		s := newStorm(t)
+		defer func() { s.stop() }()
+		dead := s.ZoneFails()
+		s.livingStay(dead, s.emulator.Unread())
+		if restart {
+			time.Sleep(20 * time.Second)
+			s.replaceProcess()
+		}
+		calls := s.Over()
+		behind := s.holders()
+		for name, ids := range behind {
+			if slices.ContainsFunc(ids, dead.Has) {
+				t.Errorf("%s has dead backends", name)
+			}
+		}
+		if len(behind) != scaleServices {
+			t.Errorf("%d Services have backends, want %d", len(behind), scaleServices)
+		}
+		s.OutInTime(calls, dead)
+		s.livingStay(dead, calls)
+	})
 }
 
 // livingStay checks that every Service has living instances behind it, and that none of those was taken out by one of the calls without another one in its place.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -69,6 +70,17 @@ func (n *Nodes) Leave(count int) {
 		n.Delete(n.oldest)
 		n.oldest++
 		drain(i)
+	}
+}
+
+// Roll replaces nodes in steps, ten seconds each: some join, and then as many of those leave that have been there longest.
+func (n *Nodes) Roll(steps, surge int) {
+	n.tb.Helper()
+	for range steps {
+		n.Join(surge)
+		time.Sleep(5 * time.Second) //nolint:forbidigo // in a bubble of testing/synctest, a sleep sets the clock
+		n.Leave(surge)
+		time.Sleep(5 * time.Second) //nolint:forbidigo // as above
 	}
 }
 

@@ -55,6 +55,17 @@ func Begin(tb testing.TB, cloud *emulatortest.Cloud, product Product) *Storm {
 	return &Storm{Product: product, Began: time.Now(), tb: tb, cloud: cloud}
 }
 
+// WithRestart runs a test in bubbles of its own: with one process, and with another one that takes over in the middle.
+func WithRestart(t *testing.T, test func(t *testing.T, restart bool)) {
+	t.Helper()
+	for name, restart := range map[string]bool{"one process": false, "restart": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) { test(t, restart) })
+		})
+	}
+}
+
 // Rest lets time pass until no call has arrived for more than a window of the limits.
 func Rest(cloud *emulatortest.Cloud) {
 	for quiet := 0; quiet < 2; quiet++ {

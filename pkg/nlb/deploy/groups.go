@@ -89,9 +89,11 @@ func (a *Applier) deleteGroup(ctx context.Context, step *model.Step) (alicloud.J
 		job, err = "", nil
 	}
 	if err == nil {
+		var leaving []alicloud.NLBServer
 		if have := a.Model.GroupByID(step.Group.ID); have != nil {
-			a.Memory.room(a.Model.Groups, have.Servers) // its listener, with which it counted, is gone
+			leaving = have.Servers
 		}
+		a.Memory.room(a.Model.Groups, leaving) // its listener, with which it counted, is gone
 		a.Model.Groups = slices.DeleteFunc(a.Model.Groups, func(g model.Group) bool { return g.ID == step.Group.ID })
 	}
 	return job, err
