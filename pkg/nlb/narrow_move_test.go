@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/cloud"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/nlb/model"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/quota"
@@ -35,8 +36,9 @@ func (b *border) listenersTo(name string, passes func(alicloud.NLBGroup) bool) i
 // They do soon, and each port keeps servers all the time and has all of them in the end.
 func TestListenersMoveOnANarrowNLB(t *testing.T) {
 	t.Parallel()
-	const nodes, ports, newPorts = 3, 4, 1000
-	for _, moves := range []int{1, ports} {
+	const nodes, newPorts = 3, 1000
+	for _, of := range []struct{ moves, ports int }{{1, 1}, {1, 4}, {4, 4}} {
+		moves, ports := of.moves, of.ports
 		move := func(svc *corev1.Service) {
 			for i := range moves {
 				svc.Spec.Ports[i].NodePort += newPorts
@@ -45,7 +47,7 @@ func TestListenersMoveOnANarrowNLB(t *testing.T) {
 		moved := func(group alicloud.NLBGroup) bool { return strings.HasPrefix(group.Name, "k8s.31") }
 		for _, free := range []int{0, 1, 2} {
 			for _, known := range []bool{false, true} {
-				t.Run(fmt.Sprint(moves, " moves, free ", free, " known ", known), func(t *testing.T) {
+				t.Run(fmt.Sprint(moves, " of ", ports, " moves, free ", free, " known ", known), func(t *testing.T) {
 					t.Parallel()
 					synctest.Test(t, func(t *testing.T) {
 						truly := nodes*ports + free
@@ -67,6 +69,39 @@ func TestListenersMoveOnANarrowNLB(t *testing.T) {
 					})
 				})
 			}
+		}
+	}
+}
+
+// TestListenersMoveOnANarrowSharedNLB: the same where the NLB has the servers of several Services, and nobody knows that it takes no more.
+func TestListenersMoveOnANarrowSharedNLB(t *testing.T) {
+	t.Parallel()
+	const nodes, services, newPorts = 3, 4, 31900
+	moved := func(group alicloud.NLBGroup) bool { return strings.HasPrefix(group.Name, "k8s.319") }
+	for _, moves := range []int{1, services} {
+		for _, free := range []int{0, 1, 2} {
+			t.Run(fmt.Sprint(moves, " moves, free ", free), func(t *testing.T) {
+				t.Parallel()
+				synctest.Test(t, func(t *testing.T) {
+					b := newBorderOn(t, cloud.Limits{ServersPerNLB: nodes*services + free}, quota.NewBook(nil))
+					b.joinUpTo(nodes)
+					for i := range services {
+						b.put(grouped(sharingName(i), "edge", int64(i), testkit.TCP(int32(1000+i))))
+						b.keepsServing(0, 10*time.Second)
+					}
+					b.fits(b.keepsServing(nodes, 10*time.Minute), services, nodes)
+					for i := range moves {
+						b.change(sharingName(i), func(svc *corev1.Service) { svc.Spec.Ports[0].NodePort = int32(newPorts + i) })
+					}
+					b.keepsServing(1, movesSoon)
+					for i := range moves {
+						if got := b.listenersTo(sharingName(i), moved); got != 1 {
+							t.Errorf("%d listeners of %s have moved, want 1", got, sharingName(i))
+						}
+					}
+					b.fits(b.keepsServing(1, 10*time.Minute), services, nodes)
+				})
+			})
 		}
 	}
 }

@@ -24,7 +24,6 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/groups"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
-	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/quota"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/refusal"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/sharing"
 )
@@ -212,7 +211,7 @@ func (p plan) Deploy(ctx context.Context, svc *corev1.Service) service.Deploymen
 	}
 	applier := &deploy.Applier{
 		API: n.api, Model: n.model(), Busy: n.busy, Memory: &n.memory, Refused: n.refused, Held: p.held(svc), DryRun: n.dry,
-		MostServers: n.config.Quotas.Of(quota.ServersPerNLB, n.ID()).Value,
+		MostServers: n.mostServers(svc),
 		Token:       func(lb alicloud.NLB) string { return n.token(svc, lb) },
 		Turn: func(create func() error) error {
 			who := refusal.Creator{UID: svc.UID, Name: mark.ServiceName(svc)}

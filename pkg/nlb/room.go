@@ -3,6 +3,7 @@ package nlb
 import (
 	"math"
 	"strconv"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
@@ -84,6 +85,26 @@ func (n *nlb) behindListeners(svc *corev1.Service) (all, fewest int) {
 		return all, 0
 	}
 	return all, fewest
+}
+
+// leavingCounts is how long servers that another Service gave up may still count for the quota: until the job has ended that removes them.
+const leavingCounts = time.Minute
+
+// mostServers returns how many servers the Service may have behind its listeners: as many as the NLB may have, without those of the other Services of its group.
+// While it is not known what these have, the Service may have no more than it has: with fewer, the NLB would seem to have room, and its quota not to be what the cloud
+// refuses something for.
+func (n *nlb) mostServers(svc *corev1.Service) int {
+	most := n.config.Quotas.Of(quota.ServersPerNLB, n.ID()).Value
+	if n.group.IsZero() {
+		return most
+	}
+	n.hold(svc)
+	own, _ := n.behindListeners(svc)
+	total, all := n.shared.Servers(n.group, n.ID())
+	if !all || time.Since(n.shared.FreedAt(n.ID())) < leavingCounts {
+		return own
+	}
+	return most - (total - own)
 }
 
 // waitsForOthers notes whether the Service waits for servers on the NLB of its group, because the others there have them. The code of the refusal is the same

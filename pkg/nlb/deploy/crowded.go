@@ -95,13 +95,13 @@ func (a *Applier) noteMove(from string, to *model.Group, err error) {
 
 // changesServers reports whether jobs change which servers there are: those that leave count until their jobs have ended.
 func (a *Applier) changesServers() bool {
+	changes := func(target string) bool { return a.Busy(target) || a.justStarted(target) }
 	return slices.ContainsFunc(a.Model.Groups, func(group model.Group) bool {
-		target := model.TargetGroup(group.Name)
-		return a.Busy(target) || a.justStarted(target)
+		return changes(model.TargetGroup(group.Name)) || changes(model.TargetGroup(group.ID)) // a listener is to leave it
 	})
 }
 
-// hasRoom reports whether the load balancer has room for one more server, as far as that is known.
+// hasRoom reports whether the load balancer has room for one more server of the Service, as far as that is known.
 func (a *Applier) hasRoom() bool {
 	used, total := sets.New[string](), 0
 	for i := range a.Model.Listeners {

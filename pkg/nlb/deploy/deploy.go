@@ -41,7 +41,7 @@ type Applier struct {
 	Busy func(target string) bool
 	// Memory is what calls of all Services have shown.
 	Memory *Memory
-	// MostServers is how many servers the load balancer may have, as far as that is known.
+	// MostServers is how many servers the Service may have behind its listeners, as far as that is known.
 	MostServers int
 	// Turn makes the call that creates an NLB when it is the Service's turn, see [refusal.Creations].
 	Turn func(create func() error) error

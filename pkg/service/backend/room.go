@@ -10,13 +10,13 @@ import (
 // Room is what a load balancer has room for.
 type Room struct {
 	// Most is how many backends each port of the Service may have, 0 for any number: the Quota of the load balancer, without the Others on it that are not
-	// of the Service, or of former groups, divided by the Groups of the Service.
+	// of the Service, divided by the Groups of the Service. Former groups are among these: they have the backends of the ports that are to leave them.
 	Most, Quota, Others, Groups int
 	// Swaps says that the product replaces backends in one call. Otherwise one that is gone leaves before another one comes, where there is no room for both.
 	Swaps bool
-	// ours is how many backends the Service has in all groups together.
-	ours    int
-	entries iter.Seq[Entry]
+	// ours is how many backends the Service has in all groups together, former how many of the Groups are former ones.
+	ours, former int
+	entries      iter.Seq[Entry]
 }
 
 // Entry is one backend of one group of a load balancer: an instance by its ID, or a pod by its address.
@@ -33,26 +33,41 @@ type Entry struct {
 	Former bool
 }
 
-// RoomOf returns the room on a load balancer for a Service with so many groups. A quota that is only assumed is larger if the load balancer has more.
+// RoomOf returns the room on a load balancer for a Service with so many groups, without former ones. A quota that is only assumed is larger if the load balancer has more.
 func RoomOf(quota int, assumed bool, groups int, entries iter.Seq[Entry]) Room {
 	room := Room{Quota: quota, Groups: max(groups, 1), entries: entries}
-	counted := 0
+	counted, former := 0, sets.New[string]()
 	for entry := range entries {
 		if !entry.Idle {
 			counted++
 		}
-		if entry.Ours && !entry.Former {
+		if entry.Ours {
 			room.ours++
 		} else {
 			room.Others++
 		}
+		if entry.Ours && entry.Former {
+			former.Insert(entry.Group)
+		}
 	}
+	room.former = former.Len()
+	room.Groups += room.former
 	if quota == 0 || assumed && counted > quota {
 		return room
 	}
 	room.Most = max((quota-room.Others)/room.Groups, 1)
 	return room
 }
+
+// Bound lets each port have no more than a share of what Services have together. A former group takes a part of it.
+func (r *Room) Bound(share int) {
+	if most := max(share*(r.Groups-r.former)/r.Groups, 1); r.Most == 0 || most < r.Most {
+		r.Most = most
+	}
+}
+
+// IsLeaving reports whether ports are to leave a group as soon as there is room for another one.
+func (r *Room) IsLeaving() bool { return r.former > 0 }
 
 // present returns the backends of a kind that the Service has: IDs of instances, or addresses of pods.
 func (r *Room) present(kind Kind) sets.Set[string] {

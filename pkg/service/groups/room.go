@@ -16,10 +16,10 @@ func (g *Groups[LB]) Bound(room *backend.Room, group mark.Group, svc *corev1.Ser
 	if group.IsZero() || limit.Value <= 0 {
 		return
 	}
-	if share := g.Share(group, svc, id, limit.Value); share < limit.Value && (room.Most == 0 || share < room.Most) {
-		room.Most = share
+	if share := g.Share(group, svc, id, limit.Value); share < limit.Value {
+		room.Bound(share)
 	}
-	if room.Most == 0 || !limit.Assumed || g.IsNeeded(id, svc.UID, room.Most) {
+	if room.Most == 0 || !limit.Assumed || room.IsLeaving() || g.IsNeeded(id, svc.UID, room.Most) {
 		return
 	}
 	if total, all := g.Servers(group, id); limit.Source == quota.Refusal || !all || total > limit.Value {
