@@ -232,8 +232,9 @@ func (b *builder) group(port corev1.ServicePort) (model.Group, bool) {
 	}
 	set, problems := b.resolver.Backends(port, mark)
 	b.problems = append(b.problems, problems...)
+	servers := b.servers(&set, mark)
 	return model.Group{
-		Name: mark, Backends: b.servers(&set, mark), Draining: serversOf(slices.Values(set.Draining), len(set.Draining), mark), Doubt: set.Doubt, Gone: set.Gone, Held: set.Held,
+		Name: mark, Backends: servers, Dead: b.dead(mark, len(servers)), Draining: serversOf(slices.Values(set.Draining), len(set.Draining), mark), Doubt: set.Doubt, Gone: set.Gone, Held: set.Held,
 		Counted: set.Counted, Balances: set.Balances, KeepWeights: b.in.Params.Get(annotation.IgnoreWeightUpdate) == "on",
 	}, true
 }
@@ -248,6 +249,24 @@ func (b *builder) servers(set *backend.Set, mark string) []alicloud.Backend {
 		}
 	}
 	return serversOf(set.All, set.Len(), mark)
+}
+
+// dead returns the instances that take no traffic of a group that is to have so many backend servers, if these are fewer than it has.
+func (b *builder) dead(mark string, servers int) sets.Set[string] {
+	if b.in.Observed == nil {
+		return nil
+	}
+	have := b.in.Observed.Group(mark)
+	if have == nil || len(have.Backends) <= servers {
+		return nil
+	}
+	dead := sets.New[string]()
+	for i := range have.Backends {
+		if server := &have.Backends[i]; server.Type == alicloud.BackendECS && b.in.Nodes.Dead(server.ServerID) {
+			dead.Insert(server.ServerID)
+		}
+	}
+	return dead
 }
 
 func sameServers(set *backend.Set, have []alicloud.Backend, mark string) bool {

@@ -13,6 +13,8 @@ type backendChange struct {
 	setBefore        []alicloud.Backend
 	// serves says that a backend server stays that takes traffic: then the others may leave before new ones come.
 	serves bool
+	// dead says that those to be removed take no traffic, see [model.Group.Dead].
+	dead bool
 	// balances is [model.Group.Balances].
 	balances bool
 }
@@ -40,10 +42,18 @@ func (d *differ) backendSteps(f func(name, id string, change backendChange)) {
 	}
 }
 
+// pairs returns how many backend servers are swapped, for each of which one comes and one leaves in the same call. That is better than a removal and an addition, and needs
+// no room under the quota of backend servers per CLB. If more dead ones leave than others come, two calls are needed anyway: then the first one takes out all of them.
+func (c *backendChange) pairs() int {
+	if c.serves && c.dead && len(c.remove) > len(c.add) {
+		return 0
+	}
+	return min(len(c.add), len(c.remove))
+}
+
 // clearBackends makes the steps that take out what no longer answers, before anything else: its traffic is lost for as long.
-// One call that swaps backend servers is better than a removal and an addition, and needs no room under the quota of backend servers per CLB.
 func (d *differ) clearBackends(name, id string, change backendChange) {
-	pairs := min(len(change.add), len(change.remove))
+	pairs := change.pairs()
 	if pairs > 0 {
 		step := d.backendStep(model.OpReplaceBackends, name, id, change.remove[:pairs], change.add[:pairs])
 		step.Balances = change.balances
@@ -56,14 +66,14 @@ func (d *differ) clearBackends(name, id string, change backendChange) {
 
 // addBackends makes the steps that bring backend servers in.
 func (d *differ) addBackends(name, id string, change backendChange) {
-	pairs := min(len(change.add), len(change.remove))
+	pairs := change.pairs()
 	d.backends(model.OpAddBackends, name, id, nil, change.add[pairs:])
 	d.backends(model.OpSetBackends, name, id, change.setBefore, change.set)
 }
 
 // removeLastBackends makes the step that takes out the last backend servers of a group, after the new ones are in.
 func (d *differ) removeLastBackends(name, id string, change backendChange) {
-	if pairs := min(len(change.add), len(change.remove)); !change.serves {
+	if pairs := change.pairs(); !change.serves {
 		d.backends(model.OpRemoveBackends, name, id, change.remove[pairs:], nil)
 	}
 }
@@ -110,6 +120,7 @@ func (d *differ) compareBackends(want, have *model.Group) backendChange {
 		change.set, change.setBefore = nil, nil
 	}
 	change.remove = d.leaving(want, have, keep)
+	change.dead = !slices.ContainsFunc(change.remove, func(b alicloud.Backend) bool { return !want.Dead.Has(b.ServerID) })
 	return change
 }
 

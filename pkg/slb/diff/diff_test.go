@@ -1,6 +1,7 @@
 package diff_test
 
 import (
+	"fmt"
 	"maps"
 	"strings"
 	"testing"
@@ -9,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
@@ -220,6 +222,47 @@ func TestUrgencyOfReplacements(t *testing.T) {
 		if plan := diff.Diff(desired, actual, webName, "c1"); len(plan.Steps) != 1 || plan.Steps[0].Balances != balances {
 			t.Errorf("Balances %v: %v", balances, plan.Steps)
 		}
+	}
+}
+
+// TestDeadLeaveInOneCall: of backend servers that take no traffic, none stays for the sake of a swap, unless nothing else serves.
+func TestDeadLeaveInOneCall(t *testing.T) {
+	t.Parallel()
+	ops := func(plan model.Plan) []string {
+		var ops []string
+		for i := range plan.Steps {
+			ops = append(ops, fmt.Sprintf("%s -%d +%d", plan.Steps[i].Op, len(plan.Steps[i].Old), len(plan.Steps[i].New)))
+		}
+		return ops
+	}
+	swap := []string{"replace backends -1 +1", "remove backends -1 +0"}
+	for name, test := range map[string]struct {
+		dead     sets.Set[string]
+		servers  []string
+		expected []string
+	}{
+		"all that leave are dead": {sets.New("i-y", "i-z"), []string{"i-a", "i-y", "i-z"}, []string{"remove backends -2 +0", "add backends -0 +1"}},
+		"one of them works":       {sets.New("i-y"), []string{"i-a", "i-y", "i-z"}, swap},
+		"nobody knows":            {nil, []string{"i-a", "i-y", "i-z"}, swap},
+		"as many come":            {sets.New("i-z"), []string{"i-a", "i-z"}, []string{"replace backends -1 +1"}},
+		"nothing else serves":     {sets.New("i-x", "i-y", "i-z"), []string{"i-x", "i-y", "i-z"}, []string{"replace backends -2 +2", "remove backends -1 +0"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			desired := newFixture(80).build()
+			actual := reality(desired)
+			group := &actual.Groups[0]
+			one := group.Backends[0]
+			group.Backends = nil
+			for _, id := range test.servers {
+				one.ServerID = id
+				group.Backends = append(group.Backends, one)
+			}
+			desired.Groups[0].Dead = test.dead
+			if diff := cmp.Diff(test.expected, ops(diff.Diff(desired, actual, webName, "c1"))); diff != "" {
+				t.Errorf("steps (-want +got):\n%s", diff)
+			}
+		})
 	}
 }
 

@@ -105,6 +105,8 @@ type Group struct {
 	// Counted says that the weights are numbers of endpoints: they are written only where shares of the traffic differ enough.
 	// Desired models only.
 	Counted bool
+	// Dead are the instances in a group that is to have fewer backend servers that count as taking no traffic. Desired models only.
+	Dead sets.Set[string]
 	// Balances says that the only backend server that leaves still works. Desired models only.
 	Balances bool
 	// KeepWeights leaves the weights of backend servers that are in the group as they are.
