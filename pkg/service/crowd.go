@@ -120,14 +120,11 @@ func (r *Reconciler) choose(svc *corev1.Service, known state, in Inputs) (choice
 	wish.Crowd.Soon = crowd.settlesSoon(svc, known.balancer)
 	paused := r.opts.pausedBy(svc) != ""
 	wish.Crowd.Lack.Rests = crowd.rests(svc.UID, paused)
-	choice = backend.Choose(input, wish)
-	if choice.GivesUp {
-		crowd.gaveUpAt[svc.UID] = time.Now()
+	choice = crowd.noted(svc.UID, backend.Choose(input, wish), paused)
+	after := stakeOf(svc, input, choice, each, on)
+	if paused {
+		after = after.paused(room)
 	}
-	if !crowd.starvesLong(svc.UID, !paused && len(choice.Starving) > 0) {
-		choice.Starving = nil
-	}
-	after := stakeOf(svc, input, choice, each, on).unless(paused, room)
 	crowd.hold(svc.UID, after)
 	if input.UsesAllNodes() {
 		crowd.nodes, crowd.shares = len(ready), wish.Crowd.Shares
@@ -137,6 +134,17 @@ func (r *Reconciler) choose(svc *corev1.Service, known state, in Inputs) (choice
 		return choice, crowd.others(svc.UID)
 	}
 	return choice, crowd.concerned(before, after, wish.Crowd.Settled)
+}
+
+// noted notes that a Service gives up a node, and since when it has none. It returns the choice: only if that has lasted, others give up nodes for it.
+func (c *crowd) noted(svc types.UID, choice backend.Choice, paused bool) backend.Choice {
+	if choice.GivesUp {
+		c.gaveUpAt[svc] = time.Now()
+	}
+	if !c.starvesLong(svc, !paused && len(choice.Starving) > 0) {
+		choice.Starving = nil
+	}
+	return choice
 }
 
 // rests reports whether a Service gives up no node for another one now.

@@ -78,11 +78,8 @@ func (s stake) times() map[string]int {
 	return times
 }
 
-// unless returns what a Service has, where it is paused: what it has in the cloud. It takes no other instances then and gives none up, so that nobody waits for that.
-func (s stake) unless(paused bool, room backend.Room) stake {
-	if !paused {
-		return s
-	}
+// paused returns what a Service has while it is paused: what it has in the cloud. It takes no other instances then and gives none up, so that nobody waits for that.
+func (s stake) paused(room backend.Room) stake {
 	s.whole, s.ids = false, sets.List(room.Instances())
 	s.leaving, s.lacking, s.starving = nil, nil, nil
 	s.many, s.misses, s.spares, s.yields = false, false, false, false
