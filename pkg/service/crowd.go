@@ -123,7 +123,7 @@ func (r *Reconciler) choose(svc *corev1.Service, known state, in Inputs) (choice
 	choice = crowd.noted(svc.UID, backend.Choose(input, wish), paused)
 	after := stakeOf(svc, input, choice, each, on)
 	if paused {
-		after = after.paused(room)
+		after = after.idle(crowd.proofs[svc.UID])
 	}
 	crowd.hold(svc.UID, after)
 	if input.UsesAllNodes() {

@@ -74,7 +74,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, svc *corev1.Service) (next t
 		return 0, err
 	}
 	defer held.release()
-	defer r.passed(svc)
+	defer r.passed(svc, time.Now())
 	switch {
 	case held.gone:
 		return 0, nil // its event is on the way

@@ -63,20 +63,42 @@ func (c *crowd) settlesSoon(svc *corev1.Service, balancer Balancer) bool {
 	return len(svc.Status.LoadBalancer.Ingress) > 0 && balancer.ID() != "" && time.Since(c.since) < settlesIn
 }
 
-// passed notes that a pass over a Service has ended. If nobody knows what it has all the same, the others do not wait for it much longer.
-func (r *Reconciler) passed(svc *corev1.Service) {
-	if !r.opts.wants(svc) {
-		return
-	}
+// passed notes that a pass over a Service has ended that began then. If nobody knows what it has all the same, the others do not wait for it much longer. If it does
+// not choose any more, because its load balancer cannot be read or deleted, they soon do not count on it.
+func (r *Reconciler) passed(svc *corev1.Service, began time.Time) {
 	engine := r.opts.engineOf(svc)
 	r.crowds.mu.Lock()
 	defer r.crowds.mu.Unlock()
-	if _, ok := r.crowds.crowdOf(engine).stakes[svc.UID]; ok {
+	if crowd := r.crowds.crowdOf(engine); crowd.knows(svc.UID) {
+		crowd.misses(svc.UID, began)
+		return
+	}
+	if !r.opts.wants(svc) {
 		return
 	}
 	crowd := r.countedCrowd(engine)
 	if at, ok := crowd.absent[svc.UID]; ok {
 		at.passed = true
 		crowd.absent[svc.UID] = at
+	}
+}
+
+// knows reports whether it is known what a Service has.
+func (c *crowd) knows(svc types.UID) bool {
+	_, ok := c.stakes[svc]
+	return ok
+}
+
+// misses notes that a pass over a Service has ended that began then. If passes do not come to choose for a while, the Service keeps what it has.
+func (c *crowd) misses(svc types.UID, began time.Time) {
+	held, now := c.stakes[svc], time.Now()
+	switch {
+	case held.idles || !held.chosenAt.Before(began):
+	case held.missedAt.IsZero():
+		held.missedAt = now
+		c.stakes[svc] = held
+	case now.Sub(held.missedAt) >= settlesIn:
+		c.giveUp(svc)
+		c.hold(svc, held.idle(c.proofs[svc]))
 	}
 }

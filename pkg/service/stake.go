@@ -1,6 +1,7 @@
 package service
 
 import (
+	"maps"
 	"slices"
 	"time"
 
@@ -34,6 +35,9 @@ type stake struct {
 	yields   bool
 	// size is [backend.Choice.Size].
 	size int
+	// chosenAt is when the Service has chosen. missedAt is when a pass has ended since in which it has not, zero for none, and idles says that it is idle for that, or paused.
+	chosenAt, missedAt time.Time
+	idles              bool
 }
 
 // proof is the instances that one Service is known to have, with in how many groups it has each of them. For the quota, an instance counts each times at most.
@@ -48,6 +52,7 @@ func stakeOf(svc *corev1.Service, in backend.Input, choice backend.Choice, each 
 	held := stake{
 		service: mark.ServiceName(svc), each: each, on: on, firm: choice.Firm, local: in.Local && !in.Pods, lacking: choice.Lacking, many: choice.LacksMany, misses: choice.Misses,
 		spares: choice.Spares, starving: choice.Starving, yields: choice.Yields, size: choice.Size,
+		chosenAt: time.Now(),
 	}
 	if held.ids = choice.InstanceIDs(in); held.ids == nil {
 		held.whole = true
@@ -78,11 +83,12 @@ func (s stake) times() map[string]int {
 	return times
 }
 
-// paused returns what a Service has while it is paused: what it has in the cloud. It takes no other instances then and gives none up, so that nobody waits for that.
-func (s stake) paused(room backend.Room) stake {
-	s.whole, s.ids = false, sets.List(room.Instances())
+// idle returns what a Service has that takes no other instances and gives none up, so that nobody waits for that: what it is known to have in the cloud.
+func (s stake) idle(has proof) stake {
+	s.whole, s.ids = false, slices.Sorted(maps.Keys(has.of))
 	s.leaving, s.lacking, s.starving = nil, nil, nil
 	s.many, s.misses, s.spares, s.yields = false, false, false, false
+	s.idles = true
 	return s
 }
 

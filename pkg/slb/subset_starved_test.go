@@ -119,34 +119,55 @@ func TestServiceWithoutNodeGetsOne(t *testing.T) {
 	}
 }
 
-// TestNoNodeIsAwaitedFromAPausedService: a Service that is paused has more nodes than it needs. It gives none up, so that one without any node gets one of another Service.
-func TestNoNodeIsAwaitedFromAPausedService(t *testing.T) {
+// TestNoNodeIsAwaitedInVain: a Service has more nodes than it needs, and gives none up, because it is paused or its passes end before it chooses. One without any node gets
+// one of another Service.
+func TestNoNodeIsAwaitedInVain(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		f := newFleetIn(t, cloud.Limits{LBsPerInstance: 2}, config.Config{BackendSubset: backend.SubsetAuto, Quotas: smallQuotas(200, 2)})
-		defer func() { f.stop() }()
-		for i := range 2 {
-			f.createFleetNode(nodeName(i))
+	for name, stops := range map[string]func(f *fleet){
+		"paused": func(f *fleet) {
+			f.change("stopped", func(svc *corev1.Service) { svc.Annotations[annotation.Paused] = "true" })
+		},
+		"asks for a CLB that does not exist": func(f *fleet) {
+			f.change("stopped", func(svc *corev1.Service) { annotate(svc, annotation.LoadBalancerID, "lb-none") })
+		},
+		"cannot be deleted": func(f *fleet) {
+			f.fault(map[string]any{"times": 0, "action": "DeleteLoadBalancer", "code": "OperationDenied", "status": 400})
+			f.change("stopped", deleteService)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) { noNodeIsAwaited(t, stops) })
+		})
+	}
+}
+
+func noNodeIsAwaited(t *testing.T, stops func(*fleet)) {
+	t.Helper()
+	f := newFleetIn(t, cloud.Limits{LBsPerInstance: 2}, config.Config{BackendSubset: backend.SubsetAuto, Quotas: smallQuotas(200, 2)})
+	defer func() { f.stop() }()
+	for i := range 2 {
+		f.createFleetNode(nodeName(i))
+	}
+	f.put(testService("stopped", 80))
+	f.rest()
+	stops(f)
+	time.Sleep(5 * time.Minute)
+	for i := range 2 {
+		f.createFleetNode(nodeName(i + 2))
+	}
+	synctest.Wait()
+	for i := range 4 {
+		f.putLocalOn(fmt.Sprint("only", i), i)
+	}
+	f.putLocalOn("several", 2, 3)
+	time.Sleep(10 * time.Minute)
+	f.put(testService("last", 80))
+	time.Sleep(10 * time.Minute)
+	synctest.Wait()
+	for _, name := range []string{"only0", "only1", "only2", "only3", "several", "last"} {
+		if len(f.backendsOf(name)["30080"]) == 0 {
+			t.Errorf("%s has no backend server", name)
 		}
-		f.put(testService("paused", 80))
-		f.rest()
-		f.change("paused", func(svc *corev1.Service) { svc.Annotations[annotation.Paused] = "true" })
-		for i := range 2 {
-			f.createFleetNode(nodeName(i + 2))
-		}
-		synctest.Wait()
-		for i := range 4 {
-			f.putLocalOn(fmt.Sprint("only", i), i)
-		}
-		f.putLocalOn("several", 2, 3)
-		f.rest()
-		f.put(testService("last", 80))
-		time.Sleep(10 * time.Minute)
-		synctest.Wait()
-		for _, name := range []string{"paused", "only0", "only1", "only2", "only3", "several", "last"} {
-			if len(f.backendsOf(name)["30080"]) == 0 {
-				t.Errorf("%s has no backend server", name)
-			}
-		}
-	})
+	}
 }
