@@ -203,7 +203,7 @@ func (s *soak) judgeServers(call journal.Call, text string, wrong func(string)) 
 		if !marked {
 			continue
 		}
-		if len(servers) == 1 && s.makesRoom(server.Description) {
+		if s.makesRoom(server.Description) {
 			continue
 		}
 		nodePort, _ := strconv.Atoi(strings.Split(server.Description, "/")[1]) //nolint:errcheck // a number in the mark of a group
@@ -213,8 +213,8 @@ func (s *soak) judgeServers(call journal.Call, text string, wrong func(string)) 
 	}
 }
 
-// makesRoom reports whether the group with the mark may give up a server for another Service that lacks it: an instance was at its quota, which counts for an hour, and
-// others are left.
+// makesRoom reports whether the group with the mark may give up servers for other Services that lack them: instances were at their quota, which counts for an hour, and
+// servers are left. If the cloud refuses nearly all instances, each Service gives up several in one call: what it has beyond its share.
 func (s *soak) makesRoom(group string) bool {
 	if s.witness.hits[phaseInstanceQuota] == 0 {
 		return false
