@@ -165,3 +165,20 @@ func TestZoneWithTooFewGetsOne(t *testing.T) {
 		}
 	}
 }
+
+// TestOnlyNodeStaysWithoutRoom: another node is hardly ever a backend, and there is no room for both. The only node of a Service does not leave for it: a Service without any
+// would have nothing for a new group.
+func TestOnlyNodeStaysWithoutRoom(t *testing.T) {
+	t.Parallel()
+	f, load := newFleet(2, 1, 0), map[string]int{"i-00000": 10}
+	of := func(id string) int { return load[id] }
+	for i := range 20 {
+		room := RoomOf(1, false, 1, slices.Values([]Entry{{Kind: KindInstance, ID: "i-00000", Ours: true}}))
+		choice := Choose(Input{Nodes: NewNodeSet(f.nodes), ControlPlane: ControlPlaneAuto}, Wish{Service: types.UID(fmt.Sprint("service-", i)), Room: room, Crowd: Crowd{
+			Quota: 50, Units: 20, Each: 1, Total: 10, Settled: true, Load: of, Attached: of, Least: func([]*Node) int { return 0 },
+		}})
+		if got := chosenNames(choice); !slices.Equal(got, []string{"n00000"}) {
+			t.Errorf("service-%d: %v", i, got)
+		}
+	}
+}
