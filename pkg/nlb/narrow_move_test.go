@@ -124,3 +124,30 @@ func TestRefusedMoveTakesLittleAway(t *testing.T) {
 		b.fits(b.keepsServing(nodes, 30*time.Minute), ports, nodes)
 	})
 }
+
+// TestLastServersStayWhileListenersMove: the ports of a Service have servers on different nodes, because an NLB has no room for all of them. All listeners move at once,
+// which has the ports agree on one node. Each keeps a server that works until another one is there.
+func TestLastServersStayWhileListenersMove(t *testing.T) {
+	t.Parallel()
+	for i := range 4 { // which node it is depends on the Service
+		name := sharingName(i)
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				const nodes, ports = 2, 2
+				b := newNarrow(t, cloud.Limits{ServersPerNLB: nodes*ports - 1}, nodes)
+				b.put(grouped(name, "edge", 1, tcpPorts(ports)))
+				b.keepsServing(0, 10*time.Minute)
+				b.change(name, func(svc *corev1.Service) {
+					for i := range ports {
+						svc.Spec.Ports[i].NodePort = int32(31900 + i)
+					}
+				})
+				b.fits(b.keepsServing(1, movesSoon), ports, 1)
+				if got := b.listenersTo(name, func(group alicloud.NLBGroup) bool { return strings.HasPrefix(group.Name, "k8s.319") }); got != ports {
+					t.Errorf("%d listeners have moved, want %d", got, ports)
+				}
+			})
+		})
+	}
+}
