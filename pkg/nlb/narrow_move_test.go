@@ -151,3 +151,29 @@ func TestLastServersStayWhileListenersMove(t *testing.T) {
 		})
 	}
 }
+
+// TestOnlyServerMovesOnANarrowSharedNLB: the Service whose listener moves has one server, and can make no room itself. The others have more, and make it. A node has joined
+// that is hardly ever a backend.
+func TestOnlyServerMovesOnANarrowSharedNLB(t *testing.T) {
+	t.Parallel()
+	for _, joined := range []int{2, 3} {
+		t.Run(fmt.Sprint(joined, " nodes"), func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				const nodes, ports = 2, 4
+				b := newNarrow(t, cloud.Limits{ServersPerNLB: nodes*ports + 1}, nodes)
+				b.put(grouped("large", "edge", 1, tcpPorts(ports)))
+				b.keepsServing(0, time.Minute)
+				b.put(grouped("small", "edge", 2, testkit.TCP(1000)))
+				b.keepsServing(1, 10*time.Minute)
+				b.joinUpTo(joined)
+				b.keepsServing(1, 10*time.Minute)
+				b.change("small", func(svc *corev1.Service) { svc.Spec.Ports[0].NodePort = 31900 })
+				b.fits(b.keepsServing(1, movesSoon), ports+1, 1)
+				if got := b.listenersTo("small", func(group alicloud.NLBGroup) bool { return strings.HasPrefix(group.Name, "k8s.319") }); got != 1 {
+					t.Errorf("%d listeners have moved, want 1", got)
+				}
+			})
+		})
+	}
+}

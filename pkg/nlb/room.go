@@ -2,6 +2,7 @@ package nlb
 
 import (
 	"math"
+	"slices"
 	"strconv"
 	"time"
 
@@ -108,7 +109,8 @@ func (n *nlb) mostServers(svc *corev1.Service) int {
 }
 
 // waitsForOthers notes whether the Service waits for servers on the NLB of its group, because the others there have them. The code of the refusal is the same
-// when another quota is used up, so an NLB that is known to have fewer servers than its quota allows is not the cause.
+// when another quota is used up, so an NLB that is known to have fewer servers than its quota allows is not the cause. A port whose listener cannot move has none where it
+// is to have some.
 func (n *nlb) waitsForOthers(svc *corev1.Service, err error) {
 	if n.group.IsZero() || n.former != "" {
 		return
@@ -119,7 +121,15 @@ func (n *nlb) waitsForOthers(svc *corev1.Service, err error) {
 		return
 	}
 	_, has := n.behindListeners(svc)
+	if n.moves() {
+		has = 0
+	}
 	n.shared.Wait(svc, n.ID(), has, n.shared.Share(n.group, svc, n.ID(), limit))
+}
+
+// moves reports whether a listener is to leave its group, and the NLB has no room for another one.
+func (n nlb) moves() bool {
+	return slices.ContainsFunc(n.groups.Value, func(group model.Group) bool { return n.memory.Moves(group.ID) && n.listens(group.ID) })
 }
 
 func entryOf(server *alicloud.NLBServer, instances map[string]string, ours bool) backend.Entry {
