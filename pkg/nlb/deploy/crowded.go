@@ -81,7 +81,7 @@ func (a *Applier) noteMove(from string, to *model.Group, err error) {
 			m.filling.Add(to.ID, before, crowdedFor, now)
 		}
 	case !alicloud.IsQuota(err), m.otherCause.Err(lb, now) != nil:
-	case m.Moves(from) && a.hasRoom():
+	case m.Moves(from) && a.hasRoom(len(to.Servers)):
 		m.moves.Drop(from)
 		m.otherCause.Add(lb, err, otherCauseFor, now)
 	case len(to.Servers) > 1:
@@ -101,8 +101,8 @@ func (a *Applier) changesServers() bool {
 	})
 }
 
-// hasRoom reports whether the load balancer has room for one more server of the Service, as far as that is known.
-func (a *Applier) hasRoom() bool {
+// hasRoom reports whether the load balancer has room for so many more servers of the Service, as far as that is known.
+func (a *Applier) hasRoom(more int) bool {
 	used, total := sets.New[string](), 0
 	for i := range a.Model.Listeners {
 		used.Insert(model.Text(a.Model.Listeners[i].ServerGroupID))
@@ -112,7 +112,7 @@ func (a *Applier) hasRoom() bool {
 			total += len(group.Servers)
 		}
 	}
-	return total < a.MostServers && !a.changesServers()
+	return total+more <= a.MostServers && !a.changesServers()
 }
 
 // noteFull notes that the load balancer is full, if the cloud refused a server of a group whose listener it took without servers only.
