@@ -177,3 +177,27 @@ func TestOnlyServerMovesOnANarrowSharedNLB(t *testing.T) {
 		})
 	}
 }
+
+// TestRefusedMoveOnASharedNLB: the same where Services share the NLB, which may have many more servers. The others keep what they have.
+func TestRefusedMoveOnASharedNLB(t *testing.T) {
+	t.Parallel()
+	const nodes, services = 3, 3
+	synctest.Test(t, func(t *testing.T) {
+		b := newNarrow(t, cloud.Limits{}, nodes)
+		for i := range services {
+			b.put(grouped(sharingName(i), "edge", int64(i), testkit.TCP(int32(1000+i))))
+			b.keepsServing(0, 10*time.Second)
+		}
+		b.fits(b.keepsServing(nodes, 10*time.Minute), services, nodes)
+		b.account.Fault(`{"times":0,"action":"UpdateListenerAttribute","code":"QuotaExceeded.QuotaInsufficient","status":400}`)
+		b.change(sharingName(0), func(svc *corev1.Service) { svc.Spec.Ports[0].NodePort = 31900 })
+		for range 40 {
+			now := b.keepsServing(1, time.Minute)
+			for i := 1; i < services; i++ {
+				if n := now[fmt.Sprintf("%s:%d", sharingName(i), 1000+i)]; n < nodes {
+					t.Fatalf("%s has %d servers", sharingName(i), n)
+				}
+			}
+		}
+	})
+}
