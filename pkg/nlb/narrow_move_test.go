@@ -201,3 +201,22 @@ func TestRefusedMoveOnASharedNLB(t *testing.T) {
 		}
 	})
 }
+
+// TestListenerMovesWhereNoneCanBeAdded: an NLB has as many listeners as it may have, too, and the cloud has refused a further one, whatever servers it has. That says nothing about a
+// listener that is to have another group.
+func TestListenerMovesWhereNoneCanBeAdded(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const nodes, ports = 3, 4
+		b := newNarrow(t, cloud.Limits{ServersPerNLB: nodes * ports, ListenersPerNLB: ports}, nodes)
+		b.put(newService("web", tcpPorts(ports)))
+		b.rest()
+		b.change("web", tcpPorts(ports+1))
+		b.fits(b.keepsServing(nodes, 5*time.Minute), ports, nodes)
+		b.change("web", func(svc *corev1.Service) { svc.Spec.Ports[0].NodePort = 31900 })
+		b.fits(b.keepsServing(1, movesSoon), ports, 1)
+		if got := b.listenersTo("web", func(group alicloud.NLBGroup) bool { return strings.HasPrefix(group.Name, "k8s.319") }); got != 1 {
+			t.Errorf("%d listeners have moved, want 1", got)
+		}
+	})
+}

@@ -16,7 +16,8 @@ import (
 // and add servers again, with a job for each.
 var crowdedFor = refusal.Fixed(5 * time.Minute)
 
-// otherCauseFor is for how long a refusal counts of a listener whose group is empty: servers are not why the load balancer takes no further listener.
+// otherCauseFor is for how long a refusal counts of a listener whose group is empty: servers are not why the load balancer takes no further listener. The same of a listener that is
+// to have another group, for which there is room. One says nothing about the other: only a further listener needs room among listeners.
 var otherCauseFor = refusal.Fixed(time.Hour)
 
 // fillingPause is how long a server is left out of a group that waits until others have given servers up: they still count while the jobs that remove them are under way.
@@ -80,10 +81,10 @@ func (a *Applier) noteMove(from string, to *model.Group, err error) {
 			m.crowded.Drop(to.ID)
 			m.filling.Add(to.ID, before, crowdedFor, now)
 		}
-	case !alicloud.IsQuota(err), m.otherCause.Err(lb, now) != nil:
+	case !alicloud.IsQuota(err), m.stays.Err(lb, now) != nil:
 	case m.Moves(from) && a.hasRoom(len(to.Servers)):
 		m.moves.Drop(from)
-		m.otherCause.Add(lb, err, otherCauseFor, now)
+		m.stays.Add(lb, err, otherCauseFor, now)
 	case len(to.Servers) > 1:
 		m.crowded.Add(to.ID, &crowdedError{err, len(to.Servers) / 2}, crowdedFor, now) //nolint:mnd // half of them
 		a.Doubts[model.PartGroups] = "the cloud refused a listener"
