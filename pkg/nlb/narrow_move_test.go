@@ -124,3 +124,99 @@ func TestRefusedMoveTakesLittleAway(t *testing.T) {
 		b.fits(b.keepsServing(nodes, 30*time.Minute), ports, nodes)
 	})
 }
+
+// TestLastServersStayWhileListenersMove: the ports of a Service have servers on different nodes, because an NLB has no room for all of them. All listeners move at once,
+// which has the ports agree on one node. Each keeps a server that works until another one is there.
+func TestLastServersStayWhileListenersMove(t *testing.T) {
+	t.Parallel()
+	for i := range 4 { // which node it is depends on the Service
+		name := sharingName(i)
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				const nodes, ports = 2, 2
+				b := newNarrow(t, cloud.Limits{ServersPerNLB: nodes*ports - 1}, nodes)
+				b.put(grouped(name, "edge", 1, tcpPorts(ports)))
+				b.keepsServing(0, 10*time.Minute)
+				b.change(name, func(svc *corev1.Service) {
+					for i := range ports {
+						svc.Spec.Ports[i].NodePort = int32(31900 + i)
+					}
+				})
+				b.fits(b.keepsServing(1, movesSoon), ports, 1)
+				if got := b.listenersTo(name, func(group alicloud.NLBGroup) bool { return strings.HasPrefix(group.Name, "k8s.319") }); got != ports {
+					t.Errorf("%d listeners have moved, want %d", got, ports)
+				}
+			})
+		})
+	}
+}
+
+// TestOnlyServerMovesOnANarrowSharedNLB: the Service whose listener moves has one server, and can make no room itself. The others have more, and make it. A node has joined
+// that is hardly ever a backend.
+func TestOnlyServerMovesOnANarrowSharedNLB(t *testing.T) {
+	t.Parallel()
+	for _, joined := range []int{2, 3} {
+		t.Run(fmt.Sprint(joined, " nodes"), func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				const nodes, ports = 2, 4
+				b := newNarrow(t, cloud.Limits{ServersPerNLB: nodes*ports + 1}, nodes)
+				b.put(grouped("large", "edge", 1, tcpPorts(ports)))
+				b.keepsServing(0, time.Minute)
+				b.put(grouped("small", "edge", 2, testkit.TCP(1000)))
+				b.keepsServing(1, 10*time.Minute)
+				b.joinUpTo(joined)
+				b.keepsServing(1, 10*time.Minute)
+				b.change("small", func(svc *corev1.Service) { svc.Spec.Ports[0].NodePort = 31900 })
+				b.fits(b.keepsServing(1, movesSoon), ports+1, 1)
+				if got := b.listenersTo("small", func(group alicloud.NLBGroup) bool { return strings.HasPrefix(group.Name, "k8s.319") }); got != 1 {
+					t.Errorf("%d listeners have moved, want 1", got)
+				}
+			})
+		})
+	}
+}
+
+// TestRefusedMoveOnASharedNLB: the same where Services share the NLB, which may have many more servers. The others keep what they have.
+func TestRefusedMoveOnASharedNLB(t *testing.T) {
+	t.Parallel()
+	const nodes, services = 3, 3
+	synctest.Test(t, func(t *testing.T) {
+		b := newNarrow(t, cloud.Limits{}, nodes)
+		for i := range services {
+			b.put(grouped(sharingName(i), "edge", int64(i), testkit.TCP(int32(1000+i))))
+			b.keepsServing(0, 10*time.Second)
+		}
+		b.fits(b.keepsServing(nodes, 10*time.Minute), services, nodes)
+		b.account.Fault(`{"times":0,"action":"UpdateListenerAttribute","code":"QuotaExceeded.QuotaInsufficient","status":400}`)
+		b.change(sharingName(0), func(svc *corev1.Service) { svc.Spec.Ports[0].NodePort = 31900 })
+		for range 40 {
+			now := b.keepsServing(1, time.Minute)
+			for i := 1; i < services; i++ {
+				if n := now[fmt.Sprintf("%s:%d", sharingName(i), 1000+i)]; n < nodes {
+					t.Fatalf("%s has %d servers", sharingName(i), n)
+				}
+			}
+		}
+	})
+}
+
+// TestListenerMovesWhereNoneCanBeAdded: an NLB has as many listeners as it may have, too, and the cloud has refused a further one, whatever servers it has. That says nothing about a
+// listener that is to have another group.
+func TestListenerMovesWhereNoneCanBeAdded(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const nodes, ports = 3, 4
+		b := newNarrow(t, cloud.Limits{ServersPerNLB: nodes * ports, ListenersPerNLB: ports}, nodes)
+		b.put(newService("web", tcpPorts(ports)))
+		b.rest()
+		b.change("web", tcpPorts(ports+1))
+		b.fits(b.keepsServing(nodes, 5*time.Minute), ports, nodes)
+		b.change("web", func(svc *corev1.Service) { svc.Spec.Ports[0].NodePort = 31900 })
+		b.fits(b.keepsServing(1, movesSoon), ports, 1)
+		if got := b.listenersTo("web", func(group alicloud.NLBGroup) bool { return strings.HasPrefix(group.Name, "k8s.319") }); got != 1 {
+			t.Errorf("%d listeners have moved, want 1", got)
+		}
+	})
+}

@@ -69,12 +69,7 @@ func (n *nlb) hold(svc *corev1.Service) {
 
 // behindListeners returns how many servers the Service has behind its listeners, and how many the port that has fewest. Those of other groups do not count for the quota.
 func (n *nlb) behindListeners(svc *corev1.Service) (all, fewest int) {
-	owner, used := n.ownerOf(svc, n.observed), sets.New[string]()
-	for i := range n.listeners.Value {
-		if l := &n.listeners.Value[i]; owner.OwnsNLB(model.Text(l.Description)) {
-			used.Insert(model.Text(l.ServerGroupID))
-		}
-	}
+	used := n.usedGroups(svc)
 	fewest = math.MaxInt
 	for i := range n.groups.Value {
 		if group := &n.groups.Value[i]; used.Has(group.ID) {
@@ -85,6 +80,17 @@ func (n *nlb) behindListeners(svc *corev1.Service) (all, fewest int) {
 		return all, 0
 	}
 	return all, fewest
+}
+
+// usedGroups are the ids of the groups that listeners of the Service send to.
+func (n *nlb) usedGroups(svc *corev1.Service) sets.Set[string] {
+	owner, used := n.ownerOf(svc, n.observed), sets.New[string]()
+	for i := range n.listeners.Value {
+		if l := &n.listeners.Value[i]; owner.OwnsNLB(model.Text(l.Description)) {
+			used.Insert(model.Text(l.ServerGroupID))
+		}
+	}
+	return used
 }
 
 // leavingCounts is how long servers that another Service gave up may still count for the quota: until the job has ended that removes them.
@@ -108,7 +114,8 @@ func (n *nlb) mostServers(svc *corev1.Service) int {
 }
 
 // waitsForOthers notes whether the Service waits for servers on the NLB of its group, because the others there have them. The code of the refusal is the same
-// when another quota is used up, so an NLB that is known to have fewer servers than its quota allows is not the cause.
+// when another quota is used up, so an NLB that is known to have fewer servers than its quota allows is not the cause. A Service that cannot
+// make room for a listener itself waits for the others to do so, as one without servers does.
 func (n *nlb) waitsForOthers(svc *corev1.Service, err error) {
 	if n.group.IsZero() || n.former != "" {
 		return
@@ -119,7 +126,26 @@ func (n *nlb) waitsForOthers(svc *corev1.Service, err error) {
 		return
 	}
 	_, has := n.behindListeners(svc)
+	if n.movesLast(svc) {
+		has = 0
+	}
 	n.shared.Wait(svc, n.ID(), has, n.shared.Share(n.group, svc, n.ID(), limit))
+}
+
+// movesLast reports whether a listener is to leave its group, the NLB has no room for another one, and the Service cannot make any, because none of its ports has two servers.
+func (n *nlb) movesLast(svc *corev1.Service) bool {
+	moves, used := false, n.usedGroups(svc)
+	for i := range n.groups.Value {
+		group := &n.groups.Value[i]
+		if !used.Has(group.ID) {
+			continue
+		}
+		if len(group.Servers) > 1 {
+			return false
+		}
+		moves = moves || n.memory.Moves(group.ID)
+	}
+	return moves
 }
 
 func entryOf(server *alicloud.NLBServer, instances map[string]string, ours bool) backend.Entry {

@@ -16,7 +16,8 @@ import (
 // and add servers again, with a job for each.
 var crowdedFor = refusal.Fixed(5 * time.Minute)
 
-// otherCauseFor is for how long a refusal counts of a listener whose group is empty: servers are not why the load balancer takes no further listener.
+// otherCauseFor is for how long a refusal counts of a listener whose group is empty: servers are not why the load balancer takes no further listener. The same of a listener that is
+// to have another group, for which there is room. One says nothing about the other: only a further listener needs room among listeners.
 var otherCauseFor = refusal.Fixed(time.Hour)
 
 // fillingPause is how long a server is left out of a group that waits until others have given servers up: they still count while the jobs that remove them are under way.
@@ -80,10 +81,10 @@ func (a *Applier) noteMove(from string, to *model.Group, err error) {
 			m.crowded.Drop(to.ID)
 			m.filling.Add(to.ID, before, crowdedFor, now)
 		}
-	case !alicloud.IsQuota(err), m.otherCause.Err(lb, now) != nil:
-	case m.Moves(from) && a.hasRoom():
+	case !alicloud.IsQuota(err), m.stays.Err(lb, now) != nil:
+	case m.Moves(from) && a.hasRoom(len(to.Servers)):
 		m.moves.Drop(from)
-		m.otherCause.Add(lb, err, otherCauseFor, now)
+		m.stays.Add(lb, err, otherCauseFor, now)
 	case len(to.Servers) > 1:
 		m.crowded.Add(to.ID, &crowdedError{err, len(to.Servers) / 2}, crowdedFor, now) //nolint:mnd // half of them
 		a.Doubts[model.PartGroups] = "the cloud refused a listener"
@@ -101,8 +102,8 @@ func (a *Applier) changesServers() bool {
 	})
 }
 
-// hasRoom reports whether the load balancer has room for one more server of the Service, as far as that is known.
-func (a *Applier) hasRoom() bool {
+// hasRoom reports whether the load balancer has room for so many more servers of the Service, as far as that is known.
+func (a *Applier) hasRoom(more int) bool {
 	used, total := sets.New[string](), 0
 	for i := range a.Model.Listeners {
 		used.Insert(model.Text(a.Model.Listeners[i].ServerGroupID))
@@ -112,7 +113,7 @@ func (a *Applier) hasRoom() bool {
 			total += len(group.Servers)
 		}
 	}
-	return total < a.MostServers && !a.changesServers()
+	return total+more <= a.MostServers && !a.changesServers()
 }
 
 // noteFull notes that the load balancer is full, if the cloud refused a server of a group whose listener it took without servers only.

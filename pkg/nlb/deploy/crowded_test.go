@@ -49,3 +49,36 @@ func TestWhatShowsThatAnNLBIsFull(t *testing.T) {
 		})
 	}
 }
+
+// TestWhatShowsThatAMoveIsRefusedForAnotherCause: others have made room for a listener that is to leave its group, and the cloud refuses it all the same, although there is
+// room for all servers of the next group.
+func TestWhatShowsThatAMoveIsRefusedForAnotherCause(t *testing.T) {
+	t.Parallel()
+	refused := &alicloud.Error{Code: "QuotaExceeded.QuotaInsufficient"}
+	const most = 3
+	for _, test := range []struct {
+		has, next int
+		another   bool
+	}{
+		{has: most, next: 1},
+		{has: most - 1, next: 1, another: true},
+		{has: most - 1, next: 2},
+		{has: most - 2, next: 2, another: true},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			from := "sgp-1"
+			a := &Applier{Memory: &Memory{}, MostServers: most, Busy: func(string) bool { return false }, Doubts: map[model.Part]string{}, Model: &model.Model{
+				Listeners: []model.Listener{{NLBListener: alicloud.NLBListener{NLBListenerSettings: alicloud.NLBListenerSettings{ServerGroupID: &from}}}},
+				Groups:    []model.Group{{NLBGroup: alicloud.NLBGroup{ID: from}, Servers: make([]alicloud.NLBServer, test.has)}},
+			}}
+			next := func(servers int) *model.Group {
+				return &model.Group{NLBGroup: alicloud.NLBGroup{ID: "sgp-2"}, Servers: make([]alicloud.NLBServer, servers)}
+			}
+			a.noteMove(from, next(1), refused)
+			a.noteMove(from, next(test.next), refused)
+			if moves := a.Memory.Moves(from); moves == test.another {
+				t.Errorf("%d servers, %d more: it waits for room: %v", test.has, test.next, moves)
+			}
+		})
+	}
+}

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 )
@@ -162,6 +163,56 @@ func TestZoneWithTooFewGetsOne(t *testing.T) {
 			if !ended || !has.HasAll("i-00000", "i-00001") {
 				t.Errorf("%s, %s: ended: %v, backends %v", name, svc, ended, sets.List(has))
 			}
+		}
+	}
+}
+
+// TestOnlyNodeStaysWithoutRoom: another node is hardly ever a backend, and there is no room for both. The only node of a Service does not leave for it: a Service without any
+// would have nothing for a new group.
+func TestOnlyNodeStaysWithoutRoom(t *testing.T) {
+	t.Parallel()
+	f, load := newFleet(2, 1, 0), map[string]int{"i-00000": 10}
+	of := func(id string) int { return load[id] }
+	for i := range 20 {
+		room := RoomOf(1, false, 1, slices.Values([]Entry{{Kind: KindInstance, ID: "i-00000", Ours: true}}))
+		choice := Choose(Input{Nodes: NewNodeSet(f.nodes), ControlPlane: ControlPlaneAuto}, Wish{Service: types.UID(fmt.Sprint("service-", i)), Room: room, Crowd: Crowd{
+			Quota: 50, Units: 20, Each: 1, Total: 10, Settled: true, Load: of, Attached: of, Least: func([]*Node) int { return 0 },
+		}})
+		if got := chosenNames(choice); !slices.Equal(got, []string{"n00000"}) {
+			t.Errorf("service-%d: %v", i, got)
+		}
+	}
+}
+
+// TestGroupKeepsANodeUntilAnotherOneIsThere: the ports of a Service have different nodes, and there is only room for one in each group. A group that has none of those that are
+// chosen keeps one that works, as long as traffic comes to the group.
+func TestGroupKeepsANodeUntilAnotherOneIsThere(t *testing.T) {
+	t.Parallel()
+	f := newFleet(3, 1, 0)
+	set := NewNodeSet(f.nodes)
+	for name, test := range map[string]struct {
+		has  []Entry
+		want []string
+	}{
+		"another one":         {[]Entry{{ID: "i-00000"}}, []string{"i-00000", "i-00001"}},
+		"two others":          {[]Entry{{ID: "i-00000"}, {ID: "i-00002"}}, []string{"i-00000", "i-00001"}},
+		"it is there":         {[]Entry{{ID: "i-00000"}, {ID: "i-00001"}}, []string{"i-00001"}},
+		"it is no node":       {[]Entry{{ID: "i-gone"}}, []string{"i-00001"}},
+		"nothing sends to it": {[]Entry{{ID: "i-00000", Idle: true}}, []string{"i-00001"}},
+		"none":                {nil, []string{"i-00001"}},
+	} {
+		for i := range test.has {
+			test.has[i].Kind, test.has[i].Ours, test.has[i].Group = KindInstance, true, "this"
+		}
+		in := Input{Nodes: set, ControlPlane: ControlPlaneAuto}
+		in.Choice = Choice{Some: true, Nodes: []*Node{set.byID["i-00001"]}, Room: RoomOf(1, false, 1, slices.Values(test.has))}
+		found, _ := NewResolver(in).Backends(corev1.ServicePort{Port: 80, NodePort: 30080, Protocol: corev1.ProtocolTCP}, "this")
+		var got []string
+		for b := range found.All {
+			got = append(got, b.ID)
+		}
+		if !slices.Equal(got, test.want) {
+			t.Errorf("%s: %v, want %v", name, got, test.want)
 		}
 	}
 }

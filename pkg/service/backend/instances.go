@@ -6,6 +6,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
@@ -45,6 +46,29 @@ func (r *Resolver) cluster(port corev1.ServicePort) (Set, []problem.Problem) {
 		set.Draining = append(set.Draining, backend)
 	}
 	return set, slices.Concat(problems, more, r.twins())
+}
+
+// keepOne has a group keep a node that works until one of those is there that are chosen: the ports of a Service may have different nodes, and the load balancer may have no
+// room for another one.
+func (r *Resolver) keepOne(set *Set, group string) {
+	room, chosen := &r.in.Choice.Room, r.in.Choice.Nodes
+	if r.in.Pods || r.in.Local || !r.in.Choice.Some || room.Swaps {
+		return
+	}
+	has := sets.New[string]()
+	for entry := range room.inGroup(group) {
+		if entry.Kind == KindInstance && !entry.Idle {
+			has.Insert(entry.ID)
+		}
+	}
+	isThere := func(node *Node) bool { return has.Has(node.InstanceID) }
+	if slices.ContainsFunc(chosen, isThere) {
+		return
+	}
+	if at := slices.IndexFunc(r.nodes.ready, isThere); at >= 0 {
+		set.Alike.nodes = append(slices.Clone(chosen), r.nodes.ready[at])
+		slices.SortFunc(set.Alike.nodes, byName)
+	}
 }
 
 // local returns the backends of externalTrafficPolicy Local: the nodes that run ready endpoints, weighted by their number. Where no

@@ -111,6 +111,7 @@ func (r *Resolver) Backends(port corev1.ServicePort, group string) (Set, []probl
 		of = r.local
 	}
 	set, problems := of(port)
+	r.keepOne(&set, group)
 	r.fit(&set, group)
 	return set, problems
 }

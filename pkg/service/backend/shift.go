@@ -11,7 +11,8 @@ const (
 )
 
 // shift lets one node take the place of another one: a node of a zone that has too few, or one that is a backend much less often. Where the load balancer has
-// no room for both, the other one leaves first, if it is certain that the next choice does not take the same one again.
+// no room for both, the other one leaves first, if it is certain that the next choice does not take the same one again. The last one leaves for none: without any
+// node, all servers would stay as they are, and a new group would get none.
 func (c *chooser) shift() {
 	part := fraction(string(c.Service), "shift")
 	light, heavy := c.mean*(lightFrom+part*(lightTo-lightFrom)), c.mean*(heavyFrom+part*(heavyTo-heavyFrom))
@@ -21,6 +22,9 @@ func (c *chooser) shift() {
 		return
 	}
 	spare := c.Room.HasSpare(c.registered)
+	if !spare && len(c.chosen) == 1 {
+		return
+	}
 	for _, node := range c.newcomers() {
 		i := c.replaced(node, light, heavy)
 		if i < 0 || !spare && !c.follows(node, c.chosen[i]) {
