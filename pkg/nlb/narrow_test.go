@@ -2,11 +2,14 @@ package nlb
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/cloud"
@@ -30,7 +33,8 @@ func (b *border) behind() map[string]int {
 	found := map[string]int{}
 	for name, l := range b.owned {
 		if l.Status == alicloud.NLBListenerRunning || l.Status == alicloud.NLBConfiguring {
-			found[fmt.Sprintf("%s:%d", name, l.Port)] = len(b.servers(*l.ServerGroupID))
+			serving := slices.DeleteFunc(b.servers(*l.ServerGroupID), func(server string) bool { return strings.HasSuffix(server, "=0") })
+			found[fmt.Sprintf("%s:%d", name, l.Port)] = len(serving)
 		}
 	}
 	return found
@@ -242,5 +246,27 @@ func TestFullNLBStaysAtRest(t *testing.T) {
 		if writes := writes(b.calls()); len(writes) > 20 {
 			t.Errorf("%d writes", len(writes))
 		}
+	})
+}
+
+// TestLastServersAreNotDrainedOnAFullNLB: the only node of a Service is about to be deleted, and the NLB has no room for another one beside it. It serves until it is gone.
+func TestLastServersAreNotDrainedOnAFullNLB(t *testing.T) {
+	t.Parallel()
+	const nodes, ports = 2, 2
+	synctest.Test(t, func(t *testing.T) {
+		b := newNarrow(t, cloud.Limits{ServersPerNLB: ports}, nodes)
+		b.put(newService("web", tcpPorts(ports)))
+		b.fits(b.keepsServing(1, 10*time.Minute), ports, 1)
+		var leaves string
+		for _, group := range b.groups("web") {
+			leaves, _, _ = strings.Cut(strings.TrimPrefix(b.servers(group.ID)[0], "i-"), ":")
+		}
+		node := testkit.Must(b.kube.CoreV1().Nodes().Get(t.Context(), leaves, metav1.GetOptions{}))(t)
+		node.Spec.Taints = append(node.Spec.Taints, corev1.Taint{Key: "ToBeDeletedByClusterAutoscaler", Effect: corev1.TaintEffectNoSchedule})
+		testkit.Must(b.kube.CoreV1().Nodes().Update(t.Context(), node, metav1.UpdateOptions{}))(t)
+		b.keepsServing(1, 10*time.Minute)
+		b.deleteNode(leaves)
+		time.Sleep(2 * time.Minute)
+		b.fits(b.keepsServing(1, 10*time.Minute), ports, 1)
 	})
 }

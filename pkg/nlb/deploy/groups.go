@@ -188,8 +188,12 @@ func (a *Applier) updateServers(ctx context.Context, step *model.Step) (alicloud
 	if err != nil {
 		return "", err
 	}
-	part := step.Servers[:min(len(step.Servers), a.API.ServersPerCall())]
-	a.Waits = a.Waits || len(part) < len(step.Servers)
+	servers := a.sparing(have, step.Servers)
+	if len(servers) == 0 {
+		return "", nil
+	}
+	part := servers[:min(len(servers), a.API.ServersPerCall())]
+	a.Waits = a.Waits || len(part) < len(servers)
 	job, err := a.job(func() (alicloud.Job, error) { return a.API.UpdateNLBServers(ctx, have.ID, part) })
 	if err == nil {
 		have.Servers = slices.Clone(have.Servers)
@@ -201,6 +205,19 @@ func (a *Applier) updateServers(ctx context.Context, step *model.Step) (alicloud
 		}
 	}
 	return job, err
+}
+
+// sparing returns the servers to update, without those that are to take no more traffic if the group has no others that take any: the cloud has just refused those that
+// were to come.
+func (a *Applier) sparing(group *model.Group, updates []alicloud.NLBServer) []alicloud.NLBServer {
+	serves := func(s alicloud.NLBServer) bool { return s.Weight > 0 }
+	stays := func(s alicloud.NLBServer) bool {
+		return serves(s) && !slices.ContainsFunc(updates, func(u alicloud.NLBServer) bool { return same(&u, &s) })
+	}
+	if !a.RefusedServer || slices.ContainsFunc(updates, serves) || slices.ContainsFunc(group.Servers, stays) {
+		return updates
+	}
+	return nil
 }
 
 func (a *Applier) removeServers(ctx context.Context, step *model.Step) (alicloud.Job, error) {
