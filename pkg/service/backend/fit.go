@@ -8,6 +8,28 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 )
 
+// dropDraining has backends leave a group at once that the load balancer has no room for beside those that take traffic, if none of these is in the group yet. They come in the
+// same call: otherwise, the cloud would refuse them, and the group would drain its last backend.
+func (r *Resolver) dropDraining(set *Set, group string) {
+	room := &r.in.Choice.Room
+	if !room.Swaps || room.Most == 0 || set.Len() == 0 || len(set.Draining) == 0 {
+		return
+	}
+	has, free := room.holder(group), room.Most-set.Len()
+	for b := range set.All {
+		if has(&b) {
+			return
+		}
+	}
+	set.Draining = slices.DeleteFunc(slices.Clone(set.Draining), func(b Backend) bool {
+		if !has(&b) {
+			return false
+		}
+		free--
+		return free < 0
+	})
+}
+
 // fit leaves backends out of a group that the load balancer has no room for, see [places]. Where pods decide which nodes are backends nothing else can be done, and the
 // user has to know, see [Resolver.Shortages].
 func (r *Resolver) fit(set *Set, group string) {

@@ -112,6 +112,7 @@ func (r *Resolver) Backends(port corev1.ServicePort, group string) (Set, []probl
 	}
 	set, problems := of(port)
 	r.keepOne(&set, group)
+	r.dropDraining(&set, group)
 	r.fit(&set, group)
 	return set, problems
 }
