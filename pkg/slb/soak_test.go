@@ -331,13 +331,22 @@ func (s *soak) desired() map[string]cloudLB {
 	return fresh.state()
 }
 
+// unreleased returns the state without what Services have released. A Service that gets another CLB afterwards gives it the same name.
+func (s *soak) unreleased() map[string]cloudLB {
+	s.t.Helper()
+	var raw rawState
+	s.read("state", &raw)
+	// plain changes the listeners, and must see each of them once.
+	raw.LoadBalancers = slices.DeleteFunc(raw.LoadBalancers, func(lb stateLB) bool { return len(lb.Listeners) == 0 && lb.plain().released() })
+	return raw.plain()
+}
+
 // settle waits until the cloud is as wanted, then watches a few drift passes over everything: they write nothing.
 func (s *soak) settle(want map[string]cloudLB) {
 	s.t.Helper()
 	for end := time.Now().Add(soakPatience); ; time.Sleep(soakResync) {
 		s.elapse()
-		have := s.state()
-		maps.DeleteFunc(have, func(_ string, lb cloudLB) bool { return lb.released() })
+		have := s.unreleased()
 		diff := cmp.Diff(want, have, cmp.Transformer("sorted", sortedBackends))
 		if diff == "" {
 			break
