@@ -66,15 +66,20 @@ func (n nlb) learn(svc *corev1.Service) bool {
 	if n.config.Quotas.Of(quota.ServersPerNLB, n.ID()).Source == quota.Refusal {
 		return false // others are giving servers up by now: what they have left is less than the quota
 	}
-	total, _ := n.behindListeners(svc)
-	all := !n.Reused()
-	if !n.group.IsZero() {
-		n.hold(svc)
-		total, all = n.shared.Servers(n.group, n.ID())
-	}
+	total, all := n.allServers(svc)
 	if !all || total == 0 {
 		return false
 	}
 	n.config.Quotas.Learn(quota.ServersPerNLB, n.ID(), total)
 	return true
+}
+
+// allServers returns how many servers the NLB has that count for its quota, as far as that is known. all says that none are missing.
+func (n nlb) allServers(svc *corev1.Service) (total int, all bool) {
+	if n.group.IsZero() {
+		total, _ = n.behindListeners(svc)
+		return total, !n.Reused()
+	}
+	n.hold(svc)
+	return n.shared.Servers(n.group, n.ID())
 }

@@ -104,9 +104,8 @@ func (n *nlb) mostServers(svc *corev1.Service) int {
 	if n.group.IsZero() {
 		return most
 	}
-	n.hold(svc)
 	own, _ := n.behindListeners(svc)
-	total, all := n.shared.Servers(n.group, n.ID())
+	total, all := n.allServers(svc)
 	if !all || time.Since(n.shared.FreedAt(n.ID())) < leavingCounts {
 		return own
 	}

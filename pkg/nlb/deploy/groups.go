@@ -183,17 +183,17 @@ func (a *Applier) leaveOut(group string, servers []alicloud.NLBServer, left *lef
 // group or of the load balancer, and then each attempt wastes a call.
 const maxInARow = 5
 
+// updateServers does not drain the last servers of a group if the cloud has just refused those that were to come.
 func (a *Applier) updateServers(ctx context.Context, step *model.Step) (alicloud.Job, error) {
 	have, err := a.group(step)
 	if err != nil {
 		return "", err
 	}
-	servers := a.sparing(have, step.Servers)
-	if len(servers) == 0 {
+	if a.RefusedServer && endsTraffic(have, step.Servers) {
 		return "", nil
 	}
-	part := servers[:min(len(servers), a.API.ServersPerCall())]
-	a.Waits = a.Waits || len(part) < len(servers)
+	part := step.Servers[:min(len(step.Servers), a.API.ServersPerCall())]
+	a.Waits = a.Waits || len(part) < len(step.Servers)
 	job, err := a.job(func() (alicloud.Job, error) { return a.API.UpdateNLBServers(ctx, have.ID, part) })
 	if err == nil {
 		have.Servers = slices.Clone(have.Servers)
@@ -207,17 +207,13 @@ func (a *Applier) updateServers(ctx context.Context, step *model.Step) (alicloud
 	return job, err
 }
 
-// sparing returns the servers to update, without those that are to take no more traffic if the group has no others that take any: the cloud has just refused those that
-// were to come.
-func (a *Applier) sparing(group *model.Group, updates []alicloud.NLBServer) []alicloud.NLBServer {
+// endsTraffic reports whether no server of the group takes traffic after these updates.
+func endsTraffic(group *model.Group, updates []alicloud.NLBServer) bool {
 	serves := func(s alicloud.NLBServer) bool { return s.Weight > 0 }
 	stays := func(s alicloud.NLBServer) bool {
 		return serves(s) && !slices.ContainsFunc(updates, func(u alicloud.NLBServer) bool { return same(&u, &s) })
 	}
-	if !a.RefusedServer || slices.ContainsFunc(updates, serves) || slices.ContainsFunc(group.Servers, stays) {
-		return updates
-	}
-	return nil
+	return !slices.ContainsFunc(updates, serves) && !slices.ContainsFunc(group.Servers, stays)
 }
 
 func (a *Applier) removeServers(ctx context.Context, step *model.Step) (alicloud.Job, error) {
