@@ -203,7 +203,7 @@ func (s *soak) judgeServers(call journal.Call, text string, wrong func(string)) 
 		if !marked {
 			continue
 		}
-		if s.makesRoom(server.Description) {
+		if s.makesRoom(server.Description, len(servers)) {
 			continue
 		}
 		nodePort, _ := strconv.Atoi(strings.Split(server.Description, "/")[1]) //nolint:errcheck // a number in the mark of a group
@@ -213,15 +213,15 @@ func (s *soak) judgeServers(call journal.Call, text string, wrong func(string)) 
 	}
 }
 
-// makesRoom reports whether the group with the mark may give up servers for other Services that lack them: instances were at their quota, which counts for an hour, and
-// servers are left. If the cloud refuses nearly all instances, each Service gives up several in one call: what it has beyond its share.
-func (s *soak) makesRoom(group string) bool {
+// makesRoom reports whether the group with the mark may give up so many servers for other Services that lack them: instances were at their quota, which counts for an hour,
+// and others are left. If the cloud refuses nearly all instances, each Service gives up several in one call, what it has beyond its share, and keeps as many at least.
+func (s *soak) makesRoom(group string, n int) bool {
 	if s.witness.hits[phaseInstanceQuota] == 0 {
 		return false
 	}
 	for _, lb := range s.state() {
 		if left, ok := lb.Groups[group]; ok {
-			return len(left) > 0
+			return len(left) >= n
 		}
 	}
 	return false

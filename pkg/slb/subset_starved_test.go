@@ -165,7 +165,7 @@ func noNodeIsAwaited(t *testing.T, stops func(*fleet)) {
 	f.put(testService("last", 80))
 	time.Sleep(10 * time.Minute)
 	synctest.Wait()
-	for _, name := range []string{"only0", "only1", "only2", "only3", "several", "last"} {
+	for _, name := range []string{"stopped", "only0", "only1", "only2", "only3", "several", "last"} {
 		if len(f.backendsOf(name)["30080"]) == 0 {
 			t.Errorf("%s has no backend server", name)
 		}
