@@ -3,11 +3,13 @@ package testkit
 import (
 	"fmt"
 	"strings"
+	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
 )
 
 // Region is the region of the emulator's built-in configuration.
@@ -35,6 +37,14 @@ func Nodes(names ...string) []*corev1.Node {
 		nodes = append(nodes, Node(name))
 	}
 	return nodes
+}
+
+// ChangeNode changes a Node of the API server.
+func ChangeNode(tb testing.TB, kube kubernetes.Interface, name string, change func(*corev1.Node)) {
+	tb.Helper()
+	node := Must(kube.CoreV1().Nodes().Get(tb.Context(), name, metav1.GetOptions{}))(tb)
+	change(node)
+	Must(kube.CoreV1().Nodes().Update(tb.Context(), node, metav1.UpdateOptions{}))(tb)
 }
 
 // InstanceOf is the id of the ECS instance that a Node of this package stands for.

@@ -9,10 +9,10 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/cloud"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/nodes"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
@@ -252,18 +252,16 @@ func TestFullNLBStaysAtRest(t *testing.T) {
 // TestLastServersAreNotDrainedOnAFullNLB: the only node of a Service is about to be deleted, and the NLB has no room for another one beside it. It serves until it is gone.
 func TestLastServersAreNotDrainedOnAFullNLB(t *testing.T) {
 	t.Parallel()
-	const nodes, ports = 2, 2
+	const ports = 2
 	synctest.Test(t, func(t *testing.T) {
-		b := newNarrow(t, cloud.Limits{ServersPerNLB: ports}, nodes)
+		b := newNarrow(t, cloud.Limits{ServersPerNLB: ports}, 2)
 		b.put(newService("web", tcpPorts(ports)))
 		b.fits(b.keepsServing(1, 10*time.Minute), ports, 1)
 		var leaves string
 		for _, group := range b.groups("web") {
 			leaves, _, _ = strings.Cut(strings.TrimPrefix(b.servers(group.ID)[0], "i-"), ":")
 		}
-		node := testkit.Must(b.kube.CoreV1().Nodes().Get(t.Context(), leaves, metav1.GetOptions{}))(t)
-		node.Spec.Taints = append(node.Spec.Taints, corev1.Taint{Key: "ToBeDeletedByClusterAutoscaler", Effect: corev1.TaintEffectNoSchedule})
-		testkit.Must(b.kube.CoreV1().Nodes().Update(t.Context(), node, metav1.UpdateOptions{}))(t)
+		testkit.ChangeNode(t, b.kube, leaves, testkit.Taint(nodes.TaintToBeDeleted))
 		b.keepsServing(1, 10*time.Minute)
 		b.deleteNode(leaves)
 		time.Sleep(2 * time.Minute)

@@ -81,8 +81,6 @@ func (s *storm) joinZones() {
 func (s *storm) zoneFails() {
 	s.t.Helper()
 	for i := range zoneNodes {
-		node := testkit.Must(s.kube.CoreV1().Nodes().Get(s.t.Context(), zoneNode(0, i), metav1.GetOptions{}))(s.t)
-		node.Status.Conditions[0].Status = corev1.ConditionFalse
-		testkit.Must(s.kube.CoreV1().Nodes().Update(s.t.Context(), node, metav1.UpdateOptions{}))(s.t)
+		testkit.ChangeNode(s.t, s.kube, zoneNode(0, i), func(node *corev1.Node) { node.Status.Conditions[0].Status = corev1.ConditionFalse })
 	}
 }

@@ -22,6 +22,7 @@ import (
 	corelisters "k8s.io/client-go/listers/core/v1"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/cloud"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/backend"
@@ -152,14 +153,7 @@ func (f *fanOut) since(d time.Duration) []string {
 
 func (w *world) changeNode(name string, change func(*corev1.Node)) {
 	w.t.Helper()
-	node, err := w.kube.CoreV1().Nodes().Get(w.t.Context(), name, metav1.GetOptions{})
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	change(node)
-	if _, err := w.kube.CoreV1().Nodes().Update(w.t.Context(), node, metav1.UpdateOptions{}); err != nil {
-		w.t.Fatal(err)
-	}
+	testkit.ChangeNode(w.t, w.kube, name, change)
 }
 
 // TestNodesThatConcernNobody: the nodes of the initial list have no pass made, and labels only of Services that choose nodes by label.

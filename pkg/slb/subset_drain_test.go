@@ -2,15 +2,13 @@ package slb
 
 import (
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/cloud"
-	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/nodes"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/backend"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/config"
 )
@@ -21,10 +19,8 @@ func TestDrainedNodesMakeRoom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFleetIn(t, cloud.Limits{BackendsPerLB: 2}, config.Config{BackendSubset: backend.SubsetAuto, Quotas: smallQuotas(2, 50)})
 		defer func() { f.stop() }()
-		names := map[string]string{}
 		for i := range 2 {
 			f.createFleetNode(nodeName(i))
-			names["i-"+nodeName(i)] = nodeName(i)
 		}
 		f.put(testService("web", 80, 81))
 		f.rest()
@@ -32,9 +28,7 @@ func TestDrainedNodesMakeRoom(t *testing.T) {
 		if len(before) != 1 {
 			t.Fatalf("backend servers %v, want 1", before)
 		}
-		node := testkit.Must(f.kube.CoreV1().Nodes().Get(t.Context(), names[before[0]], metav1.GetOptions{}))(t)
-		node.Spec.Taints = append(node.Spec.Taints, corev1.Taint{Key: "ToBeDeletedByClusterAutoscaler", Effect: corev1.TaintEffectNoSchedule})
-		testkit.Must(f.kube.CoreV1().Nodes().Update(t.Context(), node, metav1.UpdateOptions{}))(t)
+		f.changeNode(strings.TrimPrefix(before[0], "i-"), taintedBy(nodes.TaintToBeDeleted))
 		time.Sleep(time.Minute)
 		synctest.Wait()
 		for port, after := range f.backendsOf("web") {

@@ -117,9 +117,7 @@ func (n *Nodes) ZoneFails() sets.Set[string] {
 		}
 		name := NodeName(i)
 		dead.Insert(testkit.InstanceOf(name))
-		node := testkit.Must(n.kube.CoreV1().Nodes().Get(n.tb.Context(), name, metav1.GetOptions{}))(n.tb)
-		node.Status.Conditions[0].Status = corev1.ConditionFalse
-		testkit.Must(n.kube.CoreV1().Nodes().Update(n.tb.Context(), node, metav1.UpdateOptions{}))(n.tb)
+		testkit.ChangeNode(n.tb, n.kube, name, func(node *corev1.Node) { node.Status.Conditions[0].Status = corev1.ConditionFalse })
 		drain(i / Zones)
 	}
 	return dead
