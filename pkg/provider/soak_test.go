@@ -193,13 +193,16 @@ func (b *both) collect() {
 	}
 }
 
+// driftFound is when a new process has found what an earlier one left behind that no listener shows: a vServer group without one.
+const driftFound = 15 * time.Minute
+
 // settle waits until nothing is to be done any more, and checks what is there: for each Service what it needs, and nothing else.
 func (b *both) settle() {
 	b.t.Helper()
 	quiet := false
-	for range 60 {
+	for range 8 {
 		before := b.server.Last()
-		time.Sleep(2 * time.Minute)
+		time.Sleep(driftFound)
 		b.collect()
 		if quiet = b.writes(before) == 0; quiet {
 			break
