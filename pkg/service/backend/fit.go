@@ -2,6 +2,7 @@ package backend
 
 import (
 	"cmp"
+	"iter"
 	"maps"
 	"slices"
 
@@ -9,7 +10,7 @@ import (
 )
 
 // dropDraining has backends leave a group at once that the load balancer has no room for beside those that take traffic, if none of these is in the group yet. They come in the
-// same call: otherwise, the cloud would refuse them, and the group would drain its last backend.
+// same call: otherwise, the cloud would refuse them, and the group would drain its last backend. One that may not leave goes on to take traffic, see [Set.staying].
 func (r *Resolver) dropDraining(set *Set, group string) {
 	room := &r.in.Choice.Room
 	if !room.Swaps || room.Most == 0 || set.Len() == 0 || len(set.Draining) == 0 {
@@ -38,7 +39,9 @@ func (r *Resolver) fit(set *Set, group string) {
 	if room.Most == 0 || all == 0 {
 		return
 	}
-	if !room.Swaps {
+	if room.Swaps {
+		there = set.staying(room.inGroup(group))
+	} else {
 		there = room.registered(group)
 	}
 	if set.Len()+len(set.Draining)+there <= room.Most {
@@ -46,6 +49,9 @@ func (r *Resolver) fit(set *Set, group string) {
 	}
 	has := room.holder(group)
 	most := room.Most - len(set.Alike.nodes)
+	if room.Swaps {
+		most -= there
+	}
 	for i := range set.Draining {
 		if has(&set.Draining[i]) {
 			most--
@@ -58,15 +64,39 @@ func (r *Resolver) fit(set *Set, group string) {
 	}
 }
 
+// staying returns how many of the backends that a group has stay beside those of the set: it may be incomplete.
+func (s *Set) staying(registered iter.Seq[Entry]) int {
+	if !s.Doubt && len(s.Held) == 0 {
+		return 0
+	}
+	known, n := sets.New[string](), 0
+	for b := range s.All {
+		known.Insert(b.key())
+	}
+	for i := range s.Draining {
+		known.Insert(s.Draining[i].key())
+	}
+	for entry := range registered {
+		if !known.Has(entry.ID) && (s.Doubt && !s.Gone.Has(entry.ID) || s.Held.Has(entry.ID)) {
+			n++
+		}
+	}
+	return n
+}
+
+// key is the [Entry.ID] of a backend.
+func (b *Backend) key() string {
+	if b.Kind == KindInterface {
+		return b.IP
+	}
+	return b.ID
+}
+
 // holder returns what says of a backend whether the Service has it in a group.
 func (r *Room) holder(group string) func(*Backend) bool {
 	held := sets.New(slices.Collect(r.inGroup(group))...)
 	return func(b *Backend) bool {
-		id := b.ID
-		if b.Kind == KindInterface {
-			id = b.IP
-		}
-		return held.Has(Entry{Kind: b.Kind, ID: id, Ours: true, Group: group})
+		return held.Has(Entry{Kind: b.Kind, ID: b.key(), Ours: true, Group: group})
 	}
 }
 

@@ -208,3 +208,38 @@ func (f *fullBalancer) checkZones(seed uint64, backends []Backend) {
 		}
 	}
 }
+
+// TestRoomInDoubt: on a full load balancer, backends that may not leave because the set may be incomplete keep their places, and nothing comes that the cloud would refuse. The
+// only backend of a group goes on to take traffic although its node is about to be deleted.
+func TestRoomInDoubt(t *testing.T) {
+	t.Parallel()
+	instance, pod := inZone("a", 0, 1, 10)[0], Backend{Kind: KindInterface, ID: "eni-1", IP: "10.0.0.1", Weight: 10}
+	comes := inZone("b", 0, 1, 10)
+	for name, test := range map[string]struct {
+		has  Entry
+		set  Set
+		come int
+	}{
+		"sure":                            {Entry{Kind: KindInstance, ID: instance.ID}, Set{Backends: comes}, 1},
+		"sure, drains":                    {Entry{Kind: KindInstance, ID: instance.ID}, Set{Backends: comes, Draining: []Backend{instance}}, 1},
+		"incomplete":                      {Entry{Kind: KindInstance, ID: instance.ID}, Set{Backends: comes, Doubt: true}, 0},
+		"incomplete, is wanted":           {Entry{Kind: KindInstance, ID: comes[0].ID}, Set{Backends: comes, Doubt: true}, 1},
+		"incomplete, drains":              {Entry{Kind: KindInstance, ID: instance.ID}, Set{Backends: comes, Draining: []Backend{instance}, Doubt: true}, 0},
+		"incomplete, is known to leave":   {Entry{Kind: KindInstance, ID: instance.ID}, Set{Backends: comes, Draining: []Backend{instance}, Doubt: true, Gone: sets.New(instance.ID)}, 1},
+		"pod that may wait for the group": {Entry{Kind: KindInterface, ID: pod.IP}, Set{Backends: comes, Held: sets.New(pod.IP)}, 0},
+		"pod that drains":                 {Entry{Kind: KindInterface, ID: pod.IP}, Set{Backends: comes, Draining: []Backend{pod}}, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test.has.Ours, test.has.Group = true, "this"
+			room := RoomOf(1, false, 1, slices.Values([]Entry{test.has}))
+			room.Swaps = true
+			r := &Resolver{in: Input{Choice: Choice{Room: room}}}
+			r.dropDraining(&test.set, "this")
+			r.fit(&test.set, "this")
+			if len(test.set.Backends) != test.come || len(test.set.Draining) > 0 {
+				t.Errorf("%d backends, want %d, and %d drain", len(test.set.Backends), test.come, len(test.set.Draining))
+			}
+		})
+	}
+}
