@@ -185,8 +185,8 @@ func (r *Reconciler) deployed(svc *corev1.Service, balancer Balancer, in Inputs,
 
 // freed notes what a Service has after its plan. If it has given nodes up, it returns the Services that lack some.
 func (r *Reconciler) freed(svc *corev1.Service, balancer Balancer, in Inputs, engine Engine) []types.NamespacedName {
-	if engine.Product().Jobs || !in.Choice.Some && svc.Spec.ExternalTrafficPolicy != corev1.ServiceExternalTrafficPolicyLocal {
-		return nil
+	if engine.Product().Jobs {
+		return nil // they are still under way
 	}
 	input := balancer.Backends(in)
 	choice := in.Choice

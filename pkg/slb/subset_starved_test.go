@@ -15,6 +15,7 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/backend"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/config"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/quota"
 )
 
 // TestNoServiceIsStarvedByQuotaThatIsTooHigh: the quota that is read is larger than what the cloud grants, as where CLBs of somebody else have the same instances. The
@@ -170,4 +171,41 @@ func noNodeIsAwaited(t *testing.T, stops func(*fleet)) {
 			t.Errorf("%s has no backend server", name)
 		}
 	}
+}
+
+// TestStuckServiceKeepsItsNodes: the deletion of a Service is stuck that has chosen once, before it had backend servers. They count all the same: what the cloud
+// refuses to others shows the quota as it is.
+func TestStuckServiceKeepsItsNodes(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		cfg := cloud.DefaultConfig()
+		cfg.Quotas.LBsPerInstance = 2
+		w := unstartedWorld(t, cfg)
+		w.inProcess, w.config.Quotas = true, smallQuotas(200, 2)
+		w.restart()
+		threeNodes(w)
+		w.put(testService("stuck", 80))
+		w.mustPass("stuck")
+		w.fault(map[string]any{"times": 0, "action": "DeleteLoadBalancer", "code": "OperationDenied", "status": 400})
+		w.change("stuck", deleteService)
+		for range 3 {
+			if err := w.pass("stuck"); err == nil {
+				t.Fatal("the CLB is deleted")
+			}
+			time.Sleep(2 * time.Minute)
+		}
+		for _, name := range []string{"first", "second"} {
+			w.put(testService(name, 80))
+			_ = w.pass(name) // the cloud refuses what comes last
+		}
+		found := w.config.Quotas.Refused(quota.CLBsPerInstance)
+		if len(found) == 0 {
+			t.Error("the cloud refused nothing")
+		}
+		for id, most := range found {
+			if most != 2 {
+				t.Errorf("the quota of %s is taken for %d, and is 2", id, most)
+			}
+		}
+	})
 }
