@@ -9,6 +9,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/cloud"
@@ -267,4 +268,39 @@ func TestLastServersAreNotDrainedOnAFullNLB(t *testing.T) {
 		time.Sleep(2 * time.Minute)
 		b.fits(b.keepsServing(1, 10*time.Minute), ports, 1)
 	})
+}
+
+// TestLocalServersAreNotDrainedOnAFullNLB: all nodes with pods of a Service are about to be deleted, and the NLB has no room for those of the new pods beside them. They serve
+// until they are gone.
+func TestLocalServersAreNotDrainedOnAFullNLB(t *testing.T) {
+	t.Parallel()
+	const room = 2
+	synctest.Test(t, func(t *testing.T) {
+		b := newBorder(t, 50, room, 200)
+		b.joinUpTo(2 * room)
+		b.putLocal("web", room)
+		b.fits(b.keepsServing(0, 5*time.Minute), 1, room)
+		b.account.NewCalls()
+		for i := range room {
+			testkit.ChangeNode(t, b.kube, fmt.Sprintf("n%d", i), testkit.Taint(nodes.TaintToBeDeleted))
+		}
+		b.putPods("web", 0, 2*room)
+		b.keepsServing(room, 5*time.Minute)
+		if calls := writes(b.calls()); len(calls) > 1 {
+			t.Errorf("writes %v, want one that is refused", calls)
+		}
+		for i := range room {
+			b.deleteNode(fmt.Sprintf("n%d", i))
+		}
+		b.putPods("web", room, 2*room)
+		time.Sleep(2 * time.Minute)
+		b.fits(b.behind(), 1, room)
+	})
+}
+
+// putPods has the pods of a Service run on some nodes.
+func (b *border) putPods(name string, from, to int) {
+	b.t.Helper()
+	slice := sliceOn(name, from, to)
+	testkit.Must(b.kube.DiscoveryV1().EndpointSlices(slice.Namespace).Update(b.t.Context(), slice, metav1.UpdateOptions{}))(b.t)
 }

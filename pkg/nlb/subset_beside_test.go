@@ -7,6 +7,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator"
@@ -125,15 +126,21 @@ func (b *border) wantMembers(members map[string]int, name string, least int) {
 // putLocal creates a Service with externalTrafficPolicy Local that has a pod on each of the first nodes.
 func (b *border) putLocal(name string, nodes int) {
 	b.t.Helper()
-	var endpoints []string
-	for i := range nodes {
-		endpoints = append(endpoints, fmt.Sprintf("10.244.%d.2@n%d", i, i))
-	}
-	slice := slice1(endpoints...)
-	slice.Name, slice.Labels = name+"-1", map[string]string{"kubernetes.io/service-name": name}
+	slice := sliceOn(name, 0, nodes)
 	testkit.Must(b.kube.DiscoveryV1().EndpointSlices(slice.Namespace).Create(b.t.Context(), slice, metav1.CreateOptions{}))(b.t)
 	b.put(newService(name, testkit.TCP(80), func(svc *corev1.Service) { svc.Spec.ExternalTrafficPolicy = corev1.ServiceExternalTrafficPolicyLocal }))
 	time.Sleep(time.Second)
+}
+
+// sliceOn is the EndpointSlice of a Service with pods on some nodes.
+func sliceOn(name string, from, to int) *discoveryv1.EndpointSlice {
+	var endpoints []string
+	for i := from; i < to; i++ {
+		endpoints = append(endpoints, fmt.Sprintf("10.244.%d.2@n%d", i, i))
+	}
+	slice := slice1(endpoints...)
+	slice.Name, slice.Labels = name+"-1", map[string]string{discoveryv1.LabelServiceName: name}
+	return slice
 }
 
 // TestFewerGroupsPerServerThanKnown: a server can be in fewer server groups than the manager believes, and the cloud says only that a quota is used up. Services

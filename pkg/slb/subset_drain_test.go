@@ -7,8 +7,12 @@ import (
 	"testing/synctest"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/cloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/nodes"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/backend"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/config"
 )
@@ -37,4 +41,35 @@ func TestDrainedNodesMakeRoom(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestWorkingBackendStaysBesideThoseInDoubt: nodes are deleted while another one may be any of them, so that their backend servers stay on a full CLB. A further port of the
+// Service leaves each port less room than it has backend servers. The one that works stays.
+func TestWorkingBackendStaysBesideThoseInDoubt(t *testing.T) {
+	t.Parallel()
+	w := smallWorld(t, 4, 50)
+	for _, name := range []string{"a", "b", "c", "d"} {
+		w.addNode(name)
+	}
+	svc := testService("web", 80)
+	svc.Spec.ExternalTrafficPolicy = corev1.ServiceExternalTrafficPolicyLocal
+	w.put(svc)
+	slice := testkit.EndpointSlice("web", svc.Spec.Ports[0], "10.244.0.2@a", "10.244.1.2@b", "10.244.2.2@c", "10.244.3.2@d")
+	w.putSlice(slice)
+	w.mustPass("web")
+	for _, name := range []string{"b", "c", "d"} {
+		w.deleteNode(name)
+	}
+	w.putNode(testNode("e", func(node *corev1.Node) { node.Spec.ProviderID, node.CreationTimestamp = "", metav1.Now() }))
+	further := testkit.Port(81, corev1.ProtocolTCP)
+	slice = slice.DeepCopy()
+	slice.Endpoints, slice.Ports = slice.Endpoints[:1], append(slice.Ports, testkit.EndpointSlice("web", further).Ports...)
+	w.putSlice(slice)
+	w.change("web", func(svc *corev1.Service) { svc.Spec.Ports = append(svc.Spec.Ports, further) })
+	for range 3 {
+		_ = w.pass("web")
+		if servers := w.backendsOf("web")["30080"]; !slices.Contains(servers, "i-a") {
+			t.Fatalf("backend servers %v lack the one that works", servers)
+		}
+	}
 }

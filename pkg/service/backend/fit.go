@@ -16,7 +16,7 @@ func (r *Resolver) dropDraining(set *Set, group string) {
 	if !room.Swaps || room.Most == 0 || set.Len() == 0 || len(set.Draining) == 0 {
 		return
 	}
-	has, free := room.holder(group), room.Most-set.Len()
+	has, free := room.holder(group), room.Most-set.Len()-set.staying(room.inGroup(group))
 	for b := range set.All {
 		if has(&b) {
 			return
@@ -34,34 +34,47 @@ func (r *Resolver) dropDraining(set *Set, group string) {
 // fit leaves backends out of a group that the load balancer has no room for, see [places]. Where pods decide which nodes are backends nothing else can be done, and the
 // user has to know, see [Resolver.Shortages].
 func (r *Resolver) fit(set *Set, group string) {
-	room := &r.in.Choice.Room
-	all, there := len(set.Backends), 0
+	room, all := &r.in.Choice.Room, len(set.Backends)
 	if room.Most == 0 || all == 0 {
 		return
 	}
+	staying, there := 0, 0
 	if room.Swaps {
-		there = set.staying(room.inGroup(group))
+		staying = set.staying(room.inGroup(group))
 	} else {
 		there = room.registered(group)
 	}
-	if set.Len()+len(set.Draining)+there <= room.Most {
+	if set.Len()+len(set.Draining)+staying+there <= room.Most {
 		return
 	}
 	has := room.holder(group)
-	most := room.Most - len(set.Alike.nodes)
-	if room.Swaps {
-		most -= there
-	}
-	for i := range set.Draining {
-		if has(&set.Draining[i]) {
-			most--
-		}
-	}
-	most = max(most, 0)
+	most := room.mostOf(set, has, staying)
 	r.place(set, group, most, has)
-	if all > most {
+	if all > most && staying == 0 {
 		r.short.leaves(all-most, all)
 	}
+}
+
+// mostOf returns how many of the backends of a group there is room for, beside those that are alike, those that drain and so many that stay.
+func (r *Room) mostOf(set *Set, has func(*Backend) bool, staying int) int {
+	kept, most := count(set.Backends, has), max(r.Most-len(set.Alike.nodes)-count(set.Draining, has), 0)
+	switch {
+	case r.Swaps: // those that stay keep others out, and have none leave
+		return max(most-staying, min(most, kept))
+	case kept == 0 && len(set.Alike.nodes) == 0: // if the cloud refuses one, those that are there do not drain
+		return max(most, 1)
+	}
+	return most
+}
+
+func count(backends []Backend, has func(*Backend) bool) int {
+	n := 0
+	for i := range backends {
+		if has(&backends[i]) {
+			n++
+		}
+	}
+	return n
 }
 
 // staying returns how many of the backends that a group has stay beside those of the set: it may be incomplete.

@@ -209,37 +209,65 @@ func (f *fullBalancer) checkZones(seed uint64, backends []Backend) {
 	}
 }
 
-// TestRoomInDoubt: on a full load balancer, backends that may not leave because the set may be incomplete keep their places, and nothing comes that the cloud would refuse. The
-// only backend of a group goes on to take traffic although its node is about to be deleted.
-func TestRoomInDoubt(t *testing.T) {
+// TestFullInDoubt: on a full load balancer, backends that may not leave because the set may be incomplete keep their places, and nothing comes that the cloud would refuse. One that
+// works does not leave for them, and the last one goes on to take traffic although its node is about to be deleted.
+func TestFullInDoubt(t *testing.T) {
 	t.Parallel()
-	instance, pod := inZone("a", 0, 1, 10)[0], Backend{Kind: KindInterface, ID: "eni-1", IP: "10.0.0.1", Weight: 10}
-	comes := inZone("b", 0, 1, 10)
+	old, pod := inZone("a", 0, 1, 10)[0], Backend{Kind: KindInterface, ID: "eni-1", IP: "10.0.0.1", Weight: 10}
+	wanted := inZone("b", 0, 1, 10)
+	isOld, isWanted := Entry{Kind: KindInstance, ID: old.ID}, Entry{Kind: KindInstance, ID: wanted[0].ID}
+	isGone, isHeld := Entry{Kind: KindInstance, ID: "i-gone"}, Entry{Kind: KindInterface, ID: "10.0.0.9"}
+	drains, known := []Backend{old}, sets.New(old.ID, wanted[0].ID)
 	for name, test := range map[string]struct {
-		has  Entry
-		set  Set
-		come int
+		quota, groups int
+		has           []Entry
+		set           Set
+		stay          int
 	}{
-		"sure":                            {Entry{Kind: KindInstance, ID: instance.ID}, Set{Backends: comes}, 1},
-		"sure, drains":                    {Entry{Kind: KindInstance, ID: instance.ID}, Set{Backends: comes, Draining: []Backend{instance}}, 1},
-		"incomplete":                      {Entry{Kind: KindInstance, ID: instance.ID}, Set{Backends: comes, Doubt: true}, 0},
-		"incomplete, is wanted":           {Entry{Kind: KindInstance, ID: comes[0].ID}, Set{Backends: comes, Doubt: true}, 1},
-		"incomplete, drains":              {Entry{Kind: KindInstance, ID: instance.ID}, Set{Backends: comes, Draining: []Backend{instance}, Doubt: true}, 0},
-		"incomplete, is known to leave":   {Entry{Kind: KindInstance, ID: instance.ID}, Set{Backends: comes, Draining: []Backend{instance}, Doubt: true, Gone: sets.New(instance.ID)}, 1},
-		"pod that may wait for the group": {Entry{Kind: KindInterface, ID: pod.IP}, Set{Backends: comes, Held: sets.New(pod.IP)}, 0},
-		"pod that drains":                 {Entry{Kind: KindInterface, ID: pod.IP}, Set{Backends: comes, Draining: []Backend{pod}}, 1},
+		"sure":                              {1, 1, []Entry{isOld}, Set{Backends: wanted}, 1},
+		"sure, drains":                      {1, 1, []Entry{isOld}, Set{Backends: wanted, Draining: drains}, 1},
+		"incomplete":                        {1, 1, []Entry{isOld}, Set{Backends: wanted, Doubt: true}, 0},
+		"incomplete, has it":                {1, 1, []Entry{isWanted}, Set{Backends: wanted, Doubt: true}, 1},
+		"incomplete, drains":                {1, 1, []Entry{isOld}, Set{Backends: wanted, Draining: drains, Doubt: true}, 0},
+		"incomplete, is known to leave":     {1, 1, []Entry{isOld}, Set{Backends: wanted, Draining: drains, Doubt: true, Gone: known}, 1},
+		"incomplete, less room than before": {2, 2, []Entry{isGone, isWanted}, Set{Backends: wanted, Doubt: true, Gone: known}, 1},
+		"incomplete, the last one drains":   {2, 1, []Entry{isGone, isOld}, Set{Backends: wanted, Draining: drains, Doubt: true, Gone: known}, 1},
+		"pod that is not ready":             {1, 1, []Entry{isHeld}, Set{Backends: wanted, Held: sets.New(isHeld.ID)}, 0},
+		"pod, less room than before":        {2, 2, []Entry{isHeld, {Kind: KindInterface, ID: pod.IP}}, Set{Backends: []Backend{pod}, Held: sets.New(isHeld.ID)}, 1},
+		"pod that ends":                     {1, 1, []Entry{{Kind: KindInterface, ID: pod.IP}}, Set{Backends: wanted, Draining: []Backend{pod}}, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			test.has.Ours, test.has.Group = true, "this"
-			room := RoomOf(1, false, 1, slices.Values([]Entry{test.has}))
-			room.Swaps = true
-			r := &Resolver{in: Input{Choice: Choice{Room: room}}}
-			r.dropDraining(&test.set, "this")
-			r.fit(&test.set, "this")
-			if len(test.set.Backends) != test.come || len(test.set.Draining) > 0 {
-				t.Errorf("%d backends, want %d, and %d drain", len(test.set.Backends), test.come, len(test.set.Draining))
+			set, r := test.set, fullResolver(test.quota, test.groups, test.has, true)
+			r.dropDraining(&set, "this")
+			r.fit(&set, "this")
+			if len(set.Backends) != test.stay || len(set.Draining) > 0 {
+				t.Errorf("%d backends, want %d, and %d drain", len(set.Backends), test.stay, len(set.Draining))
 			}
 		})
 	}
+}
+
+// TestOneComesBesideThoseThatDrain: where the product does not replace backends in one call, one is asked for also if those that drain have all places. Where the cloud refuses it, they
+// go on to take traffic.
+func TestOneComesBesideThoseThatDrain(t *testing.T) {
+	t.Parallel()
+	drain := inZone("a", 0, 2, 10)
+	set := Set{Backends: inZone("b", 0, 2, 10), Draining: drain}
+	r := fullResolver(2, 1, []Entry{{Kind: KindInstance, ID: drain[0].ID}, {Kind: KindInstance, ID: drain[1].ID}}, false)
+	r.fit(&set, "this")
+	if len(set.Backends) != 1 {
+		t.Errorf("%d backends, want 1", len(set.Backends))
+	}
+}
+
+// fullResolver returns a resolver for a load balancer that has entries in the group.
+func fullResolver(quota, groups int, entries []Entry, swaps bool) *Resolver {
+	has := slices.Clone(entries)
+	for i := range has {
+		has[i].Ours, has[i].Group = true, "this"
+	}
+	room := RoomOf(quota, false, groups, slices.Values(has))
+	room.Swaps = swaps
+	return &Resolver{in: Input{Choice: Choice{Room: room}}}
 }
