@@ -91,6 +91,10 @@ func TestGoldenServers(t *testing.T) {
 		{name: "group of addresses, node without InternalIP", nodes: 2, before: func(w *world) { w.internalIP("n1") }, service: edits(testkit.TCP(80), with(annotation.ServerGroupType, "Ip")), changes: []change{
 			{writes: create, check: leadsTo("n1"), says: []string{"nodes without an InternalIP cannot be backend servers of an Ip group: i-n2"}},
 		}},
+		{name: "change to a group of addresses, no node with an InternalIP", nodes: 2, service: edits(testkit.TCP(80)), changes: []change{
+			{writes: create},
+			{edit: edits(with(annotation.ServerGroupType, "Ip")), check: leadsTo("n1 n2"), says: []string{"nodes without an InternalIP cannot be backend servers of an Ip group: i-n1, i-n2"}},
+		}, restless: true},
 		{name: "group of addresses with Local: a node with several pods once, by its weight", nodes: 3, before: func(w *world) { w.internalIP("n1", "n2", "n3"); w.crowd(4, 1) },
 			service: edits(testkit.TCP(80), testkit.LocalTraffic, with(annotation.ServerGroupType, "Ip")), changes: []change{
 				{writes: create, check: addressesAre("n1:30080=4", "n2:30080=1")},

@@ -185,9 +185,6 @@ func (r *Reconciler) deployed(svc *corev1.Service, balancer Balancer, in Inputs,
 
 // freed notes what a Service has after its plan. If it has given nodes up, it returns the Services that lack some.
 func (r *Reconciler) freed(svc *corev1.Service, balancer Balancer, in Inputs, engine Engine) []types.NamespacedName {
-	if engine.Product().Jobs {
-		return nil // they are still under way
-	}
 	input := balancer.Backends(in)
 	choice := in.Choice
 	choice.Room = balancer.Room(in)
@@ -195,6 +192,12 @@ func (r *Reconciler) freed(svc *corev1.Service, balancer Balancer, in Inputs, en
 	defer r.crowds.mu.Unlock()
 	product, crowd := engine.Product(), r.crowds.crowdOf(engine)
 	each, on := product.attachments(svc), sharedOn(product, svc, balancer, in.Params)
+	if product.Jobs { // those that remove backends are still under way
+		if choice.Room.HasMore(crowd.proofs[svc.UID].of) {
+			r.know(product, crowd, svc.UID, choice.Room, each, on)
+		}
+		return nil
+	}
 	before := crowd.stakes[svc.UID]
 	crowd.giveUp(svc.UID)
 	r.know(product, crowd, svc.UID, choice.Room, each, on)

@@ -157,10 +157,10 @@ func (r *Reconciler) ensure(ctx context.Context, svc *corev1.Service, adopted bo
 	err = errors.Join(deployed.outcome(), unread, inputs.unread)
 	done.writes = deployed.Writes
 	known = known.deployed(deployed).readUntilSettled(goal.Plan)
-	r.exhausted(svc, known.engine, deployed)
 	if len(goal.Plan.Steps()) > 0 {
 		r.deployed(svc, known.balancer, inputs.Inputs, known.engine)
 	}
+	r.exhausted(svc, known.engine, deployed) // what was refused is not what it has
 	r.uses.note(svc, known, inputs.Choice.Firm)
 
 	done.registered = deployed.Registered

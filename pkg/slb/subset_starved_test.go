@@ -178,12 +178,7 @@ func noNodeIsAwaited(t *testing.T, stops func(*fleet)) {
 func TestStuckServiceKeepsItsNodes(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		cfg := cloud.DefaultConfig()
-		cfg.Quotas.LBsPerInstance = 2
-		w := unstartedWorld(t, cfg)
-		w.inProcess, w.config.Quotas = true, smallQuotas(200, 2)
-		w.restart()
-		threeNodes(w)
+		w := unknownQuotaWorld(t)
 		w.put(testService("stuck", 80))
 		w.mustPass("stuck")
 		w.fault(map[string]any{"times": 0, "action": "DeleteLoadBalancer", "code": "OperationDenied", "status": 400})
@@ -198,14 +193,52 @@ func TestStuckServiceKeepsItsNodes(t *testing.T) {
 			w.put(testService(name, 80))
 			_ = w.pass(name) // the cloud refuses what comes last
 		}
-		found := w.config.Quotas.Refused(quota.CLBsPerInstance)
-		if len(found) == 0 {
-			t.Error("the cloud refused nothing")
-		}
-		for id, most := range found {
-			if most != 2 {
-				t.Errorf("the quota of %s is taken for %d, and is 2", id, most)
-			}
-		}
+		w.wantLearned(2)
 	})
+}
+
+// TestRefusedInstancesAreNotCounted: what the cloud refused to a Service with some of the nodes does not count as one of its backend servers when it refuses the same to
+// another one: that would show a larger quota.
+func TestRefusedInstancesAreNotCounted(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := unknownQuotaWorld(t)
+		for _, name := range []string{"first", "second"} {
+			w.put(testService(name, 80))
+			w.mustPass(name)
+		}
+		for _, subset := range []string{"2", "off"} {
+			svc := testService("subset-"+subset, 80)
+			annotate(svc, annotation.BackendSubset, subset)
+			w.put(svc)
+			_ = w.pass(svc.Name)
+		}
+		w.wantLearned(2)
+	})
+}
+
+// unknownQuotaWorld is a world with three nodes that can be backend servers of two CLBs, which the manager does not know.
+func unknownQuotaWorld(t *testing.T) *world {
+	t.Helper()
+	cfg := cloud.DefaultConfig()
+	cfg.Quotas.LBsPerInstance = 2
+	w := unstartedWorld(t, cfg)
+	w.inProcess, w.config.Quotas = true, quota.NewBook(nil)
+	w.restart()
+	threeNodes(w)
+	return w
+}
+
+// wantLearned checks what refusals have shown of the quota of instances.
+func (w *world) wantLearned(want int) {
+	w.t.Helper()
+	found := w.config.Quotas.Refused(quota.CLBsPerInstance)
+	if len(found) == 0 {
+		w.t.Error("the cloud refused nothing")
+	}
+	for id, most := range found {
+		if most != want {
+			w.t.Errorf("the quota of %s is taken for %d, and is %d", id, most, want)
+		}
+	}
 }

@@ -141,6 +141,7 @@ func (b *builder) servers(group *model.Group, set *backend.Set) {
 	}
 	group.Servers, group.Draining = serversOf(set, convert)
 	if len(without) > 0 {
+		group.Doubt = group.Doubt || len(group.Servers) == 0 // those that serve in another group, or have lost their address a moment ago, go on to do so
 		b.problem(problem.ReasonSkipSyncBackends, "nodes without an InternalIP cannot be backend servers of an %s group: %s", alicloud.NLBIPGroup, problem.Some(without))
 	}
 	if b.in.Params.Refuses(annotation.ScopeBackends) {

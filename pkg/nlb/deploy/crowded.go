@@ -77,6 +77,7 @@ func (a *Applier) noteMove(from string, to *model.Group, err error) {
 	switch {
 	case err == nil:
 		m.moves.Drop(from)
+		m.stays.Drop(lb)
 		if before != nil {
 			m.crowded.Drop(to.ID)
 			m.filling.Add(to.ID, before, crowdedFor, now)

@@ -66,19 +66,46 @@ func TestWhatShowsThatAMoveIsRefusedForAnotherCause(t *testing.T) {
 		{has: most - 2, next: 2, another: true},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			from := "sgp-1"
-			a := &Applier{Memory: &Memory{}, MostServers: most, Busy: func(string) bool { return false }, Doubts: map[model.Part]string{}, Model: &model.Model{
-				Listeners: []model.Listener{{NLBListener: alicloud.NLBListener{NLBListenerSettings: alicloud.NLBListenerSettings{ServerGroupID: &from}}}},
-				Groups:    []model.Group{{NLBGroup: alicloud.NLBGroup{ID: from}, Servers: make([]alicloud.NLBServer, test.has)}},
-			}}
-			next := func(servers int) *model.Group {
-				return &model.Group{NLBGroup: alicloud.NLBGroup{ID: "sgp-2"}, Servers: make([]alicloud.NLBServer, servers)}
-			}
-			a.noteMove(from, next(1), refused)
-			a.noteMove(from, next(test.next), refused)
-			if moves := a.Memory.Moves(from); moves == test.another {
+			a := moving(most, test.has)
+			a.noteMove(formerGroup, nextGroup(1), refused)
+			a.noteMove(formerGroup, nextGroup(test.next), refused)
+			if moves := a.Memory.Moves(formerGroup); moves == test.another {
 				t.Errorf("%d servers, %d more: it waits for room: %v", test.has, test.next, moves)
 			}
 		})
 	}
+}
+
+// TestTakenMoveShowsThatNothingElseRefuses: the cloud refuses a move of a listener although there is room, and then takes it. The next refusal is for want of room again.
+func TestTakenMoveShowsThatNothingElseRefuses(t *testing.T) {
+	t.Parallel()
+	refused := &alicloud.Error{Code: "QuotaExceeded.QuotaInsufficient"}
+	synctest.Test(t, func(t *testing.T) {
+		a := moving(3, 1)
+		for _, err := range []error{refused, refused, nil} {
+			a.noteMove(formerGroup, nextGroup(1), err)
+		}
+		a.MostServers = 1
+		a.noteMove(formerGroup, nextGroup(1), refused)
+		if !a.Memory.Moves(formerGroup) {
+			t.Error("nothing makes room for the move")
+		}
+	})
+}
+
+// formerGroup is the id of the group that a listener is to leave.
+const formerGroup = "sgp-1"
+
+// moving is for an NLB with one listener, whose group has so many servers of those that there may be.
+func moving(most, has int) *Applier {
+	from := formerGroup
+	return &Applier{Memory: &Memory{}, MostServers: most, Busy: func(string) bool { return false }, Doubts: map[model.Part]string{}, Model: &model.Model{
+		Listeners: []model.Listener{{NLBListener: alicloud.NLBListener{NLBListenerSettings: alicloud.NLBListenerSettings{ServerGroupID: &from}}}},
+		Groups:    []model.Group{{NLBGroup: alicloud.NLBGroup{ID: from}, Servers: make([]alicloud.NLBServer, has)}},
+	}}
+}
+
+// nextGroup is the group that the listener is to have.
+func nextGroup(servers int) *model.Group {
+	return &model.Group{NLBGroup: alicloud.NLBGroup{ID: "sgp-2"}, Servers: make([]alicloud.NLBServer, servers)}
 }

@@ -109,6 +109,16 @@ func (r *Room) Has(times map[string]int) bool {
 	return left == 0
 }
 
+// HasMore reports whether the Service has an instance in more groups than that, see [Room.Times].
+func (r *Room) HasMore(times map[string]int) bool {
+	for id, n := range r.Times() {
+		if n > times[id] {
+			return true
+		}
+	}
+	return false
+}
+
 // instances iterates over the instances that the Service has, once for each group.
 func (r *Room) instances(yield func(Entry) bool) {
 	if r.entries == nil {
