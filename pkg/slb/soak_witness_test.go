@@ -198,22 +198,25 @@ func (s *soak) judgeServers(call journal.Call, text string, wrong func(string)) 
 	if err := json.Unmarshal([]byte(text), &servers); err != nil {
 		s.t.Fatal(err)
 	}
+	working := map[string][]string{} // by the marks of groups
 	for _, server := range servers {
 		name, _, marked := mark.Parse(server.Description)
 		if !marked {
 			continue
 		}
-		if s.makesRoom(server.Description, len(servers)) {
-			continue
-		}
 		nodePort, _ := strconv.Atoi(strings.Split(server.Description, "/")[1]) //nolint:errcheck // a number in the mark of a group
 		if s.witness.wants(name.Name, nodePort-30000, call.Time) && settledSince(s.witness.readyAt[server.ServerId], call.Time) {
-			wrong(server.ServerId + " of " + server.Description)
+			working[server.Description] = append(working[server.Description], server.ServerId)
+		}
+	}
+	for group, ids := range working {
+		if !s.makesRoom(group, len(ids)) {
+			wrong(fmt.Sprint(ids, " of ", group))
 		}
 	}
 }
 
-// makesRoom reports whether the group with the mark may give up so many servers for other Services that lack them: instances were at their quota, which counts for an hour,
+// makesRoom reports whether the group with the mark may give up so many working servers for other Services that lack them: instances were at their quota, which counts for an hour,
 // and others are left. If the cloud refuses nearly all instances, each Service gives up several in one call, what it has beyond its share, and keeps as many at least.
 func (s *soak) makesRoom(group string, n int) bool {
 	if s.witness.hits[phaseInstanceQuota] == 0 {
