@@ -80,7 +80,7 @@ func (n nlb) refreshFormer(ctx context.Context, svc *corev1.Service) (service.Ba
 	if lb == nil {
 		return n.emptied("NLB " + n.former)
 	}
-	if group, in := groupOn(lb); in {
+	if group, in := groupOn(lb); in && group.ClusterID == n.config.ClusterID {
 		return n.foundInGroup(ctx, svc, group, lb.ID)
 	}
 	n.emptySince = time.Time{}

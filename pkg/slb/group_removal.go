@@ -80,7 +80,7 @@ func (c clb) refreshFormer(ctx context.Context, svc *corev1.Service) (service.Ba
 	if lb == nil {
 		return c.emptied("CLB " + c.former)
 	}
-	if group, in := groupOn(lb); in {
+	if group, in := groupOn(lb); in && group.ClusterID == c.config.ClusterID {
 		return c.refreshInGroup(ctx, svc, group, lb.ID)
 	}
 	c.emptySince = zeroTime

@@ -281,10 +281,27 @@ func (g *Groups[LB]) outside(ctx context.Context, svc *corev1.Service, group mar
 	case tagged && in.Is(group), !tagged && !owned && was:
 		return Location[LB]{}, append(found, *lb), nil
 	case tagged:
-		return Location[LB]{Presence: presence.Found(id, false), LB: *lb, Group: in, Leaves: []string{id, in.Mark()}}, found, nil
+		former, failure := g.otherGroups(ctx, svc, known, in, lb)
+		return former, found, failure
 	}
 	former, err := g.ungrouped(ctx, svc, lb)
 	return former, found, err
+}
+
+// otherGroups returns the load balancer of another group as one that the Service is to leave, if it is or was on that: as one of the group, or by its id. One of
+// another cluster is an existing one, unless the Service was to be in the group.
+func (g *Groups[LB]) otherGroups(ctx context.Context, svc *corev1.Service, known Known, in mark.Group, lb *LB) (Location[LB], error) {
+	id := g.id(lb)
+	if !g.WasOnShared(svc, known, in, id) {
+		has, _, err := g.Cloud.Claims(ctx, svc, lb)
+		if err != nil || !has {
+			return Location[LB]{}, err
+		}
+		if in.ClusterID != g.Config.ClusterID {
+			return Location[LB]{Presence: presence.Found(id, true), LB: *lb, Leaves: []string{id}}, nil
+		}
+	}
+	return Location[LB]{Presence: presence.Found(id, false), LB: *lb, Group: in, Leaves: []string{id, in.Mark()}}, nil
 }
 
 // ungrouped returns a load balancer of no group as one that the Service is to leave, if it is the Service's or something on it is.
@@ -302,6 +319,20 @@ func (g *Groups[LB]) ungrouped(ctx context.Context, svc *corev1.Service, lb *LB)
 		}
 	}
 	return Location[LB]{Presence: presence.Found(view.ID, reused), LB: *lb, Leaves: []string{view.ID}}, nil
+}
+
+// WasOnShared reports whether a Service is or was on the load balancer of a group, as far as this process knows or its Record says. Its label says nothing: backup
+// tools restore that in other clusters, and whoever can edit Services can set it. The load balancer of another cluster counts only where the Service was to be in
+// the group: it may be on that by its id as well.
+func (g *Groups[LB]) WasOnShared(svc *corev1.Service, known Known, in mark.Group, id string) bool {
+	record, _ := service.RecordOn(svc)
+	switch {
+	case known.Group.Is(in), record.Group == in.Mark(), slices.Contains(record.Leaving, in.Mark()):
+		return true
+	case in.ClusterID != g.Config.ClusterID:
+		return false
+	}
+	return known.Presence.ID() == id || known.Shows == id || service.ShownBy(svc) == id || slices.Contains(record.Leaving, id)
 }
 
 // WasIn reports whether the Service was on a load balancer as one of the group.
