@@ -23,7 +23,7 @@ var _ groups.Cloud[alicloud.LoadBalancer] = groupCloud{}
 
 // View implements groups.Cloud.
 func (groupCloud) View(lb *alicloud.LoadBalancer) groups.LoadBalancer {
-	return groups.LoadBalancer{ID: lb.ID, Tags: lb.Tags, Public: lb.AddressType == alicloud.AddressInternet}
+	return groups.LoadBalancer{ID: lb.ID, Name: lb.Name, Tags: lb.Tags, Public: lb.AddressType == alicloud.AddressInternet}
 }
 
 // FindByTag implements groups.Cloud.

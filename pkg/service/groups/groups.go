@@ -52,6 +52,7 @@ type Cloud[LB any] interface {
 // LoadBalancer is a load balancer as far as groups are concerned.
 type LoadBalancer struct {
 	ID     string
+	Name   string
 	Tags   []alicloud.Tag
 	Public bool
 	// SecurityGroups are those that it is in.

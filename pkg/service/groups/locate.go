@@ -129,9 +129,15 @@ func (g *Groups[LB]) ownUnrecorded(ctx context.Context, of service.Request, know
 	if err != nil {
 		return nil, fmt.Errorf("find the %ss of the Service's own: %w", g.Product.Name, err)
 	}
+	before := beforeOf(of.Service, known)
+	if g.in(found, before) != nil {
+		return []string{before}, nil // none is begun beside that of a Service: the others have a copy of its tag
+	}
 	var ids []string
 	for i := range found {
-		ids = append(ids, g.id(&found[i]))
+		if view := g.view(&found[i]); service.IsNameFor(of.Service, of.Params, view.Name) {
+			ids = append(ids, view.ID)
+		}
 	}
 	return ids, nil
 }
@@ -171,10 +177,14 @@ func (g *Groups[LB]) place(ctx context.Context, of service.Request, group mark.G
 // begunElsewhere returns the load balancers of a group where a Service was about to be, and no longer is: those where it has listeners already, and the one that
 // its Record names, because a process before this one may have created groups for backend servers there.
 func (g *Groups[LB]) begunElsewhere(svc member, group mark.Group, place sharing.Place, found []LB) []string {
+	begun := slices.DeleteFunc(slices.Clone(place.Unused), func(id string) bool {
+		used, err := g.UsedByOthers(svc.Service, group, id) // by their ids, or without a listener yet
+		return used || err != nil
+	})
 	if id := svc.record.LoadBalancerID; svc.record.Group == group.Mark() && id != place.ID && g.in(found, id) != nil {
-		return append(slices.Clone(place.Unused), id)
+		begun = append(begun, id)
 	}
-	return place.Unused
+	return begun
 }
 
 // stays returns the load balancer outside of the group where the Service stays for now: the former one, or that which it shows. Its presence is zero where the
