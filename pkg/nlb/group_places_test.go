@@ -39,3 +39,15 @@ func TestMoveIntoAGroupLeavesATwin(t *testing.T) {
 		}
 	})
 }
+
+// TestPreservingServiceGivesUpItsPort: a Service that moves to the next NLB of its group, because an older one has a claim to its port, leaves no listener, although
+// its annotation asks to keep the NLB when the Service is deleted.
+func TestPreservingServiceGivesUpItsPort(t *testing.T) {
+	t.Parallel()
+	inWorld(t, func(_ *testing.T, w *world) {
+		w.groupWorld(grouped("young", "edge", 1, testkit.TCP(80), with(annotation.GroupOverflow, "true"), with(annotation.PreserveOnDelete, "true")))
+		w.put(grouped("old", "edge", 0, testkit.TCP(80)))
+		w.tries(8, "old", "young")
+		w.wantOwners(map[string][]string{edgeNLB: {"tcp:80 old"}, edgeNLB + "+": {"tcp:80 young"}})
+	})
+}

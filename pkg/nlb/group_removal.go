@@ -177,6 +177,7 @@ func (n nlb) planGroupRemoval(svc *corev1.Service, applied *service.Record, remo
 	}
 	_, tagged := groupOn(&n.lb.Value)
 	last := tagged && !used && !n.hasOthersListener(svc)
+	removal.Preserved = removal.Preserved && (last || n.former == "") // a port that the Service leaves may be what another one waits for
 	switch {
 	case removal.Preserved && last:
 		removal.Plan = n.removes(diff.Preserving(actual, mark.Preserved(svc, n.config.ClusterID)))

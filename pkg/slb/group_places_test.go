@@ -98,3 +98,20 @@ func TestGuestOnUnusedCLBOfAGroup(t *testing.T) {
 	w.passes("guest", 3)
 	wantOwners(t, w, map[string][]string{edgeCLB: {"tcp:80 first"}})
 }
+
+// TestPreservingServiceGivesUpItsPort: a Service that moves to the next CLB of its group, because an older one has a claim to its port, leaves no listener, although
+// its annotation asks to keep the CLB when the Service is deleted.
+func TestPreservingServiceGivesUpItsPort(t *testing.T) {
+	t.Parallel()
+	young := overflowing(grouped("young", "edge", 80))
+	annotate(young, annotation.PreserveOnDelete, "true")
+	w := groupWorld(t, young)
+	w.put(born(grouped("old", "edge", 80), -1))
+	for range 6 {
+		for _, name := range []string{"old", "young"} {
+			w.drift(name)
+			w.passes(name, 1)
+		}
+	}
+	wantOwners(t, w, map[string][]string{edgeCLB: {"tcp:80 old"}, edgeCLB + "+": {"tcp:80 young"}})
+}

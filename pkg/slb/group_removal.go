@@ -184,6 +184,7 @@ func (c clb) planGroupRemoval(svc *corev1.Service, applied *service.Record, remo
 	}
 	_, tagged := groupOn(&actual.LoadBalancer)
 	last := tagged && !used && !c.hasOthersListener(svc)
+	removal.Preserved = removal.Preserved && (last || c.former == "") // a port that the Service leaves may be what another one waits for
 	switch {
 	case removal.Preserved && last:
 		removal.Plan = plan{clb: c, Plan: diff.Preserving(actual, mark.Preserved(svc, c.config.ClusterID))}
