@@ -14,7 +14,9 @@ func TestReturnedServiceUsesNoFormerGroup(t *testing.T) {
 	t.Parallel()
 	inWorld(t, func(_ *testing.T, w *world) {
 		w.groupWorld(grouped("web", "edge", 0, testkit.TCP(80)), grouped("shop", "edge", 1, testkit.TCP(81)))
-		w.change("web", func(svc *corev1.Service) { svc.Spec.Type, svc.Spec.LoadBalancerClass = corev1.ServiceTypeClusterIP, nil })
+		w.change("web", func(svc *corev1.Service) {
+			svc.Spec.Type, svc.Spec.LoadBalancerClass = corev1.ServiceTypeClusterIP, nil
+		})
 		w.fillServices()
 		w.converge("web")
 		w.change("web", func(svc *corev1.Service) { svc.Spec.Type = corev1.ServiceTypeLoadBalancer }, testkit.Class(Class), without(annotation.Group))

@@ -107,6 +107,9 @@ func (n nlb) emptied(what string) (nlb, error) {
 
 // confirmEmpty is an error until nothing was found for some seconds, and then no more until something is.
 func (n *nlb) confirmEmpty(what string) (err error) {
+	if n.emptyOf != what { // what the Service leaves may be empty, and the NLB there not
+		n.emptySince, n.emptyOf = time.Time{}, what
+	}
 	n.emptySince, err = n.missing.Empty(n.emptySince, what)
 	return err
 }
