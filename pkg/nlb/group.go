@@ -28,7 +28,7 @@ var _ groups.Cloud[alicloud.NLB] = groupCloud{}
 // View implements groups.Cloud.
 func (groupCloud) View(lb *alicloud.NLB) groups.LoadBalancer {
 	public := strings.EqualFold(lb.AddressType, alicloud.NLBInternet) || strings.EqualFold(lb.IPv6AddressType, alicloud.NLBInternet)
-	return groups.LoadBalancer{ID: lb.ID, Tags: lb.Tags, Public: public, SecurityGroups: lb.SecurityGroups}
+	return groups.LoadBalancer{ID: lb.ID, Name: lb.Name, Tags: lb.Tags, Public: public, SecurityGroups: lb.SecurityGroups}
 }
 
 // FindByTag implements groups.Cloud. A load balancer that is being deleted takes no Service any more.

@@ -80,7 +80,7 @@ func (n nlb) refreshFormer(ctx context.Context, svc *corev1.Service) (service.Ba
 	if lb == nil {
 		return n.emptied("NLB " + n.former)
 	}
-	if group, in := groupOn(lb); in {
+	if group, in := groupOn(lb); in && group.ClusterID == n.config.ClusterID {
 		return n.foundInGroup(ctx, svc, group, lb.ID)
 	}
 	n.emptySince = time.Time{}
@@ -107,6 +107,9 @@ func (n nlb) emptied(what string) (nlb, error) {
 
 // confirmEmpty is an error until nothing was found for some seconds, and then no more until something is.
 func (n *nlb) confirmEmpty(what string) (err error) {
+	if n.emptyOf != what { // what the Service leaves may be empty, and the NLB there not
+		n.emptySince, n.emptyOf = time.Time{}, what
+	}
 	n.emptySince, err = n.missing.Empty(n.emptySince, what)
 	return err
 }
@@ -177,6 +180,7 @@ func (n nlb) planGroupRemoval(svc *corev1.Service, applied *service.Record, remo
 	}
 	_, tagged := groupOn(&n.lb.Value)
 	last := tagged && !used && !n.hasOthersListener(svc)
+	removal.Preserved = removal.Preserved && (last || n.former == "") // a port that the Service leaves may be what another one waits for
 	switch {
 	case removal.Preserved && last:
 		removal.Plan = n.removes(diff.Preserving(actual, mark.Preserved(svc, n.config.ClusterID)))

@@ -10,6 +10,7 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/groups"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
 )
 
@@ -101,11 +102,11 @@ func (e *engine) marksOn(ctx context.Context, svc *corev1.Service, lb *alicloud.
 	if slices.ContainsFunc(listeners[id], func(l alicloud.Listener) bool { return isMarked(l.Description) }) {
 		return true, nil
 	}
-	groups, err := e.api.DescribeVServerGroups(ctx, id)
+	vGroups, err := e.api.DescribeVServerGroups(ctx, id)
 	if err != nil {
 		return false, fmt.Errorf("read the vServer groups of %s: %w", id, err)
 	}
-	return slices.ContainsFunc(groups, func(g alicloud.VServerGroup) bool { return isMarked(g.Name) }), nil
+	return slices.ContainsFunc(vGroups, func(g alicloud.VServerGroup) bool { return isMarked(g.Name) }), nil
 }
 
 // claimedBy is the location of a CLB that neither tag nor name shows to be the Service's, by what gives it to the Service.
@@ -115,10 +116,17 @@ func (e *engine) claimedBy(svc *corev1.Service, lb *alicloud.LoadBalancer, by cl
 		return e.seen(svc, lb, false)
 	case by == claimReused && adopted:
 		return e.seen(svc, lb, true)
-	case by == claimGroup:
+	case by == claimGroup && e.wasOnShared(svc, lb):
 		return location{leaves: leavesGroup(lb)}
 	}
 	return location{}
+}
+
+// wasOnShared reports whether anything but its label says that a Service was on the CLB of a group, see [groups.Groups.WasOnShared]. The status does, too, in the
+// cluster that has written it.
+func (e *engine) wasOnShared(svc *corev1.Service, lb *alicloud.LoadBalancer) bool {
+	group, in := groupOn(lb)
+	return in && (e.shared.WasOnShared(svc, groups.Known{}, group, lb.ID) || group.ClusterID == e.config.ClusterID && wasOn(svc, lb))
 }
 
 // atAddress returns the CLB whose address the status of the Service shows, with what gives it to the Service. It is nil where there is none, where

@@ -186,6 +186,9 @@ func (c clb) Reused() bool { return c.presence.Reused() }
 func (c clb) SharedID(svc *corev1.Service, params annotation.Params) string {
 	switch {
 	case c.Reused():
+		if group, in := groupOn(&c.loadBalancer.Value); in && group.ClusterID == c.config.ClusterID {
+			return groups.LockOf(group) // the last Service of the group may delete it
+		}
 		return c.ID()
 	case !c.group.IsZero():
 		return groups.LockOf(c.group)

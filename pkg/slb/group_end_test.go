@@ -2,6 +2,7 @@ package slb
 
 import (
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -156,6 +157,46 @@ func TestPartialAnswerDeletesNoListenerOfOthers(t *testing.T) {
 				t.Error("the listener was not hidden")
 			}
 		})
+	}
+}
+
+// hidingOnce hides the listener on a port in one of the answers about listeners, and counts those.
+type hidingOnce struct {
+	hiding
+	seen, at int
+}
+
+// RoundTrip implements http.RoundTripper.
+func (h *hidingOnce) RoundTrip(request *http.Request) (*http.Response, error) {
+	if request.URL.Query().Get("Action") == "DescribeLoadBalancerListeners" {
+		h.mu.Lock()
+		h.times = 0
+		if h.seen++; h.seen == h.at {
+			h.times = 1
+		}
+		h.mu.Unlock()
+	}
+	return h.hiding.RoundTrip(request)
+}
+
+// TestPartialAnswerWhileTheLastOneMoves: the last Service of a group moves to a CLB of its own, and deletes no CLB because one answer lacks the listener of somebody
+// else, whichever that is.
+func TestPartialAnswerWhileTheLastOneMoves(t *testing.T) {
+	t.Parallel()
+	for at := 1; at < 40; at++ {
+		w := groupWorld(t, grouped("web", "edge", 80))
+		w.makeListener(w.onlyCLB(), 9000, "by hand")
+		w.change("web", func(svc *corev1.Service) { delete(svc.Annotations, key(annotation.Group)) })
+		hidden := &hidingOnce{hiding: hiding{port: 9000}, at: at}
+		w.transport.next = hidden
+		w.passes("web", 8)
+		w.transport.next = nil
+		if hidden.seen < at {
+			return // there is no such answer
+		}
+		if left := w.ownersOf()[edgeCLB]; !slices.Equal(left, []string{"tcp:9000 "}) {
+			t.Errorf("answer %d lacks the listener: %v", at, w.ownersOf())
+		}
 	}
 }
 

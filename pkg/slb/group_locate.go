@@ -23,7 +23,7 @@ var _ groups.Cloud[alicloud.LoadBalancer] = groupCloud{}
 
 // View implements groups.Cloud.
 func (groupCloud) View(lb *alicloud.LoadBalancer) groups.LoadBalancer {
-	return groups.LoadBalancer{ID: lb.ID, Tags: lb.Tags, Public: lb.AddressType == alicloud.AddressInternet}
+	return groups.LoadBalancer{ID: lb.ID, Name: lb.Name, Tags: lb.Tags, Public: lb.AddressType == alicloud.AddressInternet}
 }
 
 // FindByTag implements groups.Cloud.
@@ -70,6 +70,10 @@ func (c groupCloud) Shown(ctx context.Context, svc *corev1.Service, known presen
 // Claims implements groups.Cloud.
 func (c groupCloud) Claims(ctx context.Context, svc *corev1.Service, lb *alicloud.LoadBalancer) (has, reused bool, err error) {
 	claim, err := c.claimOf(ctx, svc, lb)
+	if err == nil && claim == claimGroup {
+		has, err = c.marksOn(ctx, svc, lb)
+		return has, false, err
+	}
 	return claim == claimReused || claim == claimMarks || claim == claimOwn, claim == claimReused, err
 }
 

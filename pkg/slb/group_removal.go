@@ -5,7 +5,6 @@ import (
 	"errors"
 	"maps"
 	"slices"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -23,9 +22,6 @@ var _ service.Mover = clb{}
 // errNotInGroup says that no CLB of a group has anything of a Service.
 var errNotInGroup = errors.New("no CLB of the group has anything of the Service")
 
-// zeroTime is no time.
-var zeroTime time.Time
-
 // Left implements service.Mover.
 func (c clb) Left(svc *corev1.Service) []service.Balancer {
 	places := c.left
@@ -36,7 +32,7 @@ func (c clb) Left(svc *corev1.Service) []service.Balancer {
 	var left []service.Balancer
 	for _, place := range places {
 		former := clb{engine: c.engine, former: place}
-		former.emptySince = c.formerEmpty[place]
+		former.empty = c.formerEmpty[place]
 		left = append(left, former)
 	}
 	return left
@@ -54,9 +50,9 @@ func (c clb) Leave(former service.Balancer, svc *corev1.Service, gone bool) serv
 	}
 	c.formerEmpty = maps.Clone(c.formerEmpty)
 	if c.formerEmpty == nil {
-		c.formerEmpty = map[string]time.Time{}
+		c.formerEmpty = map[string]emptiness{}
 	}
-	c.formerEmpty[from.former] = from.emptySince
+	c.formerEmpty[from.former] = from.empty
 	if gone {
 		delete(c.formerEmpty, from.former)
 		c.shared.Release(svc.UID, from.former, c.ID())
@@ -80,10 +76,10 @@ func (c clb) refreshFormer(ctx context.Context, svc *corev1.Service) (service.Ba
 	if lb == nil {
 		return c.emptied("CLB " + c.former)
 	}
-	if group, in := groupOn(lb); in {
+	if group, in := groupOn(lb); in && group.ClusterID == c.config.ClusterID {
 		return c.refreshInGroup(ctx, svc, group, lb.ID)
 	}
-	c.emptySince = zeroTime
+	c.empty = emptiness{}
 	if isTagged(lb, svc) {
 		c.presence = presence.Found(lb.ID, false)
 		c.loadBalancer.Set(*lb)
@@ -105,7 +101,10 @@ func (c clb) emptied(what string) (service.Balancer, error) {
 
 // confirmEmpty is an error until nothing was found for some seconds, and then no more until something is.
 func (c *clb) confirmEmpty(what string) (err error) {
-	c.emptySince, err = c.missing.Empty(c.emptySince, what)
+	if c.empty.of != what { // what the Service leaves may be empty, and the CLB there not
+		c.empty = emptiness{of: what}
+	}
+	c.empty.since, err = c.missing.Empty(c.empty.since, what)
 	return err
 }
 
@@ -134,9 +133,9 @@ func (c clb) readInGroup(ctx context.Context, svc *corev1.Service, group mark.Gr
 	if err != nil {
 		return c, false, err
 	}
-	before := c.emptySince
+	before := c.empty
 	c.setObserved(actual)
-	c.group, c.emptySince = group, before
+	c.group, c.empty = group, before
 	owner := mark.OwnerOf(svc, group.ClusterID)
 	has := c.hasListener(svc) || slices.ContainsFunc(actual.Groups, func(g model.Group) bool { return owner.Owns(g.Name) })
 	used, err := c.shared.UsedByOthers(svc, group, lb.ID)
@@ -150,7 +149,7 @@ func (c clb) readInGroup(ctx context.Context, svc *corev1.Service, group mark.Gr
 		}
 		return c, true, nil
 	}
-	c.emptySince = zeroTime
+	c.empty = emptiness{}
 	return c, has, nil
 }
 
@@ -184,6 +183,7 @@ func (c clb) planGroupRemoval(svc *corev1.Service, applied *service.Record, remo
 	}
 	_, tagged := groupOn(&actual.LoadBalancer)
 	last := tagged && !used && !c.hasOthersListener(svc)
+	removal.Preserved = removal.Preserved && (last || c.former == "") // a port that the Service leaves may be what another one waits for
 	switch {
 	case removal.Preserved && last:
 		removal.Plan = plan{clb: c, Plan: diff.Preserving(actual, mark.Preserved(svc, c.config.ClusterID))}

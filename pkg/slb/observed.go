@@ -33,10 +33,9 @@ type observed struct {
 	// until there is another one for it, empty for none.
 	stays *groups.Staying
 	from  string
-	// emptySince is since when nothing of the Service was found where it is to be removed, zero while something is.
-	emptySince time.Time
-	// formerEmpty is the same for what it has left.
-	formerEmpty map[string]time.Time
+	// empty is what was found empty where the Service is to be removed, zero while nothing is, and formerEmpty the same for what it has left.
+	empty       emptiness
+	formerEmpty map[string]emptiness
 	// accessMissing says whether that list is missing, groupsMissing the same of vServer groups.
 	accessMissing, groupsMissing presence.Missing
 	// addresses are the elastic addresses of the CLB, sorted.
@@ -47,6 +46,12 @@ type observed struct {
 	groupsUnlisted bool
 	// groupsAsked is the annotation vgroup-port as it was when groups was read.
 	groupsAsked string
+}
+
+// emptiness is since when something was found empty.
+type emptiness struct {
+	since time.Time
+	of    string
 }
 
 // model returns the CLB, nil while none is known.

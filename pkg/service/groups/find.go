@@ -169,6 +169,9 @@ func (g *Groups[LB]) uses(svc *corev1.Service, group mark.Group, id string) bool
 	if !service.HasFinalizer(svc, g.Product.Finalizer) {
 		return false
 	}
+	if record, _ := service.RecordOn(svc); record.Group == group.Mark() && record.LoadBalancerID == id {
+		return true // it may have begun there, and have no listener yet
+	}
 	at := g.placeOf(svc)
 	asks, in := g.Asked(svc)
 	return at == id || at == "" && in && asks.Is(group)

@@ -33,8 +33,8 @@ type Cloud[LB any] interface {
 	Listeners(ctx context.Context, balancers []LB) (map[string][]Listener, error)
 	// Shown returns the load balancer that the Service shows other than by its id, nil where nothing on it is the Service's.
 	Shown(ctx context.Context, svc *corev1.Service, known presence.Presence) (*LB, error)
-	// Claims reports whether something on a load balancer without an owner and a group is the Service's, and whether it is one that exists without the
-	// Service.
+	// Claims reports whether something on a load balancer without an owner is the Service's, and whether it is one that exists without the Service. On that of
+	// a group, only listeners and the status of the Service say so.
 	Claims(ctx context.Context, svc *corev1.Service, lb *LB) (has, reused bool, err error)
 	// Refuse is that of [service.Engine], and Unshareable says why the Service cannot share a load balancer whose attributes are to be those of the leader,
 	// nil where it can. lb is nil for a new one.
@@ -52,6 +52,7 @@ type Cloud[LB any] interface {
 // LoadBalancer is a load balancer as far as groups are concerned.
 type LoadBalancer struct {
 	ID     string
+	Name   string
 	Tags   []alicloud.Tag
 	Public bool
 	// SecurityGroups are those that it is in.

@@ -129,9 +129,15 @@ func (g *Groups[LB]) ownUnrecorded(ctx context.Context, of service.Request, know
 	if err != nil {
 		return nil, fmt.Errorf("find the %ss of the Service's own: %w", g.Product.Name, err)
 	}
+	before := beforeOf(of.Service, known)
+	if g.in(found, before) != nil {
+		return []string{before}, nil // none is begun beside that of a Service: the others have a copy of its tag
+	}
 	var ids []string
 	for i := range found {
-		ids = append(ids, g.id(&found[i]))
+		if view := g.view(&found[i]); service.IsNameFor(of.Service, of.Params, view.Name) {
+			ids = append(ids, view.ID)
+		}
 	}
 	return ids, nil
 }
@@ -171,10 +177,14 @@ func (g *Groups[LB]) place(ctx context.Context, of service.Request, group mark.G
 // begunElsewhere returns the load balancers of a group where a Service was about to be, and no longer is: those where it has listeners already, and the one that
 // its Record names, because a process before this one may have created groups for backend servers there.
 func (g *Groups[LB]) begunElsewhere(svc member, group mark.Group, place sharing.Place, found []LB) []string {
+	begun := slices.DeleteFunc(slices.Clone(place.Unused), func(id string) bool {
+		used, err := g.UsedByOthers(svc.Service, group, id) // by their ids, or without a listener yet
+		return used || err != nil
+	})
 	if id := svc.record.LoadBalancerID; svc.record.Group == group.Mark() && id != place.ID && g.in(found, id) != nil {
-		return append(slices.Clone(place.Unused), id)
+		begun = append(begun, id)
 	}
-	return place.Unused
+	return begun
 }
 
 // stays returns the load balancer outside of the group where the Service stays for now: the former one, or that which it shows. Its presence is zero where the
@@ -281,10 +291,27 @@ func (g *Groups[LB]) outside(ctx context.Context, svc *corev1.Service, group mar
 	case tagged && in.Is(group), !tagged && !owned && was:
 		return Location[LB]{}, append(found, *lb), nil
 	case tagged:
-		return Location[LB]{Presence: presence.Found(id, false), LB: *lb, Group: in, Leaves: []string{id, in.Mark()}}, found, nil
+		former, failure := g.otherGroups(ctx, svc, known, in, lb)
+		return former, found, failure
 	}
 	former, err := g.ungrouped(ctx, svc, lb)
 	return former, found, err
+}
+
+// otherGroups returns the load balancer of another group as one that the Service is to leave, if it is or was on that: as one of the group, or by its id. One of
+// another cluster is an existing one, unless the Service was to be in the group.
+func (g *Groups[LB]) otherGroups(ctx context.Context, svc *corev1.Service, known Known, in mark.Group, lb *LB) (Location[LB], error) {
+	id := g.id(lb)
+	if !g.WasOnShared(svc, known, in, id) {
+		has, _, err := g.Cloud.Claims(ctx, svc, lb)
+		if err != nil || !has {
+			return Location[LB]{}, err
+		}
+		if in.ClusterID != g.Config.ClusterID {
+			return Location[LB]{Presence: presence.Found(id, true), LB: *lb, Leaves: []string{id}}, nil
+		}
+	}
+	return Location[LB]{Presence: presence.Found(id, false), LB: *lb, Group: in, Leaves: []string{id, in.Mark()}}, nil
 }
 
 // ungrouped returns a load balancer of no group as one that the Service is to leave, if it is the Service's or something on it is.
@@ -302,6 +329,20 @@ func (g *Groups[LB]) ungrouped(ctx context.Context, svc *corev1.Service, lb *LB)
 		}
 	}
 	return Location[LB]{Presence: presence.Found(view.ID, reused), LB: *lb, Leaves: []string{view.ID}}, nil
+}
+
+// WasOnShared reports whether a Service is or was on the load balancer of a group, as far as this process knows or its Record says. Its label says nothing: backup
+// tools restore that in other clusters, and whoever can edit Services can set it. The load balancer of another cluster counts only where the Service was to be in
+// the group: it may be on that by its id as well.
+func (g *Groups[LB]) WasOnShared(svc *corev1.Service, known Known, in mark.Group, id string) bool {
+	record, _ := service.RecordOn(svc)
+	switch {
+	case known.Group.Is(in), record.Group == in.Mark(), slices.Contains(record.Leaving, in.Mark()):
+		return true
+	case in.ClusterID != g.Config.ClusterID:
+		return false
+	}
+	return known.Presence.ID() == id || known.Shows == id || service.ShownBy(svc) == id || slices.Contains(record.Leaving, id)
 }
 
 // WasIn reports whether the Service was on a load balancer as one of the group.

@@ -92,6 +92,7 @@ func (m *Memory) Removed(svc types.UID) {
 		m.removed = map[types.UID]bool{}
 	}
 	m.removed[svc] = true
+	delete(m.places, svc) // or it would count as one that uses the load balancer once it asks for another one
 }
 
 func (m *Memory) isRemoved(svc types.UID) bool {
