@@ -54,6 +54,9 @@ func (r *Reconciler) show(ctx context.Context, svc *corev1.Service, params annot
 	if left.RefusedBackend || left.Uncertain {
 		known.cache.interfaces = nil
 	}
+	if left.Balancer != nil && left.Balancer.ID() != "" {
+		return known, shown, left // it is there
+	}
 	known, wait := r.forgetGone(ctx, svc, params, known, held)
 	shown = known.balancer.Status(ctx, params)
 	if shown.Elsewhere && wait > 0 && (shown.Wake == 0 || wait < shown.Wake) {

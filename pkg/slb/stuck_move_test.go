@@ -302,18 +302,17 @@ func TestStuckMoveIsNotEmptiedInDoubt(t *testing.T) {
 func TestStuckMoveOpensGatesOnBothSides(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		w, ready := gateWorld(t)
+		w, _ := gateWorld(t)
 		w.putPod("p", true, webGate)
 		w.putPod("q", false, webGate)
-		ready("p")
 		w.mustPass("web")
 		from := w.address("web")
 		w.fault(map[string]any{"action": "CreateLoadBalancerTCPListener", "code": "OperationDenied.Test", "status": 400, "times": 1000})
 		w.change("web", func(svc *corev1.Service) { annotate(svc, annotation.Group, "other") })
 		w.isRefused("web", from)
-		w.fault(map[string]any{"action": "DescribeVServerGroups", "code": "InternalError", "status": 500, "times": 1000})
+		w.fault(map[string]any{"action": "DescribeLoadBalancerAttribute", "code": "InternalError", "status": 500, "times": 1000})
 		w.putPod("q", true)
-		time.Sleep(backend.MinGateWait)
+		time.Sleep(2 * backend.MinGateWait)
 		w.isRefused("web", from)
 		if p, q := w.gateOfPod("p"), w.gateOfPod("q"); p != registered || q != "" {
 			t.Errorf("the gates are %q and %q while nobody knows the backend servers of the old place", p, q)
