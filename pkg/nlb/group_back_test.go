@@ -2,6 +2,8 @@ package nlb
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -84,6 +86,37 @@ func TestMoveIsTurnedBack(t *testing.T) {
 					t.Errorf("the status shows %s, want %s", shown, from)
 				}
 				w.wantOwners(map[string][]string{edgeNLB: {"tcp:443 web", "tcp:81 first"}, otherNLB: {"tcp:81 shop"}})
+			})
+		})
+	}
+}
+
+// TestStuckMoveFollowsTheNodes: while the cloud refuses a listener at the new place of a Service, the NLB that the Service still shows has the backend servers of
+// the nodes by now: its listeners lead to the same server groups as those of the new NLB.
+func TestStuckMoveFollowsTheNodes(t *testing.T) {
+	t.Parallel()
+	for _, restarted := range []bool{false, true} {
+		t.Run(fmt.Sprintf("restarted %v", restarted), func(t *testing.T) {
+			t.Parallel()
+			inWorld(t, func(t *testing.T, w *world) {
+				from := w.halfMoved()
+				if restarted {
+					w.restart()
+				}
+				w.addNodes("n3", "n4")
+				w.deleteNode("n1")
+				w.deleteNode("n2")
+				w.tries(6, "web")
+				if shown := w.hostname("web"); shown != from {
+					t.Fatalf("the status shows %s, want %s", shown, from)
+				}
+				id, _, _ := strings.Cut(from, ".")
+				for _, port := range []string{"80", "443"} {
+					leads := fmt.Sprintf("TCP:%s %s:30%03s=100 %s:30%03s=100", port, testkit.InstanceOf("n3"), port, testkit.InstanceOf("n4"), port)
+					if got := w.listeners(id); !slices.Contains(got, leads) {
+						t.Errorf("the old NLB has the listeners %v, want %s", got, leads)
+					}
+				}
 			})
 		})
 	}

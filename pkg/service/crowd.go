@@ -101,12 +101,8 @@ func newCrowd() *crowd {
 
 // choose chooses the backends of a Service, and notes which nodes they are. It returns the other Services that may have to choose anew.
 func (r *Reconciler) choose(svc *corev1.Service, known state, in Inputs) (choice backend.Choice, wakes []types.NamespacedName) {
-	input, room, selector := known.balancer.Backends(in), known.balancer.Room(in), in.Params.Get(annotation.BackendLabel)
-	product := known.engine.Product()
-	var ready []*backend.Node
-	if !input.Pods {
-		ready = input.Ready()
-	}
+	input, room := known.balancer.Backends(in), known.balancer.Room(in)
+	product, ready := known.engine.Product(), readyOf(input)
 	r.crowds.mu.Lock()
 	defer r.crowds.mu.Unlock()
 	crowd := r.countedCrowd(known.engine)
@@ -115,8 +111,8 @@ func (r *Reconciler) choose(svc *corev1.Service, known state, in Inputs) (choice
 	delete(crowd.absent, svc.UID) // it does not wait for itself
 	each, on := product.attachments(svc), sharedOn(product, svc, known.balancer, in.Params)
 	r.know(product, crowd, svc.UID, room, each, on)
-	wish := backend.Wish{Service: svc.UID, Subset: r.subset(in.Params.Get(annotation.BackendSubset)), Room: room, Crowd: r.seen(product, crowd, selector, len(ready), each, on), Size: before.size}
-	wish.Crowd.Shares = backend.Shares(ready, wish.Crowd.Quota, wish.Crowd.Units, wish.Crowd.Refused)
+	wish := r.wish(product, crowd, in, ready, each, on)
+	wish.Room, wish.Size = room, before.size
 	wish.Crowd.Soon = crowd.settlesSoon(svc, known.balancer)
 	paused := r.opts.pausedBy(svc) != ""
 	wish.Crowd.Lack.Rests = crowd.rests(svc.UID, paused)
@@ -134,6 +130,32 @@ func (r *Reconciler) choose(svc *corev1.Service, known state, in Inputs) (choice
 		return choice, crowd.others(svc.UID)
 	}
 	return choice, crowd.concerned(before, after, wish.Crowd.Settled)
+}
+
+// chooseLeft chooses the backends of a Service on a load balancer that it leaves, and notes nothing: others count with what it has at its new place.
+func (r *Reconciler) chooseLeft(svc *corev1.Service, engine Engine, left Balancer, in Inputs) backend.Choice {
+	input, room := left.Backends(in), left.Room(in)
+	product, ready := engine.Product(), readyOf(input)
+	r.crowds.mu.Lock()
+	defer r.crowds.mu.Unlock()
+	wish := r.wish(product, r.countedCrowd(engine), in, ready, product.attachments(svc), sharedOn(product, svc, left, in.Params))
+	wish.Room, wish.Crowd.Lack.Rests = room, true
+	return backend.Choose(input, wish)
+}
+
+// readyOf are the nodes among which a Service chooses.
+func readyOf(input backend.Input) []*backend.Node {
+	if input.Pods {
+		return nil
+	}
+	return input.Ready()
+}
+
+// wish returns what the choice of a Service depends on, as far as that is the same on all its load balancers. The caller holds the lock.
+func (r *Reconciler) wish(product Product, crowd *crowd, in Inputs, ready []*backend.Node, each int, on string) backend.Wish {
+	seen := r.seen(product, crowd, in.Params.Get(annotation.BackendLabel), len(ready), each, on)
+	seen.Shares = backend.Shares(ready, seen.Quota, seen.Units, seen.Refused)
+	return backend.Wish{Service: in.Service.UID, Subset: r.subset(in.Params.Get(annotation.BackendSubset)), Crowd: seen}
 }
 
 // noted notes that a Service gives up a node, and since when it has none. It returns the choice: only if that has lasted, others give up nodes for it.

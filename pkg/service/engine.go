@@ -140,6 +140,18 @@ type Mover interface {
 	Left(svc *corev1.Service) []Balancer
 	// Leave returns what is known once something that the Service has left was read or removed. gone says that nothing of the Service is there.
 	Leave(former Balancer, svc *corev1.Service, gone bool) Balancer
+	// Follows returns that of what it leaves which the Service goes on to show, and false where its backends follow the endpoints without this.
+	Follows(svc *corev1.Service) (Follower, bool)
+}
+
+// Follower is a load balancer that a Service leaves and still shows: the cloud may refuse what the Service needs at its new place for long, and meanwhile nodes and pods
+// come and go. Only the backends that the Service has there are kept in line, so that there is one place where it is to be.
+type Follower interface {
+	Balancer
+	// RefreshBackends reads what the Service has there. The id is empty where the load balancer is not there.
+	RefreshBackends(ctx context.Context, svc *corev1.Service) (Follower, error)
+	// PlanBackends brings the backends in line, and changes nothing else.
+	PlanBackends(in Inputs) Plan
 }
 
 // Request is what [Balancer.Refresh] needs to know of a Service.
@@ -292,6 +304,15 @@ type Deployment struct {
 	// Registered reports whether the address of a pod gets traffic in every group that is to have it.
 	Registered func(address string) bool
 	Err        error
+}
+
+// registeredAlso reports whether the address of a pod gets traffic here, and on the load balancer that the Service leaves and still shows. It is nil where nobody knows:
+// then no gate opens or closes.
+func (d Deployment) registeredAlso(left Deployment) func(address string) bool {
+	if d.Registered == nil || left.Registered == nil {
+		return nil
+	}
+	return func(address string) bool { return d.Registered(address) && left.Registered(address) }
 }
 
 // outcome is the error of the deployment. A job of the cloud that is still under way is one that only means "not now".

@@ -116,6 +116,9 @@ func (p podGates) sorted(order func(a, b podGate) int) []backend.GateEndpoint {
 
 // openGates brings the readiness gates in line with the backends that are registered.
 func (r *Reconciler) openGates(ctx context.Context, svc *corev1.Service, gates podGates, registered func(address string) bool) ([]problem.Problem, error) {
+	if registered == nil {
+		return nil, nil
+	}
 	var errs []error
 	for _, endpoint := range gates.sorted(func(podGate, podGate) int { return 0 }) {
 		pod := gates.pods[endpoint]

@@ -43,12 +43,19 @@ func (r *Reconciler) leaveAfterMove(ctx context.Context, svc *corev1.Service, kn
 
 // show returns what the Service is to show. While not all of its ports are served at its new place, it shows the old one, unless that is gone: an address
 // that answers nobody is worse than one that serves a part. A Service that is served nowhere would otherwise never leave what is gone, and keep what it needs
-// for that.
-func (r *Reconciler) show(ctx context.Context, svc *corev1.Service, params annotation.Params, known state, held *locks) (state, Shown) {
-	shown := known.balancer.Status(ctx, params)
+// for that. What it shows there follows the endpoints: left is what came of that.
+func (r *Reconciler) show(ctx context.Context, svc *corev1.Service, params annotation.Params, known state, held *locks, in Inputs) (after state, shown Shown, left Deployment) {
+	shown = known.balancer.Status(ctx, params)
 	known.balancer = shown.Balancer
 	if !shown.Elsewhere {
-		return known, shown
+		return known, shown, Deployment{Registered: everywhere}
+	}
+	left = r.followLeft(ctx, svc, params, known, held, in)
+	if left.RefusedBackend || left.Uncertain {
+		known.cache.interfaces = nil
+	}
+	if left.Balancer != nil && left.Balancer.ID() != "" {
+		return known, shown, left // it is there
 	}
 	known, wait := r.forgetGone(ctx, svc, params, known, held)
 	shown = known.balancer.Status(ctx, params)
@@ -56,7 +63,40 @@ func (r *Reconciler) show(ctx context.Context, svc *corev1.Service, params annot
 		shown.Wake = wait
 	}
 	known.balancer = shown.Balancer
-	return known, shown
+	return known, shown, left
+}
+
+// everywhere is [Deployment.Registered] where there is nothing to register at.
+func everywhere(string) bool { return true }
+
+// followLeft brings the backends in line on the load balancer that the Service leaves and still shows.
+func (r *Reconciler) followLeft(ctx context.Context, svc *corev1.Service, params annotation.Params, known state, held *locks, in Inputs) Deployment {
+	mover, ok := known.balancer.(Mover)
+	if !ok {
+		return Deployment{Registered: everywhere}
+	}
+	left, ok := mover.Follows(svc)
+	if !ok {
+		return Deployment{Registered: everywhere}
+	}
+	read := func(Balancer) (found Balancer, err error) {
+		left, err = left.RefreshBackends(ctx, svc)
+		return left, err
+	}
+	_, err := r.readLocked(ctx, svc, params, held, left, read)
+	if interrupted(err) { // it has waited for the lock, which it holds now; the next pass follows what has changed meanwhile
+		_, err = r.readLocked(ctx, svc, params, held, left, read)
+	}
+	switch {
+	case err != nil:
+		return Deployment{Err: err} // whether anything is registered there is not known
+	case left.ID() == "":
+		return Deployment{Registered: everywhere}
+	}
+	in.Choice = r.chooseLeft(svc, known.engine, left, in)
+	deployed := r.deploy(ctx, svc, known.engine.Product(), left.PlanBackends(in))
+	r.doubtOthers(svc, held, deployed)
+	return deployed
 }
 
 // forgetGone forgets what the Service is to leave and what is gone already. It returns after what time one of those that may be gone is to be read again, 0 for

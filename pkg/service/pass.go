@@ -163,15 +163,16 @@ func (r *Reconciler) ensure(ctx context.Context, svc *corev1.Service, adopted bo
 	r.exhausted(svc, known.engine, deployed) // what was refused is not what it has
 	r.uses.note(svc, known, inputs.Choice.Firm)
 
+	known, shown, left := r.show(ctx, written, params, known, held, inputs.Inputs)
+	done.writes += left.Writes
 	done.registered = deployed.Registered
-	gateProblems, gateErr := r.openGates(ctx, svc, known.cache.gates, deployed.Registered)
-	known, shown := r.show(ctx, written, params, known, held)
+	gateProblems, gateErr := r.openGates(ctx, svc, known.cache.gates, deployed.registeredAlso(left))
 	done.status, done.ports, done.securityGroup, done.keepsLeft = shown.Status, shown.Ports, shown.SecurityGroup, shown.KeepsLeft
 	deployed.Balancer = known.balancer
 	known.record, done.record = recordApply(*known.record, goal.Applied, deployed, err != nil)
 	done.problems = slices.Concat(done.problems, gateProblems, shown.Problems)
 	done.wakes = []time.Duration{inputs.readyGraceLeft, inputs.crowdedWait, shown.Wake}
-	return known, done, errors.Join(err, gateErr)
+	return known, done, errors.Join(err, gateErr, left.outcome())
 }
 
 // read returns what the annotations and the fields of the Service say, as far as the policy of the cluster accepts it.

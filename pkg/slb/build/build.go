@@ -63,10 +63,7 @@ type Input struct {
 
 // Build returns the wanted state of a Service. A port that cannot be served is left out and reported; the others are served.
 func Build(in Input) (*model.Model, []problem.Problem) {
-	b := &builder{
-		in: in, owner: mark.OwnerOf(in.Service, in.ClusterID), resolver: backend.NewResolver(in.Backends()),
-		observed: cmp.Or(in.Observed, &model.Model{}), model: &model.Model{},
-	}
+	b := newBuilder(in)
 	b.loadBalancer()
 	b.reuse()
 	b.unsupported()
@@ -93,6 +90,13 @@ func Build(in Input) (*model.Model, []problem.Problem) {
 	})
 	forwardsLast(b.model.Listeners)
 	return b.model, b.problems
+}
+
+func newBuilder(in Input) *builder {
+	return &builder{
+		in: in, owner: mark.OwnerOf(in.Service, in.ClusterID), resolver: backend.NewResolver(in.Backends()),
+		observed: cmp.Or(in.Observed, &model.Model{}), model: &model.Model{},
+	}
 }
 
 // reuse marks the model of an existing CLB (annotation id).

@@ -19,17 +19,27 @@ func (b *builder) former(port corev1.ServicePort, wanted *model.Listener) {
 	}
 	for i := range b.observed.Listeners {
 		have := &b.observed.Listeners[i]
-		sameTransport := (have.Protocol == alicloud.ProtocolUDP) == (wanted.Protocol == alicloud.ProtocolUDP)
-		if have.Port != wanted.Port || !sameTransport || !b.owner.Owns(have.Description) {
+		if !b.isOn(port, have) {
 			continue
 		}
-		if group := b.observed.GroupByID(have.GroupID); group != nil && group != b.observed.Group(wanted.Group) && b.model.FormerGroup(group.ID) == nil {
-			b.formerGroup(port, group)
+		group := b.observed.GroupByID(have.GroupID)
+		if group == nil || group == b.observed.Group(wanted.Group) || b.model.FormerGroup(group.ID) != nil {
+			continue
+		}
+		if former, ok := b.formerGroup(port, group); ok {
+			b.model.Former = append(b.model.Former, former)
 		}
 	}
 }
 
-func (b *builder) formerGroup(port corev1.ServicePort, have *model.Group) {
+// isOn reports whether a listener is one of the Service on a port, whatever its protocol.
+func (b *builder) isOn(port corev1.ServicePort, have *model.Listener) bool {
+	sameTransport := (have.Protocol == alicloud.ProtocolUDP) == (port.Protocol == corev1.ProtocolUDP)
+	return have.Port == int(port.Port) && sameTransport && b.owner.Owns(have.Description)
+}
+
+// formerGroup returns what a group of a listener on the port is to have that is not the one of the port, and false where nothing is known of that.
+func (b *builder) formerGroup(port corev1.ServicePort, have *model.Group) (model.Group, bool) {
 	var there []backend.Backend
 	text := ""
 	for _, server := range have.Backends {
@@ -44,7 +54,7 @@ func (b *builder) formerGroup(port corev1.ServicePort, have *model.Group) {
 		there = append(there, backend.Backend{Kind: kind, ID: server.ServerID, IP: server.ServerIP, Port: server.Port})
 	}
 	if len(there) == 0 {
-		return
+		return model.Group{}, false
 	}
 	set := backend.Former(b.in.Backends(), port, there, text)
 	group := model.Group{
@@ -52,7 +62,5 @@ func (b *builder) formerGroup(port corev1.ServicePort, have *model.Group) {
 		Doubt: set.Doubt, Gone: set.Gone, Held: set.Held, Counted: set.Counted, KeepWeights: b.in.Params.Get(annotation.IgnoreWeightUpdate) == "on",
 	}
 	b.divide(&group)
-	if !b.keepUndecided(&group) {
-		b.model.Former = append(b.model.Former, group)
-	}
+	return group, !b.keepUndecided(&group)
 }

@@ -3,7 +3,10 @@ package diff
 import (
 	"slices"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb/model"
 )
 
@@ -33,6 +36,22 @@ func (d *differ) compareGroups() {
 			d.changes = append(d.changes, groupChange{want.Name, have.ID, d.compareBackends(want, have)})
 		}
 	}
+}
+
+// Followed returns what brings the groups in line that a Service has on a CLB which it leaves and goes on to show: those that are desired, by their ids.
+// Nothing else there changes.
+func Followed(desired, actual *model.Model, service types.NamespacedName, clusterID string) model.Plan {
+	d := &differ{desired: desired, actual: actual, owner: mark.Owner{Service: service, ClusterID: clusterID}}
+	for i := range desired.Groups {
+		want := &desired.Groups[i]
+		if have := actual.GroupByID(want.ID); have != nil {
+			d.changes = append(d.changes, groupChange{have.Name, have.ID, d.compareBackends(want, have)})
+		}
+	}
+	d.backendSteps(d.clearBackends)
+	d.backendSteps(d.addBackends)
+	d.backendSteps(d.removeLastBackends)
+	return d.plan
 }
 
 // backendSteps lets f make steps of the difference of every group that is there already.

@@ -87,7 +87,7 @@ type Listener struct {
 
 // Group is one vServer group with its backend servers.
 type Group struct {
-	// ID is empty in desired models, but for [Model.Former].
+	// ID is empty in desired models, but for [Model.Former], and for a CLB that the Service leaves.
 	ID string
 	// Name is the mark of a group of ours. A group that somebody else made on a reused CLB has its id here: names of others
 	// may repeat.
@@ -234,19 +234,26 @@ func IsRegistered(address string, desired, actual *Model) bool {
 	if desired == nil || actual == nil {
 		return false
 	}
-	wanted := false
+	wanted, lacks := wants(address, desired, actual)
+	return wanted && !lacks
+}
+
+// IsMissing reports whether the address of a pod gets no traffic in a group that is to have it.
+func IsMissing(address string, desired, actual *Model) bool {
+	_, lacks := wants(address, desired, actual)
+	return lacks
+}
+
+// wants reports whether a group is to have the address of a pod, and whether one of those lacks it.
+func wants(address string, desired, actual *Model) (wanted, lacks bool) {
 	for i := range desired.Groups {
 		for _, want := range desired.Groups[i].Backends {
-			if want.ServerIP != address {
-				continue
-			}
-			wanted = true
-			if !hasWeight(actual.Group(desired.Groups[i].Name), want.BackendKey) {
-				return false
+			if want.ServerIP == address {
+				wanted, lacks = true, lacks || !hasWeight(actual.Group(desired.Groups[i].Name), want.BackendKey)
 			}
 		}
 	}
-	return wanted
+	return wanted, lacks
 }
 
 func hasWeight(group *Group, key alicloud.BackendKey) bool {

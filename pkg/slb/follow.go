@@ -1,0 +1,74 @@
+package slb
+
+import (
+	"cmp"
+	"context"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb/build"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb/deploy"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb/diff"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb/model"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb/observe"
+)
+
+var _ service.Follower = clb{}
+
+// Follows implements service.Mover. The vServer groups of a CLB are its own, so that those of the old one need passes, too.
+func (c clb) Follows(svc *corev1.Service) (service.Follower, bool) {
+	shown := cmp.Or(c.showing, svc.Labels[service.LabelLoadBalancerID])
+	for _, left := range c.Left(svc) {
+		if former, ok := left.(clb); ok && former.former == shown {
+			return former, true
+		}
+	}
+	return nil, false
+}
+
+// RefreshBackends implements service.Follower. Nobody keeps what was read: few passes are made while a Service moves.
+func (c clb) RefreshBackends(ctx context.Context, svc *corev1.Service) (service.Follower, error) {
+	found := clb{engine: c.engine, former: c.former}
+	lb, err := c.read(ctx, c.former)
+	if err != nil || lb == nil {
+		return found, err
+	}
+	found.group, _ = groupOn(lb)
+	actual, err := observe.All(ctx, c.api, *lb, mark.ServiceName(svc), found.group.IsZero() && !isTagged(lb, svc))
+	if err == nil {
+		found.setObserved(actual)
+	}
+	return found, err
+}
+
+// PlanBackends implements service.Follower.
+func (c clb) PlanBackends(in service.Inputs) service.Plan {
+	clusterID, proven := c.markedOn(in.Service, serverOf(in))
+	if !proven { // what is there may be another cluster's
+		return followUp{plan{clb: c, desired: &model.Model{}}}
+	}
+	desired := build.Followed(c.input(in))
+	return followUp{plan{clb: c, desired: desired, Plan: diff.Followed(desired, c.model(), mark.ServiceName(in.Service), clusterID)}}
+}
+
+// followUp is a plan for backend servers on a CLB that a Service leaves. It says nothing of the CLB that the Service is on.
+type followUp struct{ plan }
+
+// Deploy implements service.Plan.
+func (f followUp) Deploy(ctx context.Context, svc *corev1.Service) service.Deployment {
+	observed := f.clb.model()
+	applier := deploy.New(f.clb.api, &f.clb.answers, observed, nil)
+	if most, known := f.clb.mostServers(svc); known {
+		applier.Limit(most)
+	}
+	err := applier.Run(ctx, f.Plan)
+	after := f.clb.with(f.clb.deployed(deployment{model: observed, doubts: applier.Doubts, lost: applier.Lost}))
+	after.hold(svc)
+	return service.Deployment{
+		Balancer: after, Writes: applier.Writes, Progress: applier.Progress, Uncertain: len(applier.Doubts) > 0, RefusedBackend: applier.RefusedServer,
+		Interrupted: applier.Interrupted, Shared: f.shared(), Err: err,
+		Registered: func(address string) bool { return !model.IsMissing(address, f.desired, observed) },
+	}
+}
