@@ -1,6 +1,7 @@
 package nlb
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
@@ -51,7 +52,7 @@ func TestLastOfAGroupGoesWithItsGuest(t *testing.T) {
 					_ = w.tryOne(other)
 					_ = w.tryOne(first)
 					w.wantOwners(map[string][]string{})
-					if held := append(w.get("web").Finalizers, w.get("guest").Finalizers...); len(held) > 0 {
+					if held := slices.Concat(w.get("web").Finalizers, w.get("guest").Finalizers); len(held) > 0 {
 						t.Errorf("finalizers %v stay", held)
 					}
 				})

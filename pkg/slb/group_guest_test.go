@@ -1,6 +1,7 @@
 package slb
 
 import (
+	"slices"
 	"testing"
 	"testing/synctest"
 
@@ -41,7 +42,7 @@ func TestLastOfAGroupGoesWithItsGuest(t *testing.T) {
 					w.lagging(other, 3)
 					w.lagging(first, 3)
 					wantOwners(t, w, map[string][]string{})
-					if held := append(w.get("web").Finalizers, w.get("guest").Finalizers...); len(held) > 0 {
+					if held := slices.Concat(w.get("web").Finalizers, w.get("guest").Finalizers); len(held) > 0 {
 						t.Errorf("finalizers %v stay", held)
 					}
 				})

@@ -12,8 +12,8 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
 )
 
-// labelled gives a Service the label of a CLB, as a backup tool does, or whoever can edit Services.
-func labelled(svc *corev1.Service, id string) *corev1.Service {
+// withLabelOf gives a Service the label of a CLB, as a backup tool does, or whoever can edit Services.
+func withLabelOf(svc *corev1.Service, id string) *corev1.Service {
 	svc.Labels = map[string]string{service.LabelLoadBalancerID: id}
 	return svc
 }
@@ -57,7 +57,7 @@ func TestLabelOfAGroupInAnotherCluster(t *testing.T) {
 					if refused {
 						w.noMoreCLBs()
 					}
-					w.put(labelled(web, theirs.ID))
+					w.put(withLabelOf(web, theirs.ID))
 					w.passes("web", 8)
 					if diff := cmp.Diff(before, w.state()["mine"]); diff != "" {
 						t.Errorf("the CLB of the other cluster (-before +after):\n%s", diff)
@@ -81,7 +81,7 @@ func TestForgedLabelInAGroup(t *testing.T) {
 			w := groupWorld(t, grouped("shop", "edge", 80), grouped("mail", "other", 82))
 			want := w.ownersOf()
 			w.noMoreCLBs()
-			w.put(labelled(born(grouped("web", group, 80), 9), w.get("mail").Labels[service.LabelLoadBalancerID]))
+			w.put(withLabelOf(born(grouped("web", group, 80), 9), w.get("mail").Labels[service.LabelLoadBalancerID]))
 			w.passes("web", 5)
 			wantOwners(t, w, want)
 			if address := w.address("web"); address != "" {

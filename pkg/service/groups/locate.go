@@ -129,9 +129,14 @@ func (g *Groups[LB]) ownUnrecorded(ctx context.Context, of service.Request, know
 	if err != nil {
 		return nil, fmt.Errorf("find the %ss of the Service's own: %w", g.Product.Name, err)
 	}
-	before := beforeOf(of.Service, known)
+	return g.begunFor(of, beforeOf(of.Service, known), found), nil
+}
+
+// begunFor returns those load balancers with the owner tag of a Service that are its own: the one that it has, or those with the name that the manager gives.
+// Others have a copy of the tag.
+func (g *Groups[LB]) begunFor(of service.Request, before string, found []LB) []string {
 	if g.in(found, before) != nil {
-		return []string{before}, nil // none is begun beside that of a Service: the others have a copy of its tag
+		return []string{before} // none is begun beside it
 	}
 	var ids []string
 	for i := range found {
@@ -139,7 +144,7 @@ func (g *Groups[LB]) ownUnrecorded(ctx context.Context, of service.Request, know
 			ids = append(ids, view.ID)
 		}
 	}
-	return ids, nil
+	return ids
 }
 
 // place decides on which of the load balancers that were found the Service is to be. lost is one that should be among them, see [Groups.lostIn].
