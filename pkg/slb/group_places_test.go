@@ -5,8 +5,10 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
 )
 
 // TestReturnedServiceUsesNoFormerGroup: a Service of a group that becomes a ClusterIP and comes back with a CLB of its own does not keep the CLB of the group.
@@ -114,4 +116,23 @@ func TestPreservingServiceGivesUpItsPort(t *testing.T) {
 		}
 	}
 	wantOwners(t, w, map[string][]string{edgeCLB: {"tcp:80 old"}, edgeCLB + "+": {"tcp:80 young"}})
+}
+
+// TestOutsideOfItsGroupTakesItsOwnCLBAlong: a Service that stays on a CLB of its own, because another one has its port in the group, is deleted while nobody uses the CLB of
+// the group. Its own one goes.
+func TestOutsideOfItsGroupTakesItsOwnCLBAlong(t *testing.T) {
+	t.Parallel()
+	for when, then := range knownOrNot() {
+		t.Run(when, func(t *testing.T) {
+			t.Parallel()
+			w := groupWorld(t, grouped("shop", "edge", 80), born(testService("web", 80), 1))
+			w.change("web", func(svc *corev1.Service) { annotate(svc, annotation.Group, "edge") })
+			w.passes("web", 3)
+			w.makeCLB(alicloud.Tag{Key: mark.TagGroup, Value: "c1/default/edge"})
+			then(w)
+			w.change("web", deleteService)
+			w.passes("web", 4)
+			wantOwners(t, w, map[string][]string{edgeCLB: {"tcp:80 shop"}, "mine": {}})
+		})
+	}
 }

@@ -133,9 +133,9 @@ func (c clb) readInGroup(ctx context.Context, svc *corev1.Service, group mark.Gr
 	if err != nil {
 		return c, false, err
 	}
-	before := c.empty
+	before := c
 	c.setObserved(actual)
-	c.group, c.empty = group, before
+	c.group, c.empty = group, before.empty
 	owner := mark.OwnerOf(svc, group.ClusterID)
 	has := c.hasListener(svc) || slices.ContainsFunc(actual.Groups, func(g model.Group) bool { return owner.Owns(g.Name) })
 	used, err := c.shared.UsedByOthers(svc, group, lb.ID)
@@ -143,11 +143,14 @@ func (c clb) readInGroup(ctx context.Context, svc *corev1.Service, group mark.Gr
 		return c, false, err
 	}
 	if !c.hasOthersListener(svc) && !used {
-		// The CLB goes with what is on it: an answer that shows nothing of anybody else is asked for again.
-		if err := c.confirmEmpty("a listener of somebody else on CLB " + lb.ID); err != nil {
-			return c, false, err
+		if !has && c.former == "" {
+			if begun, err := c.shared.MayHaveBegun(ctx, svc, group, before.place(), lb.ID); err != nil || !begun {
+				return before, false, err
+			}
 		}
-		return c, true, nil
+		// The CLB goes with what is on it: an answer that shows nothing of anybody else is asked for again.
+		err := c.confirmEmpty("a listener of somebody else on CLB " + lb.ID)
+		return c, err == nil, err
 	}
 	c.empty = emptiness{}
 	return c, has, nil

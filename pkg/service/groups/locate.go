@@ -119,7 +119,16 @@ func (g *Groups[LB]) ownUnrecorded(ctx context.Context, of service.Request, know
 	if !begun && (!known.Presence.MaybeCreated() || !known.Group.IsZero()) {
 		return nil, nil
 	}
-	owner := mark.DefaultName(of.Service.UID)
+	found, err := g.ownedBy(ctx, of.Service)
+	if err != nil {
+		return nil, err
+	}
+	return g.begunFor(of, beforeOf(of.Service, known), found), nil
+}
+
+// ownedBy returns the load balancers with the owner tag of a Service.
+func (g *Groups[LB]) ownedBy(ctx context.Context, svc *corev1.Service) ([]LB, error) {
+	owner := mark.DefaultName(svc.UID)
 	tag := alicloud.Tag{Key: mark.TagOwner, Value: owner}
 	found, err := g.Cloud.FindByTag(ctx, tag)
 	if found = g.tagged(found, tag); err == nil && len(found) == 0 { // the index of tags lags
@@ -129,7 +138,17 @@ func (g *Groups[LB]) ownUnrecorded(ctx context.Context, of service.Request, know
 	if err != nil {
 		return nil, fmt.Errorf("find the %ss of the Service's own: %w", g.Product.Name, err)
 	}
-	return g.begunFor(of, beforeOf(of.Service, known), found), nil
+	return found, nil
+}
+
+// MayHaveBegun reports whether a Service may have begun to create the load balancer of a group on which nobody has anything: something says that it was on it, or it has
+// none of its own. One that stays outside of the group for now has: that one would stay in the cloud if the other one was deleted in its place.
+func (g *Groups[LB]) MayHaveBegun(ctx context.Context, svc *corev1.Service, group mark.Group, known Known, id string) (bool, error) {
+	if record, _ := service.RecordOn(svc); record.LoadBalancerID == id || g.WasOnShared(svc, known, group, id) {
+		return true, nil
+	}
+	own, err := g.ownedBy(ctx, svc)
+	return len(own) == 0, err
 }
 
 // begunFor returns those load balancers with the owner tag of a Service that are its own: the one that it has, or those with the name that the manager gives.
