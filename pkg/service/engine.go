@@ -315,6 +315,12 @@ func (d Deployment) registeredAlso(left Deployment) func(address string) bool {
 	return func(address string) bool { return d.Registered(address) && left.Registered(address) }
 }
 
+// serves reports whether the address of a pod gets traffic on a load balancer that the Service leaves and still shows. Clients use that: a pod is not to count as not ready because
+// the cloud refuses something at the new place.
+func (d Deployment) serves(address string) bool {
+	return d.Balancer != nil && d.Registered != nil && d.Registered(address)
+}
+
 // outcome is the error of the deployment. A job of the cloud that is still under way is one that only means "not now".
 func (d Deployment) outcome() error {
 	if d.Err == nil && d.Wait > 0 {

@@ -114,8 +114,8 @@ func (p podGates) sorted(order func(a, b podGate) int) []backend.GateEndpoint {
 	})
 }
 
-// openGates brings the readiness gates in line with the backends that are registered.
-func (r *Reconciler) openGates(ctx context.Context, svc *corev1.Service, gates podGates, registered func(address string) bool) ([]problem.Problem, error) {
+// openGates brings the readiness gates in line with the backends that are registered. Where an address is served all the same, see [Deployment.serves], a gate stays as it is.
+func (r *Reconciler) openGates(ctx context.Context, svc *corev1.Service, gates podGates, registered, served func(address string) bool) ([]problem.Problem, error) {
 	if registered == nil {
 		return nil, nil
 	}
@@ -125,8 +125,9 @@ func (r *Reconciler) openGates(ctx context.Context, svc *corev1.Service, gates p
 		if !pod.gated {
 			continue
 		}
-		condition, wanted := pod.gate.Condition(svc.Name, registered(endpoint.Address), time.Now())
-		if !wanted {
+		isRegistered := registered(endpoint.Address)
+		condition, wanted := pod.gate.Condition(svc.Name, isRegistered, time.Now())
+		if !wanted || !isRegistered && served(endpoint.Address) {
 			continue
 		}
 		switch err := r.setGate(ctx, svc.Namespace, pod.gate, condition); {

@@ -47,12 +47,15 @@ func (r *Reconciler) leaveAfterMove(ctx context.Context, svc *corev1.Service, kn
 func (r *Reconciler) show(ctx context.Context, svc *corev1.Service, params annotation.Params, known state, held *locks, in Inputs) (after state, shown Shown, left Deployment) {
 	shown = known.balancer.Status(ctx, params)
 	known.balancer = shown.Balancer
-	if !shown.Elsewhere {
+	if !shown.Elsewhere && shown.Status != nil {
 		return known, shown, Deployment{Registered: everywhere}
 	}
 	left = r.followLeft(ctx, svc, params, known, held, in)
 	if left.RefusedBackend || left.Uncertain {
 		known.cache.interfaces = nil
+	}
+	if !shown.Elsewhere { // there is nothing at the new place yet
+		return known, shown, left
 	}
 	if left.Balancer != nil && left.Balancer.ID() != "" {
 		return known, shown, left // it is there

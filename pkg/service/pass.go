@@ -166,7 +166,7 @@ func (r *Reconciler) ensure(ctx context.Context, svc *corev1.Service, adopted bo
 	known, shown, left := r.show(ctx, written, params, known, held, inputs.Inputs)
 	done.writes += left.Writes
 	done.registered = deployed.Registered
-	gateProblems, gateErr := r.openGates(ctx, svc, known.cache.gates, deployed.registeredAlso(left))
+	gateProblems, gateErr := r.openGates(ctx, svc, known.cache.gates, deployed.registeredAlso(left), left.serves)
 	done.status, done.ports, done.securityGroup, done.keepsLeft = shown.Status, shown.Ports, shown.SecurityGroup, shown.KeepsLeft
 	deployed.Balancer = known.balancer
 	known.record, done.record = recordApply(*known.record, goal.Applied, deployed, err != nil)

@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
@@ -118,10 +119,20 @@ func TestGuestOfAnotherClusterJoinsAGroup(t *testing.T) {
 			threeNodes(w)
 			theirs := w.makeCLB(alicloud.Tag{Key: mark.TagGroup, Value: "c2/default/edge"})
 			w.makeListener(theirs.ID, 81, "k8s/81/web/default/c2")
+			namesake := w.makeGroup(theirs.ID, "k8s/30080/web/default/c2", "k8s/30080/web/default/c2")
 			w.putAll(reusing("web", theirs.ID, "true", 80))
 			wantOwners(t, w, map[string][]string{"mine": {"tcp:80 web", "tcp:81 web"}})
 			then(w)
 			w.change("web", func(svc *corev1.Service) { svc.Annotations = grouped("web", "edge", 80).Annotations })
+			w.fault(map[string]any{"action": "CreateLoadBalancerTCPListener", "code": "OperationDenied.Test", "status": 400, "times": 1000})
+			w.passes("web", 3)
+			w.addNode("d")
+			w.deleteNode("a")
+			w.passes("web", 3) // it shows the old CLB, where its own backend servers follow
+			if servers := testkit.Must(w.api.DescribeVServerGroup(t.Context(), namesake))(t).Backends; len(servers) != 1 || servers[0].ServerID != "i-far" {
+				t.Errorf("the vServer group of the other cluster has %v", servers)
+			}
+			w.clearFaults()
 			w.passes("web", 8)
 			wantOwners(t, w, map[string][]string{edgeCLB: {"tcp:80 web"}, "mine": {"tcp:81 web"}})
 		})

@@ -136,3 +136,20 @@ func TestOutsideOfItsGroupTakesItsOwnCLBAlong(t *testing.T) {
 		})
 	}
 }
+
+// TestRenamedCLBIsLeft: a Service with a CLB whose name somebody has changed, and whose label somebody has removed, joins a group after a restart. Its Record says which CLB
+// it leaves.
+func TestRenamedCLBIsLeft(t *testing.T) {
+	t.Parallel()
+	web := born(testService("web", 80), 1)
+	annotate(web, annotation.Name, "prod")
+	w := groupWorld(t, grouped("shop", "edge", 81), web)
+	w.restart()
+	w.change("web", func(svc *corev1.Service) {
+		delete(svc.Labels, service.LabelLoadBalancerID)
+		delete(svc.Annotations, key(annotation.Name))
+		annotate(svc, annotation.Group, "edge")
+	})
+	w.passes("web", 8)
+	wantOwners(t, w, map[string][]string{edgeCLB: {"tcp:80 web", "tcp:81 shop"}})
+}

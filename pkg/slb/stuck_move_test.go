@@ -329,3 +329,45 @@ func TestStuckMoveOpensGatesOnBothSides(t *testing.T) {
 		w.wantLeads("stuck", from, 1, "a", "b")
 	})
 }
+
+// TestStuckMoveClosesNoGates: a Service moves, and the cloud fails to create what it needs at its new place. The gate of a pod that is served at the old place, which the Service
+// still shows, stays open.
+func TestStuckMoveClosesNoGates(t *testing.T) {
+	t.Parallel()
+	for _, action := range []string{"CreateLoadBalancer", "CreateVServerGroup", "CreateLoadBalancerTCPListener"} {
+		t.Run(action, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				w, _ := gateWorld(t)
+				w.putPod("p", true, webGate)
+				w.mustPass("web")
+				from := w.address("web")
+				w.fault(map[string]any{"action": action, "code": "InternalError", "status": 500, "times": 1000})
+				w.change("web", func(svc *corev1.Service) { annotate(svc, annotation.Group, "other") })
+				for range 3 {
+					_ = w.pass("web")
+					time.Sleep(2 * backend.MinGateWait)
+				}
+				if shown, gate := w.address("web"), w.gateOfPod("p"); shown != from || gate != registered {
+					t.Errorf("the status shows %s, want %s, and the gate is %q", shown, from, gate)
+				}
+			})
+		})
+	}
+}
+
+// TestMoveWithoutAnyPlaceYetFollowsTheNodes: a Service moves, and the cloud fails to create its next CLB. The old one has the backend servers of the nodes by now.
+func TestMoveWithoutAnyPlaceYetFollowsTheNodes(t *testing.T) {
+	t.Parallel()
+	w := groupWorld(t, grouped("web", "edge", 80))
+	from := w.address("web")
+	w.fault(map[string]any{"action": "CreateLoadBalancer", "code": "InternalError", "status": 500, "times": 1000})
+	w.change("web", func(svc *corev1.Service) { annotate(svc, annotation.Group, "other") })
+	w.passes("web", 2)
+	w.addNode("d")
+	for _, name := range []string{"a", "b", "c"} {
+		w.deleteNode(name)
+	}
+	w.passes("web", 3)
+	w.wantLeads("without a next CLB", from, 1, "d")
+}

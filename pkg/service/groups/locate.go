@@ -123,7 +123,7 @@ func (g *Groups[LB]) ownUnrecorded(ctx context.Context, of service.Request, know
 	if err != nil {
 		return nil, err
 	}
-	return g.begunFor(of, beforeOf(of.Service, known), found), nil
+	return g.begunFor(of, found, beforeOf(of.Service, known), record.LoadBalancerID), nil
 }
 
 // ownedBy returns the load balancers with the owner tag of a Service.
@@ -151,11 +151,13 @@ func (g *Groups[LB]) MayHaveBegun(ctx context.Context, svc *corev1.Service, grou
 	return len(own) == 0, err
 }
 
-// begunFor returns those load balancers with the owner tag of a Service that are its own: the one that it has, or those with the name that the manager gives.
+// begunFor returns those load balancers with the owner tag of a Service that are its own: the one that it had before, or those with the name that the manager gives.
 // Others have a copy of the tag.
-func (g *Groups[LB]) begunFor(of service.Request, before string, found []LB) []string {
-	if g.in(found, before) != nil {
-		return []string{before} // none is begun beside it
+func (g *Groups[LB]) begunFor(of service.Request, found []LB, before ...string) []string {
+	for _, id := range before {
+		if g.in(found, id) != nil {
+			return []string{id} // none is begun beside it
+		}
 	}
 	var ids []string
 	for i := range found {
