@@ -144,6 +144,14 @@ func groupOn(lb *alicloud.NLB) (mark.Group, bool) {
 	return view.Group()
 }
 
+// clusterGroupOn returns the group of this cluster whose Services share an NLB, false for none.
+func (e *engine) clusterGroupOn(lb *alicloud.NLB) (mark.Group, bool) {
+	if group, in := groupOn(lb); in && group.ClusterID == e.config.ClusterID {
+		return group, true
+	}
+	return mark.Group{}, false
+}
+
 // place is what is known of where the Service is.
 func (o observed) place() groups.Known {
 	return groups.Known{Presence: o.presence, Group: o.group, Stays: o.stays}.Showing(o.showing, o.leaving)
@@ -291,13 +299,13 @@ func freedBy(done model.Plan) []sharing.Port {
 }
 
 // noteCreation remembers whether the cloud takes one more NLB, see [groups.Groups.Creation].
-func (n *nlb) noteCreation(svc *corev1.Service, done model.Plan, refused, err error) error {
-	goesBack, err := n.shared.Creation(svc, n.group, groups.Outcome{
+func (n *nlb) noteCreation(svc *corev1.Service, done model.Plan, refused, err error) (goesBack bool, failure error) {
+	goesBack, failure = n.shared.Creation(svc, n.group, groups.Outcome{
 		From: n.from, Refused: refused, MaybeCreated: n.presence.MaybeCreated(), Err: err,
 		Created: n.ID() != "" && done.Has(model.OpCreateLoadBalancer), Deleted: done.Has(model.OpDeleteLoadBalancer),
 	})
 	if goesBack {
 		n.observed = n.invalidateParts(map[model.Part]string{model.PartLoadBalancer: "the cloud does not allow another NLB"})
 	}
-	return err
+	return goesBack, failure
 }

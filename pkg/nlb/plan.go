@@ -231,10 +231,10 @@ func (p plan) Deploy(ctx context.Context, svc *corev1.Service) service.Deploymen
 		err = errors.Join(err, &problem.WaitError{Reason: "the NLB takes fewer servers than was known", For: soonPoll})
 	}
 	n.waitsForOthers(svc, err)
-	err = n.noteCreation(svc, p.Plan, applier.NotCreated, err)
+	goesBack, err := n.noteCreation(svc, p.Plan, applier.NotCreated, err)
 	done := service.Deployment{
 		Balancer: n, Writes: applier.Writes, Progress: applier.Progress, Uncertain: applier.Uncertain, RefusedBackend: applier.RefusedServer,
-		Interrupted: applier.Interrupted, Lost: applier.Lost, Shared: p.shared(), Suspected: n.suspected(applier.Exhausted), Registered: n.registered(),
+		Interrupted: applier.Interrupted, Lost: applier.Lost, Shared: p.shared(), Suspected: n.suspected(applier.Exhausted), GoesBack: goesBack, Registered: n.registered(),
 		Wait: wait, Err: errors.Join(err, failures),
 	}
 	if applier.Waits && done.Wait == 0 {

@@ -134,7 +134,7 @@ func (d *dryRun) ensure(ctx context.Context, svc *corev1.Service, adopted bool, 
 	if len(goal.Plan.Steps()) > 0 {
 		d.deployed(svc, known.balancer, inputs.Inputs, known.engine)
 	}
-	known, shown, _ := d.show(ctx, svc, params, known, held, inputs.Inputs)
+	known, shown, _ := d.show(ctx, svc, params, known, held, inputs.Inputs, deployed)
 	deployed.Balancer = known.balancer
 	var record *Record
 	known.record, record = recordApply(*known.record, goal.Applied, deployed, deployed.Err != nil)

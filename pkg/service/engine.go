@@ -301,6 +301,8 @@ type Deployment struct {
 	Wait time.Duration
 	// Shared are the ids of things on a shared load balancer that the plan wrote to and that other Services may rely on, too.
 	Shared []string
+	// GoesBack says that the cloud refused a load balancer to which the Service was to move: the next pass, at once, goes on where the Service was before.
+	GoesBack bool
 	// Registered reports whether the address of a pod gets traffic in every group that is to have it.
 	Registered func(address string) bool
 	Err        error

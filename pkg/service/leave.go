@@ -43,22 +43,21 @@ func (r *Reconciler) leaveAfterMove(ctx context.Context, svc *corev1.Service, kn
 
 // show returns what the Service is to show. While not all of its ports are served at its new place, it shows the old one, unless that is gone: an address
 // that answers nobody is worse than one that serves a part. A Service that is served nowhere would otherwise never leave what is gone, and keep what it needs
-// for that. What it shows there follows the endpoints: left is what came of that.
-func (r *Reconciler) show(ctx context.Context, svc *corev1.Service, params annotation.Params, known state, held *locks, in Inputs) (after state, shown Shown, left Deployment) {
+// for that. What it shows there follows the endpoints: left is what came of that. done is what came of the plan for its new place.
+func (r *Reconciler) show(
+	ctx context.Context, svc *corev1.Service, params annotation.Params, known state, held *locks, in Inputs, done Deployment,
+) (after state, shown Shown, left Deployment) {
 	shown = known.balancer.Status(ctx, params)
 	known.balancer = shown.Balancer
 	if !shown.Elsewhere && shown.Status != nil {
 		return known, shown, Deployment{Registered: everywhere}
 	}
-	left = r.followLeft(ctx, svc, params, known, held, in)
+	left = r.followLeft(ctx, svc, params, known, held, in, done)
 	if left.RefusedBackend || left.Uncertain {
 		known.cache.interfaces = nil
 	}
-	if !shown.Elsewhere { // there is nothing at the new place yet
+	if !shown.Elsewhere || left.Balancer != nil && left.Balancer.ID() != "" { // there is nothing at the new place yet, or the old one is there
 		return known, shown, left
-	}
-	if left.Balancer != nil && left.Balancer.ID() != "" {
-		return known, shown, left // it is there
 	}
 	known, wait := r.forgetGone(ctx, svc, params, known, held)
 	shown = known.balancer.Status(ctx, params)
@@ -72,8 +71,11 @@ func (r *Reconciler) show(ctx context.Context, svc *corev1.Service, params annot
 // everywhere is [Deployment.Registered] where there is nothing to register at.
 func everywhere(string) bool { return true }
 
-// followLeft brings the backends in line on the load balancer that the Service leaves and still shows.
-func (r *Reconciler) followLeft(ctx context.Context, svc *corev1.Service, params annotation.Params, known state, held *locks, in Inputs) Deployment {
+// followLeft brings the backends in line on the load balancer that the Service leaves and still shows. If it goes back there, the next pass does.
+func (r *Reconciler) followLeft(ctx context.Context, svc *corev1.Service, params annotation.Params, known state, held *locks, in Inputs, done Deployment) Deployment {
+	if done.GoesBack {
+		return Deployment{}
+	}
 	mover, ok := known.balancer.(Mover)
 	if !ok {
 		return Deployment{Registered: everywhere}

@@ -163,7 +163,7 @@ func (r *Reconciler) ensure(ctx context.Context, svc *corev1.Service, adopted bo
 	r.exhausted(svc, known.engine, deployed) // what was refused is not what it has
 	r.uses.note(svc, known, inputs.Choice.Firm)
 
-	known, shown, left := r.show(ctx, written, params, known, held, inputs.Inputs)
+	known, shown, left := r.show(ctx, written, params, known, held, inputs.Inputs, deployed)
 	done.writes += left.Writes
 	done.registered = deployed.Registered
 	gateProblems, gateErr := r.openGates(ctx, svc, known.cache.gates, deployed.registeredAlso(left), left.serves)

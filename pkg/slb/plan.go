@@ -73,11 +73,11 @@ func (p plan) Deploy(ctx context.Context, svc *corev1.Service) service.Deploymen
 	}
 	after.noteInGroup(svc, p.Plan)
 	after.learn(err)
-	err = after.noteCreation(svc, p.Plan, applier.NotCreated, after.waitsForOthers(svc, err))
+	goesBack, err := after.noteCreation(svc, p.Plan, applier.NotCreated, after.waitsForOthers(svc, err))
 	return service.Deployment{
 		Balancer: after, Writes: applier.Writes, Progress: applier.Progress, Refused: applier.RefusedAnnotations(), Uncertain: len(applier.Doubts) > 0,
 		RefusedBackend: applier.RefusedServer, Interrupted: applier.Interrupted, Lost: applier.Lost, Shared: p.shared(), Exhausted: applier.Exhausted,
-		Registered: p.registered(after), Err: err,
+		GoesBack: goesBack, Registered: p.registered(after), Err: err,
 	}
 }
 
