@@ -192,7 +192,7 @@ func (n nlb) Reused() bool { return n.presence.Reused() }
 func (n nlb) SharedID(svc *corev1.Service, params annotation.Params) string {
 	switch {
 	case n.Reused():
-		if group, in := groupOn(&n.lb.Value); in && group.ClusterID == n.config.ClusterID {
+		if group, in := n.clusterGroupOn(&n.lb.Value); in {
 			return groups.LockOf(group) // the last Service of the group may delete it
 		}
 		return n.ID()

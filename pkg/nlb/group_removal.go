@@ -5,7 +5,6 @@ import (
 	"errors"
 	"maps"
 	"slices"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -83,10 +82,10 @@ func (n nlb) refreshFormer(ctx context.Context, svc *corev1.Service) (service.Ba
 	if lb == nil {
 		return n.emptied("NLB " + n.former)
 	}
-	if group, in := groupOn(lb); in && group.ClusterID == n.config.ClusterID {
+	if group, in := n.clusterGroupOn(lb); in {
 		return n.foundInGroup(ctx, svc, group, lb.ID)
 	}
-	n.emptySince = time.Time{}
+	n.empty = presence.Emptiness{}
 	own := isTagged(lb, svc)
 	n = n.knowing(n.at(location{presence: presence.Found(lb.ID, !own), lb: *lb}))
 	return n.withListeners(ctx)
@@ -110,10 +109,7 @@ func (n nlb) emptied(what string) (nlb, error) {
 
 // confirmEmpty is an error until nothing was found for some seconds, and then no more until something is.
 func (n *nlb) confirmEmpty(what string) (err error) {
-	if n.emptyOf != what { // what the Service leaves may be empty, and the NLB there not
-		n.emptySince, n.emptyOf = time.Time{}, what
-	}
-	n.emptySince, err = n.missing.Empty(n.emptySince, what)
+	n.empty, err = n.missing.Empty(n.empty, what)
 	return err
 }
 
@@ -153,15 +149,15 @@ func (n nlb) readInGroup(ctx context.Context, svc *corev1.Service, group mark.Gr
 		}
 		return n, true, nil
 	}
-	n.emptySince = time.Time{}
+	n.empty = presence.Emptiness{}
 	return n, n.hasListener(svc), nil
 }
 
 // lastOfGroup reads the NLB of a group that the Service names by its ID. If no other Service uses it, and nobody else has a listener on it, it is returned as that of
 // the group, and goes with the Service: otherwise nobody would delete it.
 func (n nlb) lastOfGroup(ctx context.Context, svc *corev1.Service) (nlb, error) {
-	group, in := groupOn(&n.lb.Value)
-	if !n.Reused() || !in || group.ClusterID != n.config.ClusterID {
+	group, in := n.clusterGroupOn(&n.lb.Value)
+	if !n.Reused() || !in {
 		return n, nil
 	}
 	used, err := n.shared.UsedByOthers(svc, group, n.ID())

@@ -46,9 +46,8 @@ type observed struct {
 	// until there is another one for it, empty for none.
 	stays *groups.Staying
 	from  string
-	// emptySince is since when nothing of the Service was found where it is to be removed, zero while something is. emptyOf is what was found empty.
-	emptySince time.Time
-	emptyOf    string
+	// empty is what was found empty where the Service is to be removed, zero while nothing is.
+	empty presence.Emptiness
 	// creations are those that the cloud gave up one after the other.
 	creations failedCreations
 	// unsettledSince is since when reads show changes that no job explains which this process waits for, zero for no such changes.

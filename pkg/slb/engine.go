@@ -186,7 +186,7 @@ func (c clb) Reused() bool { return c.presence.Reused() }
 func (c clb) SharedID(svc *corev1.Service, params annotation.Params) string {
 	switch {
 	case c.Reused():
-		if group, in := groupOn(&c.loadBalancer.Value); in && group.ClusterID == c.config.ClusterID {
+		if group, in := c.clusterGroupOn(&c.loadBalancer.Value); in {
 			return groups.LockOf(group) // the last Service of the group may delete it
 		}
 		return c.ID()

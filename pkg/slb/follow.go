@@ -35,9 +35,7 @@ func (c clb) RefreshBackends(ctx context.Context, svc *corev1.Service) (service.
 	if err != nil || lb == nil {
 		return found, err
 	}
-	if group, in := groupOn(lb); in && group.ClusterID == c.config.ClusterID { // on that of another cluster, marks with its ID are of its Services
-		found.group = group
-	}
+	found.group, _ = c.clusterGroupOn(lb) // on that of another cluster, marks with its ID are of its Services
 	actual, err := observe.All(ctx, c.api, *lb, mark.ServiceName(svc), found.group.IsZero() && !isTagged(lb, svc))
 	if err == nil {
 		found.setObserved(actual)

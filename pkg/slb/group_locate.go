@@ -102,6 +102,14 @@ func groupOn(lb *alicloud.LoadBalancer) (mark.Group, bool) {
 	return view.Group()
 }
 
+// clusterGroupOn returns the group of this cluster whose Services share a CLB, false for none.
+func (e *engine) clusterGroupOn(lb *alicloud.LoadBalancer) (mark.Group, bool) {
+	if group, in := groupOn(lb); in && group.ClusterID == e.config.ClusterID {
+		return group, true
+	}
+	return mark.Group{}, false
+}
+
 // place is what is known of where the Service is.
 func (o observed) place() groups.Known {
 	return groups.Known{Presence: o.presence, Group: o.group, Stays: o.stays}.Showing(o.showing, o.left)

@@ -50,7 +50,7 @@ func (c clb) Leave(former service.Balancer, svc *corev1.Service, gone bool) serv
 	}
 	c.formerEmpty = maps.Clone(c.formerEmpty)
 	if c.formerEmpty == nil {
-		c.formerEmpty = map[string]emptiness{}
+		c.formerEmpty = map[string]presence.Emptiness{}
 	}
 	c.formerEmpty[from.former] = from.empty
 	if gone {
@@ -76,10 +76,10 @@ func (c clb) refreshFormer(ctx context.Context, svc *corev1.Service) (service.Ba
 	if lb == nil {
 		return c.emptied("CLB " + c.former)
 	}
-	if group, in := groupOn(lb); in && group.ClusterID == c.config.ClusterID {
+	if group, in := c.clusterGroupOn(lb); in {
 		return c.refreshInGroup(ctx, svc, group, lb.ID)
 	}
-	c.empty = emptiness{}
+	c.empty = presence.Emptiness{}
 	if isTagged(lb, svc) {
 		c.presence = presence.Found(lb.ID, false)
 		c.loadBalancer.Set(*lb)
@@ -101,10 +101,7 @@ func (c clb) emptied(what string) (service.Balancer, error) {
 
 // confirmEmpty is an error until nothing was found for some seconds, and then no more until something is.
 func (c *clb) confirmEmpty(what string) (err error) {
-	if c.empty.of != what { // what the Service leaves may be empty, and the CLB there not
-		c.empty = emptiness{of: what}
-	}
-	c.empty.since, err = c.missing.Empty(c.empty.since, what)
+	c.empty, err = c.missing.Empty(c.empty, what)
 	return err
 }
 
@@ -152,15 +149,15 @@ func (c clb) readInGroup(ctx context.Context, svc *corev1.Service, group mark.Gr
 		err := c.confirmEmpty("a listener of somebody else on CLB " + lb.ID)
 		return c, err == nil, err
 	}
-	c.empty = emptiness{}
+	c.empty = presence.Emptiness{}
 	return c, has, nil
 }
 
 // lastOfGroup reads the CLB of a group that the Service names by its ID. If no other Service uses it, and nobody else has a listener on it, it is returned as that of
 // the group, and goes with the Service: otherwise nobody would delete it.
 func (c clb) lastOfGroup(ctx context.Context, svc *corev1.Service) (found clb, last bool, err error) {
-	group, in := groupOn(&c.loadBalancer.Value)
-	if !in || group.ClusterID != c.config.ClusterID {
+	group, in := c.clusterGroupOn(&c.loadBalancer.Value)
+	if !in {
 		return c, false, nil
 	}
 	used, err := c.shared.UsedByOthers(svc, group, c.ID())

@@ -2,7 +2,6 @@ package slb
 
 import (
 	"slices"
-	"time"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
@@ -34,8 +33,8 @@ type observed struct {
 	stays *groups.Staying
 	from  string
 	// empty is what was found empty where the Service is to be removed, zero while nothing is, and formerEmpty the same for what it has left.
-	empty       emptiness
-	formerEmpty map[string]emptiness
+	empty       presence.Emptiness
+	formerEmpty map[string]presence.Emptiness
 	// accessMissing says whether that list is missing, groupsMissing the same of vServer groups.
 	accessMissing, groupsMissing presence.Missing
 	// addresses are the elastic addresses of the CLB, sorted.
@@ -46,12 +45,6 @@ type observed struct {
 	groupsUnlisted bool
 	// groupsAsked is the annotation vgroup-port as it was when groups was read.
 	groupsAsked string
-}
-
-// emptiness is since when something was found empty.
-type emptiness struct {
-	since time.Time
-	of    string
 }
 
 // model returns the CLB, nil while none is known.

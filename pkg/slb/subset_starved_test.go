@@ -193,7 +193,7 @@ func TestStuckServiceKeepsItsNodes(t *testing.T) {
 			w.put(testService(name, 80))
 			_ = w.pass(name) // the cloud refuses what comes last
 		}
-		w.wantLearned(2)
+		testkit.WantLearned(t, w.config.Quotas.Refused(quota.CLBsPerInstance), 2)
 	})
 }
 
@@ -213,7 +213,7 @@ func TestRefusedInstancesAreNotCounted(t *testing.T) {
 			w.put(svc)
 			_ = w.pass(svc.Name)
 		}
-		w.wantLearned(2)
+		testkit.WantLearned(t, w.config.Quotas.Refused(quota.CLBsPerInstance), 2)
 	})
 }
 
@@ -227,18 +227,4 @@ func unknownQuotaWorld(t *testing.T) *world {
 	w.restart()
 	threeNodes(w)
 	return w
-}
-
-// wantLearned checks what refusals have shown of the quota of instances.
-func (w *world) wantLearned(want int) {
-	w.t.Helper()
-	found := w.config.Quotas.Refused(quota.CLBsPerInstance)
-	if len(found) == 0 {
-		w.t.Error("the cloud refused nothing")
-	}
-	for id, most := range found {
-		if most != want {
-			w.t.Errorf("the quota of %s is taken for %d, and is %d", id, most, want)
-		}
-	}
 }

@@ -10,7 +10,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
@@ -108,64 +107,6 @@ func (g *Groups[LB]) Locate(ctx context.Context, of service.Request, group mark.
 	at, err := g.place(ctx, of, group, known, former, found, lost)
 	at.Leaves = append(at.Leaves, own...)
 	return at, err
-}
-
-// ownUnrecorded returns the load balancers of the Service's own of which nothing on it may say anything: a process before this one may have created one before it
-// ended, or the answer to the creation was lost, and then the Service was put into a group. A Record that says that the Service leaves nothing, and is in a group,
-// says that it has none. Without this, nobody would ever delete them.
-func (g *Groups[LB]) ownUnrecorded(ctx context.Context, of service.Request, known Known) ([]string, error) {
-	record, _ := service.RecordOn(of.Service)
-	begun := of.Adopted && known.Presence.IsZero() && (record.Group == "" || len(record.Leaving) > 0)
-	if !begun && (!known.Presence.MaybeCreated() || !known.Group.IsZero()) {
-		return nil, nil
-	}
-	found, err := g.ownedBy(ctx, of.Service)
-	if err != nil {
-		return nil, err
-	}
-	return g.begunFor(of, found, beforeOf(of.Service, known), record.LoadBalancerID), nil
-}
-
-// ownedBy returns the load balancers with the owner tag of a Service.
-func (g *Groups[LB]) ownedBy(ctx context.Context, svc *corev1.Service) ([]LB, error) {
-	owner := mark.DefaultName(svc.UID)
-	tag := alicloud.Tag{Key: mark.TagOwner, Value: owner}
-	found, err := g.Cloud.FindByTag(ctx, tag)
-	if found = g.tagged(found, tag); err == nil && len(found) == 0 { // the index of tags lags
-		found, err = g.Cloud.FindByName(ctx, owner)
-		found = g.tagged(found, tag)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("find the %ss of the Service's own: %w", g.Product.Name, err)
-	}
-	return found, nil
-}
-
-// MayHaveBegun reports whether a Service may have begun to create the load balancer of a group on which nobody has anything: something says that it was on it, or it has
-// none of its own. One that stays outside of the group for now has: that one would stay in the cloud if the other one was deleted in its place.
-func (g *Groups[LB]) MayHaveBegun(ctx context.Context, svc *corev1.Service, group mark.Group, known Known, id string) (bool, error) {
-	if record, _ := service.RecordOn(svc); record.LoadBalancerID == id || g.WasOnShared(svc, known, group, id) {
-		return true, nil
-	}
-	own, err := g.ownedBy(ctx, svc)
-	return len(own) == 0, err
-}
-
-// begunFor returns those load balancers with the owner tag of a Service that are its own: the one that it had before, or those with the name that the manager gives.
-// Others have a copy of the tag.
-func (g *Groups[LB]) begunFor(of service.Request, found []LB, before ...string) []string {
-	for _, id := range before {
-		if g.in(found, id) != nil {
-			return []string{id} // none is begun beside it
-		}
-	}
-	var ids []string
-	for i := range found {
-		if view := g.view(&found[i]); service.IsNameFor(of.Service, of.Params, view.Name) {
-			ids = append(ids, view.ID)
-		}
-	}
-	return ids
 }
 
 // place decides on which of the load balancers that were found the Service is to be. lost is one that should be among them, see [Groups.lostIn].
@@ -273,108 +214,6 @@ func (g *Groups[LB]) lostIn(svc *corev1.Service, group mark.Group, known Known, 
 		return missing[0]
 	}
 	return ""
-}
-
-// beforeOf returns the load balancer that a Service is or was on, empty for none.
-func beforeOf(svc *corev1.Service, known Known) string {
-	return cmp.Or(known.Presence.ID(), svc.Labels[service.LabelLoadBalancerID])
-}
-
-// formerOf reads the load balancer on which the Service is or was, unless it is one of those that were found.
-func (g *Groups[LB]) formerOf(ctx context.Context, svc *corev1.Service, group mark.Group, known Known, id string, found []LB) (Location[LB], []LB, error) {
-	if id == "" && len(found) == 0 {
-		lb, err := g.Cloud.Shown(ctx, svc, known.Presence)
-		if err != nil {
-			return Location[LB]{}, found, err
-		}
-		if lb != nil {
-			id = g.id(lb)
-		}
-	}
-	if id == "" || g.in(found, id) != nil {
-		return Location[LB]{}, found, nil
-	}
-	return g.outside(ctx, svc, group, known, id, found)
-}
-
-// outside reads a load balancer on which the Service is or was, and which the search by tag does not show: one that the Service is to leave, or one of
-// the group whose tag is not there, or not in the index yet.
-func (g *Groups[LB]) outside(ctx context.Context, svc *corev1.Service, group mark.Group, known Known, id string, found []LB) (Location[LB], []LB, error) {
-	lb, err := g.Cloud.Read(ctx, id)
-	was := g.WasIn(svc, group, known, id)
-	switch {
-	case err != nil:
-		return Location[LB]{}, found, err
-	case lb == nil && !was:
-		return Location[LB]{Leaves: []string{id}}, found, nil // one answer: it is asked for again before it counts as left
-	case lb == nil:
-		return Location[LB]{}, found, nil
-	}
-	view := g.view(lb)
-	in, tagged := view.Group()
-	_, owned := view.Tag(mark.TagOwner)
-	switch {
-	case tagged && in.Is(group), !tagged && !owned && was:
-		return Location[LB]{}, append(found, *lb), nil
-	case tagged:
-		former, failure := g.otherGroups(ctx, svc, known, in, lb)
-		return former, found, failure
-	}
-	former, err := g.ungrouped(ctx, svc, lb)
-	return former, found, err
-}
-
-// otherGroups returns the load balancer of another group as one that the Service is to leave, if it is or was on that: as one of the group, or by its id. One of
-// another cluster is an existing one, unless the Service was to be in the group.
-func (g *Groups[LB]) otherGroups(ctx context.Context, svc *corev1.Service, known Known, in mark.Group, lb *LB) (Location[LB], error) {
-	id := g.id(lb)
-	if !g.WasOnShared(svc, known, in, id) {
-		has, _, err := g.Cloud.Claims(ctx, svc, lb)
-		if err != nil || !has {
-			return Location[LB]{}, err
-		}
-		if in.ClusterID != g.Config.ClusterID {
-			return Location[LB]{Presence: presence.Found(id, true), LB: *lb, Leaves: []string{id}}, nil
-		}
-	}
-	return Location[LB]{Presence: presence.Found(id, false), LB: *lb, Group: in, Leaves: []string{id, in.Mark()}}, nil
-}
-
-// ungrouped returns a load balancer of no group as one that the Service is to leave, if it is the Service's or something on it is.
-func (g *Groups[LB]) ungrouped(ctx context.Context, svc *corev1.Service, lb *LB) (Location[LB], error) {
-	view, reused := g.view(lb), false
-	owner, owned := view.Tag(mark.TagOwner)
-	switch {
-	case owned && owner != mark.DefaultName(svc.UID):
-		return Location[LB]{}, nil // another Service's
-	case !owned:
-		var err error
-		var has bool
-		if has, reused, err = g.Cloud.Claims(ctx, svc, lb); err != nil || !has {
-			return Location[LB]{}, err
-		}
-	}
-	return Location[LB]{Presence: presence.Found(view.ID, reused), LB: *lb, Leaves: []string{view.ID}}, nil
-}
-
-// WasOnShared reports whether a Service is or was on the load balancer of a group, as far as this process knows or its Record says. Its label says nothing: backup
-// tools restore that in other clusters, and whoever can edit Services can set it. The load balancer of another cluster counts only where the Service was to be in
-// the group: it may be on that by its id as well.
-func (g *Groups[LB]) WasOnShared(svc *corev1.Service, known Known, in mark.Group, id string) bool {
-	record, _ := service.RecordOn(svc)
-	switch {
-	case known.Group.Is(in), record.Group == in.Mark(), slices.Contains(record.Leaving, in.Mark()):
-		return true
-	case in.ClusterID != g.Config.ClusterID:
-		return false
-	}
-	return known.Presence.ID() == id || known.Shows == id || service.ShownBy(svc) == id || slices.Contains(record.Leaving, id)
-}
-
-// WasIn reports whether the Service was on a load balancer as one of the group.
-func (g *Groups[LB]) WasIn(svc *corev1.Service, group mark.Group, known Known, id string) bool {
-	record, _ := service.RecordOn(svc)
-	return id != "" && (known.Group.Is(group) && known.Presence.ID() == id || record.Group == group.Mark() && record.LoadBalancerID == id)
 }
 
 // absent decides what it means that there is no load balancer of the group for the Service, or that the one that is lost was not found: one answer

@@ -22,14 +22,23 @@ func (m *Absences) Confirm(known Missing, missing bool, what string) (Missing, e
 	return known, &problem.WaitError{Reason: what + "; waiting for a second confirmation", For: m.Over}
 }
 
-// Empty is an error until nothing was found for some seconds, because one answer proves nothing, and then no more until something is. since is since when
-// nothing was found, zero while something was; what names it.
-func (m *Absences) Empty(since time.Time, what string) (time.Time, error) {
-	if m.DryRun || !since.IsZero() && time.Since(since) >= m.Over {
-		return since, nil
+// Emptiness is since when something was found empty, and what that is. Its zero value says that nothing was.
+type Emptiness struct {
+	since time.Time
+	of    string
+}
+
+// Empty is an error until nothing was found for some seconds, because one answer proves nothing, and then no more until something is. what names it: that
+// something else was found empty before says nothing of it.
+func (m *Absences) Empty(known Emptiness, what string) (Emptiness, error) {
+	if known.of != what {
+		known = Emptiness{of: what}
 	}
-	if since.IsZero() {
-		since = time.Now()
+	if m.DryRun || !known.since.IsZero() && time.Since(known.since) >= m.Over {
+		return known, nil
 	}
-	return since, &problem.WaitError{Reason: what + " was not found; waiting for a second confirmation", For: m.Over}
+	if known.since.IsZero() {
+		known.since = time.Now()
+	}
+	return known, &problem.WaitError{Reason: what + " was not found; waiting for a second confirmation", For: m.Over}
 }

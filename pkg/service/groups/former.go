@@ -1,0 +1,115 @@
+package groups
+
+import (
+	"cmp"
+	"context"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/presence"
+)
+
+// beforeOf returns the load balancer that a Service is or was on, empty for none.
+func beforeOf(svc *corev1.Service, known Known) string {
+	return cmp.Or(known.Presence.ID(), svc.Labels[service.LabelLoadBalancerID])
+}
+
+// formerOf reads the load balancer on which the Service is or was, unless it is one of those that were found.
+func (g *Groups[LB]) formerOf(ctx context.Context, svc *corev1.Service, group mark.Group, known Known, id string, found []LB) (Location[LB], []LB, error) {
+	if id == "" && len(found) == 0 {
+		lb, err := g.Cloud.Shown(ctx, svc, known.Presence)
+		if err != nil {
+			return Location[LB]{}, found, err
+		}
+		if lb != nil {
+			id = g.id(lb)
+		}
+	}
+	if id == "" || g.in(found, id) != nil {
+		return Location[LB]{}, found, nil
+	}
+	return g.outside(ctx, svc, group, known, id, found)
+}
+
+// outside reads a load balancer on which the Service is or was, and which the search by tag does not show: one that the Service is to leave, or one of
+// the group whose tag is not there, or not in the index yet.
+func (g *Groups[LB]) outside(ctx context.Context, svc *corev1.Service, group mark.Group, known Known, id string, found []LB) (Location[LB], []LB, error) {
+	lb, err := g.Cloud.Read(ctx, id)
+	was := g.WasIn(svc, group, known, id)
+	switch {
+	case err != nil:
+		return Location[LB]{}, found, err
+	case lb == nil && !was:
+		return Location[LB]{Leaves: []string{id}}, found, nil // one answer: it is asked for again before it counts as left
+	case lb == nil:
+		return Location[LB]{}, found, nil
+	}
+	view := g.view(lb)
+	in, tagged := view.Group()
+	_, owned := view.Tag(mark.TagOwner)
+	switch {
+	case tagged && in.Is(group), !tagged && !owned && was:
+		return Location[LB]{}, append(found, *lb), nil
+	case tagged:
+		former, failure := g.otherGroups(ctx, svc, known, in, lb)
+		return former, found, failure
+	}
+	former, err := g.ungrouped(ctx, svc, lb)
+	return former, found, err
+}
+
+// otherGroups returns the load balancer of another group as one that the Service is to leave, if it is or was on that: as one of the group, or by its id. One of
+// another cluster is an existing one, unless the Service was to be in the group.
+func (g *Groups[LB]) otherGroups(ctx context.Context, svc *corev1.Service, known Known, in mark.Group, lb *LB) (Location[LB], error) {
+	id := g.id(lb)
+	if !g.WasOnShared(svc, known, in, id) {
+		has, _, err := g.Cloud.Claims(ctx, svc, lb)
+		if err != nil || !has {
+			return Location[LB]{}, err
+		}
+		if in.ClusterID != g.Config.ClusterID {
+			return Location[LB]{Presence: presence.Found(id, true), LB: *lb, Leaves: []string{id}}, nil
+		}
+	}
+	return Location[LB]{Presence: presence.Found(id, false), LB: *lb, Group: in, Leaves: []string{id, in.Mark()}}, nil
+}
+
+// ungrouped returns a load balancer of no group as one that the Service is to leave, if it is the Service's or something on it is.
+func (g *Groups[LB]) ungrouped(ctx context.Context, svc *corev1.Service, lb *LB) (Location[LB], error) {
+	view, reused := g.view(lb), false
+	owner, owned := view.Tag(mark.TagOwner)
+	switch {
+	case owned && owner != mark.DefaultName(svc.UID):
+		return Location[LB]{}, nil // another Service's
+	case !owned:
+		var err error
+		var has bool
+		if has, reused, err = g.Cloud.Claims(ctx, svc, lb); err != nil || !has {
+			return Location[LB]{}, err
+		}
+	}
+	return Location[LB]{Presence: presence.Found(view.ID, reused), LB: *lb, Leaves: []string{view.ID}}, nil
+}
+
+// WasOnShared reports whether a Service is or was on the load balancer of a group, as far as this process knows or its Record says. Its label says nothing: backup
+// tools restore that in other clusters, and whoever can edit Services can set it. The load balancer of another cluster counts only where the Service was to be in
+// the group: it may be on that by its id as well.
+func (g *Groups[LB]) WasOnShared(svc *corev1.Service, known Known, in mark.Group, id string) bool {
+	record, _ := service.RecordOn(svc)
+	switch {
+	case known.Group.Is(in), record.Group == in.Mark(), slices.Contains(record.Leaving, in.Mark()):
+		return true
+	case in.ClusterID != g.Config.ClusterID:
+		return false
+	}
+	return known.Presence.ID() == id || known.Shows == id || service.ShownBy(svc) == id || slices.Contains(record.Leaving, id)
+}
+
+// WasIn reports whether the Service was on a load balancer as one of the group.
+func (g *Groups[LB]) WasIn(svc *corev1.Service, group mark.Group, known Known, id string) bool {
+	record, _ := service.RecordOn(svc)
+	return id != "" && (known.Group.Is(group) && known.Presence.ID() == id || record.Group == group.Mark() && record.LoadBalancerID == id)
+}

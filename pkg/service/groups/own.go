@@ -1,0 +1,70 @@
+package groups
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
+)
+
+// ownUnrecorded returns the load balancers of the Service's own of which nothing on it may say anything: a process before this one may have created one before it
+// ended, or the answer to the creation was lost, and then the Service was put into a group. A Record that says that the Service leaves nothing, and is in a group,
+// says that it has none. Without this, nobody would ever delete them.
+func (g *Groups[LB]) ownUnrecorded(ctx context.Context, of service.Request, known Known) ([]string, error) {
+	record, _ := service.RecordOn(of.Service)
+	begun := of.Adopted && known.Presence.IsZero() && (record.Group == "" || len(record.Leaving) > 0)
+	if !begun && (!known.Presence.MaybeCreated() || !known.Group.IsZero()) {
+		return nil, nil
+	}
+	found, err := g.ownedBy(ctx, of.Service)
+	if err != nil {
+		return nil, err
+	}
+	return g.begunFor(of, found, beforeOf(of.Service, known), record.LoadBalancerID), nil
+}
+
+// ownedBy returns the load balancers with the owner tag of a Service.
+func (g *Groups[LB]) ownedBy(ctx context.Context, svc *corev1.Service) ([]LB, error) {
+	owner := mark.DefaultName(svc.UID)
+	tag := alicloud.Tag{Key: mark.TagOwner, Value: owner}
+	found, err := g.Cloud.FindByTag(ctx, tag)
+	if found = g.tagged(found, tag); err == nil && len(found) == 0 { // the index of tags lags
+		found, err = g.Cloud.FindByName(ctx, owner)
+		found = g.tagged(found, tag)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("find the %ss of the Service's own: %w", g.Product.Name, err)
+	}
+	return found, nil
+}
+
+// MayHaveBegun reports whether a Service may have begun to create the load balancer of a group on which nobody has anything: something says that it was on it, or it has
+// none of its own. One that stays outside of the group for now has: that one would stay in the cloud if the other one was deleted in its place.
+func (g *Groups[LB]) MayHaveBegun(ctx context.Context, svc *corev1.Service, group mark.Group, known Known, id string) (bool, error) {
+	if record, _ := service.RecordOn(svc); record.LoadBalancerID == id || g.WasOnShared(svc, known, group, id) {
+		return true, nil
+	}
+	own, err := g.ownedBy(ctx, svc)
+	return len(own) == 0, err
+}
+
+// begunFor returns those load balancers with the owner tag of a Service that are its own: the one that it had before, or those with the name that the manager gives.
+// Others have a copy of the tag.
+func (g *Groups[LB]) begunFor(of service.Request, found []LB, before ...string) []string {
+	for _, id := range before {
+		if g.in(found, id) != nil {
+			return []string{id} // none is begun beside it
+		}
+	}
+	var ids []string
+	for i := range found {
+		if view := g.view(&found[i]); service.IsNameFor(of.Service, of.Params, view.Name) {
+			ids = append(ids, view.ID)
+		}
+	}
+	return ids
+}
