@@ -189,6 +189,9 @@ func leavesGroup(svc *corev1.Service, known observed) []string {
 		return append([]string{known.from}, known.leaving...)
 	case known.presence.IsZero() && record.Group != "":
 		return withoutEmpty(record.LoadBalancerID, record.Group)
+	case known.presence.IsZero() && slices.ContainsFunc(record.Leaving, mark.IsGroup): // a process has ended in the middle of the move
+		shown := service.ShownBy(svc)
+		return append(withoutEmpty(shown), slices.DeleteFunc(slices.Clone(record.Leaving), func(place string) bool { return place == shown })...)
 	}
 	return nil
 }
