@@ -64,10 +64,10 @@ func newScaleTestOf(t *testing.T, subset backend.Subset, size scaleSize) *scaleT
 }
 
 // holders returns the instances behind each CLB.
-func (s *scaleTest) holders() map[string][]string {
-	s.t.Helper()
+func (f *fleet) holders() map[string][]string {
+	f.t.Helper()
 	behind := map[string][]string{}
-	for name, lb := range s.state() {
+	for name, lb := range f.state() {
 		for _, servers := range lb.Groups {
 			for _, server := range servers {
 				id, _, _ := strings.Cut(strings.Fields(server)[1], ":")

@@ -45,12 +45,27 @@ func (n *Nodes) Count() int { return n.next - len(n.gone) }
 func (n *Nodes) Join(count int) {
 	n.tb.Helper()
 	for i := range count {
-		name := NodeName(n.next)
-		testkit.Must(n.cloud.PutInstance(testkit.InstanceOf(name), emulator.InstanceSpec{}))(n.tb)
-		node := testkit.Node(name, testkit.NodeLabel(corev1.LabelTopologyZone, fmt.Sprintf("zone-%d", n.next%Zones)))
-		testkit.Must(n.kube.CoreV1().Nodes().Create(n.tb.Context(), node, metav1.CreateOptions{}))(n.tb)
-		n.next++
+		n.joinIn(n.next % Zones)
 		drain(i)
+	}
+}
+
+// joinIn has a node join in a zone.
+func (n *Nodes) joinIn(zone int) {
+	n.tb.Helper()
+	name := NodeName(n.next)
+	testkit.Must(n.cloud.PutInstance(testkit.InstanceOf(name), emulator.InstanceSpec{}))(n.tb)
+	node := testkit.Node(name, testkit.NodeLabel(corev1.LabelTopologyZone, fmt.Sprintf("zone-%d", zone)))
+	testkit.Must(n.kube.CoreV1().Nodes().Create(n.tb.Context(), node, metav1.CreateOptions{}))(n.tb)
+	n.next++
+}
+
+// JoinZone has nodes of one zone join one after the other, as [Nodes.JoinApart].
+func (n *Nodes) JoinZone(zone, count int) {
+	n.tb.Helper()
+	for range count {
+		n.joinIn(zone)
+		synctest.Wait()
 	}
 }
 

@@ -38,8 +38,8 @@ type Choice struct {
 	Spares, Yields bool
 	// Without are instances that a Service with externalTrafficPolicy Local leaves out for that reason.
 	Without sets.Set[string]
-	// GivesUp says that it gives up a node that another Service lacks, Rests that it may have to give up one later, or takes one more, Waits that it takes no further
-	// node until it is known what every Service has.
+	// GivesUp says that it gives up a node that another Service lacks, Rests that it may have to give up one later, takes one more, or replaces one, Waits that it takes no
+	// further node until it is known what every Service has.
 	GivesUp, Rests, Waits bool
 	// Quota is how many times the cloud lets an instance be a backend.
 	Quota int

@@ -406,3 +406,28 @@ func TestGrowingClusterEvensOut(t *testing.T) {
 	f.settle(t)
 	f.check(t)
 }
+
+// TestLaterZonesEvenOut: the nodes of zones that come later are chosen for the sake of the zones only until each Service has some. Those that were chosen most often
+// meanwhile give places up to others.
+func TestLaterZonesEvenOut(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		each, atOnce, services int
+		subset                 Subset
+	}{{60, 1, 40, 12}, {60, 1, 40, 25}, {60, 60, 40, 25}, {60, 10, 40, 25}, {60, 1, 100, 25}, {20, 1, 100, 12}, {100, 1, 100, SubsetAuto}} {
+		t.Run(fmt.Sprintf("%d nodes per zone, %d at once, %d Services, %v", c.each, c.atOnce, c.services, c.subset), func(t *testing.T) {
+			t.Parallel()
+			f := newFleet(c.each, 1, c.services)
+			f.most, f.quota, f.subset = 200, 50, c.subset
+			f.settle(t)
+			for i := range 2 * c.each {
+				f.join(c.each+i, fmt.Sprintf("zone-%d", 1+i/c.each))
+				if (i+1)%c.atOnce == 0 {
+					f.pass(f.services)
+				}
+			}
+			f.settle(t)
+			f.check(t)
+		})
+	}
+}

@@ -1,6 +1,9 @@
 package backend
 
-import "slices"
+import (
+	"math"
+	"slices"
+)
 
 // A node that is a backend less often than the light part of the mean takes the place of another one, and one that is a backend more often than the
 // heavy part of it gives its place to another one. Each Service has parts of its own between two bounds: with each node that comes or goes the mean
@@ -30,6 +33,7 @@ func (c *chooser) shift() {
 		if i < 0 || !spare && !c.follows(node, c.chosen[i]) {
 			continue
 		}
+		c.rests = overloaded // it may have further nodes that are
 		c.leave(i)
 		if spare {
 			c.take(node.Node)
@@ -41,16 +45,15 @@ func (c *chooser) shift() {
 // replaced returns the index of the chosen node whose place a newcomer may take, -1 for none.
 func (c *chooser) replaced(node newcomer, light, heavy float64) int {
 	each := float64(c.Crowd.Each)
-	least := heavy - each
 	switch after := node.load + each; {
 	case c.lacks(node):
-		least = -1
+		return c.heaviest(node.Zone, -1)
 	case after <= light:
-		least = max(c.mean-each, node.load)
-	case after > c.mean:
-		return -1
+		return c.heaviest(node.Zone, max(c.mean-each, node.load))
+	case after <= math.Ceil(c.mean): // a mean is seldom a whole number, as loads are: where all others are next to it, nobody would take the place of one that is heavy
+		return c.heaviest(node.Zone, max(heavy-each, node.load))
 	}
-	return c.heaviest(node.Zone, least)
+	return -1
 }
 
 // follows reports whether the next choice takes a newcomer, or another one like it, rather than the chosen node that has left for it.
