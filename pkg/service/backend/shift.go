@@ -20,8 +20,10 @@ func (c *chooser) shift() {
 	part := fraction(string(c.Service), "shift")
 	light, heavy := c.mean*(lightFrom+part*(lightTo-lightFrom)), c.mean*(heavyFrom+part*(heavyTo-heavyFrom))
 	each := float64(c.Crowd.Each)
-	overloaded := slices.ContainsFunc(c.chosen, func(node *Node) bool { return c.load(node)+each > heavy })
-	if !overloaded && !c.lacksZone() && float64(c.Crowd.Least(c.nodes))+each > light {
+	overloaded := func(most float64) bool {
+		return slices.ContainsFunc(c.chosen, func(node *Node) bool { return c.load(node)+each > most })
+	}
+	if !overloaded(heavy) && !c.lacksZone() && float64(c.Crowd.Least(c.nodes))+each > light {
 		return
 	}
 	spare := c.Room.HasSpare(c.registered)
@@ -33,7 +35,7 @@ func (c *chooser) shift() {
 		if i < 0 || !spare && !c.follows(node, c.chosen[i]) {
 			continue
 		}
-		c.rests = overloaded // it may have further nodes that are
+		c.rests = overloaded(c.zoneBound) // there may be more of these, which do not wait until drift is detected
 		c.leave(i)
 		if spare {
 			c.take(node.Node)
