@@ -13,6 +13,9 @@ const (
 	heavyFrom, heavyTo = 1.2, 1.28
 )
 
+// farOverMean is how many times the mean a node is a backend that does not wait until drift is detected to give further places to other nodes.
+const farOverMean = 1.5
+
 // shift lets one node take the place of another one: a node of a zone that has too few, or one that is a backend much less often. Where the load balancer has
 // no room for both, the other one leaves first, if it is certain that the next choice does not take the same one again. The last one leaves for none: without any
 // node, all servers would stay as they are, and a new group would get none.
@@ -20,10 +23,8 @@ func (c *chooser) shift() {
 	part := fraction(string(c.Service), "shift")
 	light, heavy := c.mean*(lightFrom+part*(lightTo-lightFrom)), c.mean*(heavyFrom+part*(heavyTo-heavyFrom))
 	each := float64(c.Crowd.Each)
-	overloaded := func(most float64) bool {
-		return slices.ContainsFunc(c.chosen, func(node *Node) bool { return c.load(node)+each > most })
-	}
-	if !overloaded(heavy) && !c.lacksZone() && float64(c.Crowd.Least(c.nodes))+each > light {
+	overloaded := slices.ContainsFunc(c.chosen, func(node *Node) bool { return c.load(node)+each > heavy })
+	if !overloaded && !c.lacksZone() && float64(c.Crowd.Least(c.nodes))+each > light {
 		return
 	}
 	spare := c.Room.HasSpare(c.registered)
@@ -35,7 +36,7 @@ func (c *chooser) shift() {
 		if i < 0 || !spare && !c.follows(node, c.chosen[i]) {
 			continue
 		}
-		c.rests = overloaded(c.zoneBound) // there may be more of these, which do not wait until drift is detected
+		c.rests = c.load(c.chosen[i])+each > max(c.mean+1, farOverMean*c.mean) // there may be more of these
 		c.leave(i)
 		if spare {
 			c.take(node.Node)
