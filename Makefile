@@ -80,10 +80,6 @@ test-browser: ## Test the emulator's console in headless Chromium (needs the pro
 	$(call need,chromium,chromium)
 	$(GO) test -race -tags browser -run TestInChromium ./internal/emulator/console
 
-.PHONY: test-large
-test-large: ## Test 500 nodes that join and leave at once (a minute or two)
-	$(GO) test -count=1 -timeout 30m -v -run '^TestFiveHundredNodesAtOnce$$' ./pkg/slb -slb.large
-
 .PHONY: test-kruise
 test-kruise: build ## Test provider-initor with the real OpenKruise manager (some minutes; the first build takes two more)
 	hack/kruise/build.sh $(BIN)/kruise

@@ -16,11 +16,11 @@ import (
 const stormBegins = 10 * time.Second
 
 // measuredStorms are storms of pkg/slb in virtual time: how many writes with one action they took, and how many seconds, which differ a little from run to run.
-// In their order: TestNodesAtOnce (join), TestZoneDies, and TestFleetUnderPublishedLimits (a dead node removed, swapped, and a new one added). They log the
-// figures. Measured on 2026-11-23 with:
+// In their order: TestNodesAtOnce (join) and TestZoneDies (one process) alike, and TestFleetUnderPublishedLimits (a dead node removed, swapped, and a new one added).
+// They log the figures, which nothing compares with these. Measured on 2026-11-26 with:
 //
 //	go test ./pkg/slb -run 'TestNodesAtOnce|TestZoneDies|TestFleetUnderPublishedLimits' -v
-var measuredStorms = []plot.Point{{X: 120, Y: 51}, {X: 160, Y: 90}, {X: 314, Y: 179}, {X: 686, Y: 431}, {X: 1000, Y: 651}}
+var measuredStorms = []plot.Point{{X: 120, Y: 51}, {X: 314, Y: 179}, {X: 686, Y: 431}, {X: 1000, Y: 651}}
 
 // timeOfWrites is how long n writes with one action wait for the rate limit altogether.
 func timeOfWrites(t *testing.T, n int) (took time.Duration) {
