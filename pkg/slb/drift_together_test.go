@@ -24,13 +24,19 @@ type timedWorld struct {
 
 func newTimedWorld(t *testing.T, services int) *timedWorld {
 	t.Helper()
+	return newTimedWorldOf(t, services, 80)
+}
+
+// newTimedWorldOf is [newTimedWorld] for Services with other ports.
+func newTimedWorldOf(t *testing.T, services int, ports ...int32) *timedWorld {
+	t.Helper()
 	e := processCloud(t)
 	w := &timedWorld{world: processWorld(t, e, e.Transport()), due: map[string]time.Time{}}
 	w.events = make(chan string, 10_000)
 	w.Reconciler = service.NewReconciler(w.options())
 	threeNodes(w.world)
 	for i := range services {
-		svc := testService(fmt.Sprintf("web-%d", i), 80)
+		svc := testService(fmt.Sprintf("web-%d", i), ports...)
 		w.put(svc)
 		w.pass(svc.Name)
 	}
@@ -116,6 +122,24 @@ func TestDriftIsReadTogether(t *testing.T) {
 		}
 		if writes := writesOf(slices.Concat(slices.Concat(first, minutes)...)); len(writes) != 0 {
 			t.Errorf("writes %v", writes)
+		}
+	})
+}
+
+// TestDriftOfPorts: each further port of a Service costs half a read per period, that of the backend servers of its vServer group.
+func TestDriftOfPorts(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const services, hours, ofOnePort, ofEach = 50, 4, 1.0, 0.55
+		ports := []int32{80, 81, 82}
+		w := newTimedWorldOf(t, services, ports...)
+		w.start()
+		w.forward(testResyncPeriod * 6 / 5)
+		calls := slices.Concat(w.forward(hours * time.Hour)...)
+		each := float64(len(calls)) / services / (hours * float64(time.Hour) / float64(testResyncPeriod))
+		t.Logf("%.2f reads per Service of %d ports and period", each, len(ports))
+		if most := ofOnePort + ofEach*float64(len(ports)-1); each > most || each < most/2 {
+			t.Errorf("%.2f reads per Service and period, want %.2f at most, and not far fewer", each, most)
 		}
 	})
 }
