@@ -2,7 +2,13 @@ package nlb
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
@@ -60,6 +66,40 @@ func TestLabelOfAGroupInAnotherCluster(t *testing.T) {
 					w.wantOwners(want)
 					if shown := w.hostname("web"); shown == testkit.Must(w.account.Client.GetNLB(t.Context(), id))(t).DNSName {
 						t.Errorf("the status shows %s, which is the other cluster's", shown)
+					}
+				})
+			})
+		}
+	}
+}
+
+// TestRecordOfAGroupInAnotherCluster: a backup of one cluster is restored in another one, with the status that says on which NLB of a group the Service is, or was. Nothing
+// there changes, also if the Service is deleted.
+func TestRecordOfAGroupInAnotherCluster(t *testing.T) {
+	t.Parallel()
+	for name, record := range map[string]string{
+		"in the group":   `{"loadBalancer":"ID","group":"c2/default/edge","uid":"theirs"}`,
+		"leaves by mark": `{"loadBalancer":"","leaving":["c2/default/edge"],"uid":"theirs"}`,
+	} {
+		for _, deleted := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, deleted %v", name, deleted), func(t *testing.T) {
+				t.Parallel()
+				inWorld(t, func(t *testing.T, w *world) {
+					w.addNodes("n1", "n2")
+					id := w.inOtherCluster()
+					web := newService("web", testkit.TCP(80), born(1))
+					web.Labels, web.Finalizers = map[string]string{service.LabelLoadBalancerID: id}, []string{Finalizer}
+					web.Status.LoadBalancer.Ingress = []corev1.LoadBalancerIngress{{Hostname: testkit.Must(w.account.Client.GetNLB(t.Context(), id))(t).DNSName}}
+					meta.SetStatusCondition(&web.Status.Conditions, metav1.Condition{
+						Type: service.ConditionWritten, Status: metav1.ConditionTrue, Reason: service.ReasonWritten, Message: strings.ReplaceAll(record, "ID", id),
+					})
+					w.put(web)
+					if deleted {
+						w.remove("web")
+					}
+					w.tries(8, "web")
+					if owners := w.ownersOf(); !slices.Equal(owners["mine"], []string{"tcp:80 web"}) || !w.exists(id) {
+						t.Errorf("listeners %v of the other cluster", owners["mine"])
 					}
 				})
 			})

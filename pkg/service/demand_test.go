@@ -86,7 +86,9 @@ func demandOf(t *testing.T, listeners int, services []*corev1.Service) demand {
 	informer := informers.NewSharedInformerFactory(testkit.NewClientset(), 0).Core().V1().Services()
 	for i, svc := range services {
 		svc = svc.DeepCopy()
+		record, _ := RecordOn(svc)
 		svc.Name, svc.UID = fmt.Sprint("web-", i), types.UID(fmt.Sprint(i))
+		record.store()(svc)
 		testkit.Check(t, informer.Informer().GetIndexer().Add(svc))
 	}
 	engine := &sharingProduct{newProduct("sharing"), code}

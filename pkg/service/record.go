@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 )
@@ -40,6 +41,9 @@ type Record struct {
 	Leaving []string `json:"leaving,omitempty"`
 	// Shows is the id of the load balancer that the Service shows while it leaves others, empty until it shows the one that it moves to.
 	Shows string `json:"shows,omitempty"`
+	// UID is that of the Service that a stored Record with Group or Leaving is about. Backup tools restore the status of a Service in another cluster, where what it says of
+	// load balancers would have those of the first one deleted.
+	UID types.UID `json:"uid,omitempty"`
 
 	// KeepEmpty says that the load balancer carries tags of an earlier version, which would count again without the Record.
 	KeepEmpty bool `json:"-"`

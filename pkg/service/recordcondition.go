@@ -20,7 +20,8 @@ const ReasonWritten = "Remembered"
 // codeSourceRanges is [RecordedSourceRanges] in what earlier versions wrote.
 const codeSourceRanges = "sr"
 
-// RecordOn returns the Record that the Service holds. One that somebody else wrote, and that cannot be read, counts for nothing.
+// RecordOn returns the Record that the Service holds. One that somebody else wrote, and that cannot be read, counts for nothing. Neither does one of another Service, from
+// which this one was restored.
 func RecordOn(svc *corev1.Service) (Record, bool) {
 	condition := meta.FindStatusCondition(svc.Status.Conditions, ConditionWritten)
 	if condition == nil {
@@ -34,6 +35,10 @@ func RecordOn(svc *corev1.Service) (Record, bool) {
 	if err := json.Unmarshal([]byte(condition.Message), &found); err != nil {
 		return Record{}, false
 	}
+	if found.UID != "" && found.UID != svc.UID {
+		return Record{}, false
+	}
+	found.UID = ""
 	found.Annotations = append(found.Annotations, NamesOfCodes(found.Applied)...)
 	return found.Sorted(), true
 }
@@ -59,6 +64,9 @@ func (r Record) store() func(*corev1.Service) {
 		if r.empty() && !r.KeepEmpty {
 			meta.RemoveStatusCondition(&svc.Status.Conditions, ConditionWritten)
 			return
+		}
+		if r.Group != "" || len(r.Leaving) > 0 {
+			r.UID = svc.UID
 		}
 		text, err := json.Marshal(r)
 		if err != nil {

@@ -2,10 +2,13 @@ package slb
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
@@ -65,6 +68,53 @@ func TestLabelOfAGroupInAnotherCluster(t *testing.T) {
 					}
 					if address := w.address("web"); address == theirs.Address || !refused && address == "" {
 						t.Errorf("the status shows %q, and %s is the other cluster's", address, theirs.Address)
+					}
+				})
+			}
+		}
+	}
+}
+
+// withRecordOfAnother is a Service with the status of another one, from which it was restored: its Record has the text, with the id of a CLB in place of ID.
+func withRecordOfAnother(svc *corev1.Service, text string, lb alicloud.LoadBalancer) *corev1.Service {
+	svc = withLabelOf(svc, lb.ID)
+	svc.Finalizers = []string{Finalizer}
+	svc.Status.LoadBalancer.Ingress = []corev1.LoadBalancerIngress{{IP: lb.Address}}
+	meta.SetStatusCondition(&svc.Status.Conditions, metav1.Condition{
+		Type: service.ConditionWritten, Status: metav1.ConditionTrue, Reason: service.ReasonWritten, Message: strings.ReplaceAll(text, "ID", lb.ID),
+	})
+	return svc
+}
+
+// TestRecordOfAGroupInAnotherCluster: a backup of one cluster is restored in another one, with the status that says on which CLB of a group the Service is, or was. Nothing
+// there changes, also if the Service is deleted.
+func TestRecordOfAGroupInAnotherCluster(t *testing.T) {
+	t.Parallel()
+	for name, record := range map[string]string{
+		"in the group":   `{"loadBalancer":"ID","group":"c2/default/edge","uid":"theirs"}`,
+		"leaves by mark": `{"loadBalancer":"","leaving":["c2/default/edge"],"uid":"theirs"}`,
+		"leaves both":    `{"loadBalancer":"","leaving":["ID","c2/default/edge"],"shows":"ID","uid":"theirs"}`,
+	} {
+		for _, group := range []string{"", "edge"} {
+			for _, deleted := range []bool{false, true} {
+				t.Run(fmt.Sprintf("%s, now in group %q, deleted %v", name, group, deleted), func(t *testing.T) {
+					t.Parallel()
+					w := newWorld(t)
+					threeNodes(w)
+					theirs := w.makeCLB(alicloud.Tag{Key: mark.TagGroup, Value: "c2/default/edge"})
+					w.makeListener(theirs.ID, 80, "k8s/80/web/default/c2")
+					before := w.state()["mine"]
+					web := testService("web", 80)
+					if group != "" {
+						web = grouped("web", group, 80)
+					}
+					w.put(withRecordOfAnother(web, record, theirs))
+					if deleted {
+						w.change("web", deleteService)
+					}
+					w.passes("web", 8)
+					if diff := cmp.Diff(before, w.state()["mine"]); diff != "" {
+						t.Errorf("the CLB of the other cluster (-before +after):\n%s", diff)
 					}
 				})
 			}
