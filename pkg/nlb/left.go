@@ -24,10 +24,10 @@ func leavingIn(record service.Record) []string {
 func (o observed) moved(svc *corev1.Service, last service.Record, at location) observed {
 	was := o.presence
 	o = o.at(at)
-	if at.stays != nil {
-		return o.leavingFor(last, at.leaves) // without this place, which a move that was begun has noted as one to leave
-	}
 	places := groups.LeftBefore(svc, at.group, at.leaves)
+	if at.stays != nil {
+		return o.leavingFor(last, places) // without this place, which a move that was begun has noted as one to leave
+	}
 	if at.group.IsZero() && at.presence.Present() {
 		if was.Present() {
 			places = append(places, was.ID())

@@ -58,12 +58,21 @@ func (e *engine) locateOutside(ctx context.Context, svc *corev1.Service, params 
 		if leaves == nil {
 			leaves = known.leftGroup()
 		}
-		return e.locateAsked(ctx, svc, params, asked, leaves)
+		return e.locateAsked(ctx, svc, params, asked, known.shownFirst(leaves))
 	}
 	if len(current.leaves) > 0 {
-		return e.locateAfterGroup(ctx, svc, known, current.leaves, adopted)
+		return e.locateAfterGroup(ctx, svc, known, known.shownFirst(current.leaves), adopted)
 	}
 	return e.absent(ctx, svc, known, lastID, mayHaveHad(svc, known, lastID, adopted))
+}
+
+// shownFirst returns what a Service leaves, the CLB that it shows in the middle of a move first: there it stays if it has to.
+func (o observed) shownFirst(leaves []string) []string {
+	shown := o.place().Shows
+	if shown == "" || len(leaves) == 0 {
+		return leaves
+	}
+	return append([]string{shown}, slices.DeleteFunc(slices.Clone(leaves), func(place string) bool { return place == shown })...)
 }
 
 // locateAfterGroup returns the CLB of its own that a Service gets which leaves the CLB of a group, or that CLB while it cannot get one. What the Service
@@ -76,7 +85,7 @@ func (e *engine) locateAfterGroup(ctx context.Context, svc *corev1.Service, know
 	if from != nil {
 		if refused := e.shared.OwnRefused(svc); refused != nil {
 			group, _ := groupOn(from)
-			return location{presence: presence.Found(from.ID, false), lb: *from, group: group, stays: e.shared.StayingRefused(from.ID, mark.Group{}, refused)}, nil
+			return location{presence: presence.Found(from.ID, false), lb: *from, group: group, leaves: leaves, stays: e.shared.StayingRefused(from.ID, mark.Group{}, refused)}, nil
 		}
 	}
 	record, _ := service.RecordOn(svc)

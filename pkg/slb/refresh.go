@@ -131,11 +131,7 @@ func (e *engine) refreshLoadBalancer(ctx context.Context, of service.Request, fo
 	}
 	clb.presence, clb.group, clb.stays, clb.from = at.presence, at.group, at.stays, at.from
 	clb.loadBalancer.Set(at.lb)
-	if clb.stays == nil {
-		*clb = clb.leaving(groups.LeftBefore(of.Service, at.group, at.leaves))
-	} else {
-		*clb = clb.leaving(at.leaves) // without this place, which a move that was begun has noted as one to leave
-	}
+	*clb = clb.leaving(groups.LeftBefore(of.Service, at.group, at.leaves)) // without this place, which a move that was begun may have noted as one to leave
 	clb.addresses = service.Part[[]string]{}
 	e.observeTogether(ctx, of, found)
 	return nil

@@ -25,7 +25,7 @@ func (o *observed) stayingParams(svc *corev1.Service, params annotation.Params) 
 	}))
 }
 
-// locateAsked returns the CLB that the annotation names. leaves is what a Service that was in a group leaves for it: the CLB of that, and the group. While the
+// locateAsked returns the CLB that the annotation names. leaves is what a Service that was in a group leaves for it: the CLB of that first, and the group. While the
 // Service may not use the one that is named, it stays in its group: elsewhere nothing would follow its nodes.
 func (e *engine) locateAsked(ctx context.Context, svc *corev1.Service, params annotation.Params, asked string, leaves []string) (location, error) {
 	lb, err := e.named(ctx, asked)
@@ -33,10 +33,10 @@ func (e *engine) locateAsked(ctx context.Context, svc *corev1.Service, params an
 		err = e.admitWhole(ctx, svc, params, lb)
 	}
 	if refused, ok := errors.AsType[*problem.ConfigError](err); ok && len(leaves) > 0 {
-		for _, id := range leaves {
-			if stays, failure := e.stayUnlessReusable(ctx, svc, id, asked, refused); failure != nil || stays.presence.Present() {
-				return stays, failure
-			}
+		at := leaves[max(slices.IndexFunc(leaves, func(place string) bool { return !mark.IsGroup(place) }), 0)]
+		stays, failure := e.stayUnlessReusable(ctx, svc, at, asked, refused)
+		if stays.leaves = leaves; failure != nil || stays.presence.Present() {
+			return stays, failure
 		}
 	}
 	found := e.seen(svc, lb, true)

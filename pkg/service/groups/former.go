@@ -12,9 +12,26 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/presence"
 )
 
-// beforeOf returns the load balancer that a Service is or was on, empty for none.
-func beforeOf(svc *corev1.Service, known Known) string {
+// beforeOf returns the load balancer that a Service leaves for a group, empty for none: the one that it shows, where it has begun to move elsewhere, else the one that it is
+// or was on.
+func beforeOf(svc *corev1.Service, known Known, to mark.Group) string {
+	if known.Shows != "" && !known.Group.Is(to) {
+		return known.Shows
+	}
 	return cmp.Or(known.Presence.ID(), svc.Labels[service.LabelLoadBalancerID])
+}
+
+// begunPlace returns what a Service leaves where it has begun a move that it gives up for another place, or to go back to what it shows: nothing that it shows says that it
+// was ever there.
+func begunPlace(known Known, to mark.Group) []string {
+	if known.Shows == "" || known.Group.Is(to) {
+		return nil
+	}
+	return withoutEmpty(known.Presence.ID(), known.Group.Mark())
+}
+
+func withoutEmpty(places ...string) []string {
+	return slices.DeleteFunc(places, func(place string) bool { return place == "" })
 }
 
 // formerOf reads the load balancer on which the Service is or was, unless it is one of those that were found.

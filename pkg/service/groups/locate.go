@@ -79,7 +79,7 @@ func (g *Groups[LB]) movesIn(group mark.Group, svc *corev1.Service, known Known)
 // Locate finds the load balancer of the group that the Service is to be on. What it was on before, it leaves, unless it would not get its ports.
 func (g *Groups[LB]) Locate(ctx context.Context, of service.Request, group mark.Group, known Known) (Location[LB], error) {
 	svc := of.Service
-	own, err := g.ownUnrecorded(ctx, of, known)
+	own, err := g.ownUnrecorded(ctx, of, group, known)
 	if err != nil {
 		return Location[LB]{}, err
 	}
@@ -91,7 +91,7 @@ func (g *Groups[LB]) Locate(ctx context.Context, of service.Request, group mark.
 	if err != nil {
 		return Location[LB]{}, err
 	}
-	former, found, err := g.formerOf(ctx, svc, group, known, cmp.Or(slices.Concat([]string{beforeOf(svc, known)}, own)...), found)
+	former, found, err := g.formerOf(ctx, svc, group, known, cmp.Or(slices.Concat([]string{beforeOf(svc, known, group)}, own)...), found)
 	if err != nil {
 		return Location[LB]{}, err
 	}
@@ -105,7 +105,7 @@ func (g *Groups[LB]) Locate(ctx context.Context, of service.Request, group mark.
 		g.dropSearch(group)
 	}
 	at, err := g.place(ctx, of, group, known, former, found, lost)
-	at.Leaves = append(at.Leaves, own...)
+	at.Leaves = slices.Concat(at.Leaves, own, begunPlace(known, group))
 	return at, err
 }
 
@@ -204,7 +204,7 @@ func (g *Groups[LB]) seen(svc *corev1.Service, group mark.Group, place sharing.P
 // lostIn returns the load balancer of the group that should be there and was not found: the one that the Service is on, or that of another Service where
 // none was found at all; empty for none.
 func (g *Groups[LB]) lostIn(svc *corev1.Service, group mark.Group, known Known, former Location[LB], found []LB, missing []string) string {
-	before := beforeOf(svc, known)
+	before := beforeOf(svc, known, group)
 	switch {
 	case former.Presence.Present() || g.in(found, before) != nil:
 		return ""

@@ -14,7 +14,7 @@ import (
 // ownUnrecorded returns the load balancers of the Service's own of which nothing on it may say anything: a process before this one may have created one before it
 // ended, or the answer to the creation was lost, and then the Service was put into a group. A Record that says that the Service leaves nothing, and is in a group,
 // says that it has none. Without this, nobody would ever delete them.
-func (g *Groups[LB]) ownUnrecorded(ctx context.Context, of service.Request, known Known) ([]string, error) {
+func (g *Groups[LB]) ownUnrecorded(ctx context.Context, of service.Request, group mark.Group, known Known) ([]string, error) {
 	record, _ := service.RecordOn(of.Service)
 	begun := of.Adopted && known.Presence.IsZero() && (record.Group == "" || len(record.Leaving) > 0)
 	if !begun && (!known.Presence.MaybeCreated() || !known.Group.IsZero()) {
@@ -24,7 +24,7 @@ func (g *Groups[LB]) ownUnrecorded(ctx context.Context, of service.Request, know
 	if err != nil {
 		return nil, err
 	}
-	return g.begunFor(of, found, beforeOf(of.Service, known), record.LoadBalancerID), nil
+	return g.begunFor(of, found, beforeOf(of.Service, known, group), record.LoadBalancerID), nil
 }
 
 // ownedBy returns the load balancers with the owner tag of a Service.

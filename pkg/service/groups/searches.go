@@ -51,7 +51,7 @@ func (g *Groups[LB]) foundByOthers(of service.Request, group mark.Group, known K
 		return nil, false
 	}
 	found, ok := g.takeSearch(group, of.Service.UID)
-	before := beforeOf(of.Service, known)
+	before := beforeOf(of.Service, known, group)
 	return found, ok && g.in(found, before) != nil && g.listedOn(group, of.Service, before)
 }
 
