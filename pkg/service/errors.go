@@ -72,6 +72,11 @@ func anyWaits(err error) bool {
 	})
 }
 
+// allConfig reports whether nothing but a change of the Service or of the cloud config can help against an error, in none of its parts.
+func allConfig(err error) bool {
+	return err != nil && !slices.ContainsFunc(leaves(err), func(leaf error) bool { return !errors.As(leaf, new(*problem.ConfigError)) })
+}
+
 // leaves returns the errors that were joined.
 func leaves(err error) []error {
 	var joined interface{ Unwrap() []error }

@@ -48,9 +48,22 @@ const giveUpWait = 30 * time.Second
 // pass writes nothing.
 const balanceWait = 5 * time.Second
 
-// gather reads nodes, EndpointSlices and, where backends are addresses of pods, network interfaces. Of readiness gates it takes what
-// earlier passes have read: reading hundreds of pods takes longer than whoever has lost a backend can wait.
+// gather returns the inputs of a plan, with the nodes that the Service has chosen.
 func (r *Reconciler) gather(ctx context.Context, in Inputs, known state) (gathered, error) {
+	found, err := r.gatherBackends(ctx, in, known)
+	if err != nil {
+		return found, err
+	}
+	var wakes []types.NamespacedName
+	found.Choice, wakes = r.choose(in.Service, known, found.Inputs)
+	r.wakeAll(wakes)
+	found.crowdedWait = waitOf(found.Choice)
+	return found, nil
+}
+
+// gatherBackends reads nodes, EndpointSlices and, where backends are addresses of pods, network interfaces. Of readiness gates it takes what
+// earlier passes have read: reading hundreds of pods takes longer than whoever has lost a backend can wait.
+func (r *Reconciler) gatherBackends(ctx context.Context, in Inputs, known state) (gathered, error) {
 	found := gathered{Inputs: in, cache: known.cache}
 	found.Now = time.Now()
 	var err error
@@ -70,10 +83,6 @@ func (r *Reconciler) gather(ctx context.Context, in Inputs, known state) (gather
 		return found, found.unread // a new load balancer would have no backend server
 	}
 	found.cache.gates.place(found.Interfaces, found.Waiting)
-	var wakes []types.NamespacedName
-	found.Choice, wakes = r.choose(in.Service, known, found.Inputs)
-	r.wakeAll(wakes)
-	found.crowdedWait = waitOf(found.Choice)
 	return found, nil
 }
 

@@ -2,6 +2,7 @@ package service
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -102,6 +103,26 @@ func (r *Reconciler) followLeft(ctx context.Context, svc *corev1.Service, params
 	deployed := r.deploy(ctx, svc, known.engine.Product(), left.PlanBackends(in))
 	r.doubtOthers(svc, held, deployed)
 	return deployed
+}
+
+// followUnplanned ends a pass without a plan, because the new place of the Service cannot be read or is refused. The one that the Service shows meanwhile is followed all the
+// same: it may be the only one, and for as long as the cause lasts.
+func (r *Reconciler) followUnplanned(ctx context.Context, params annotation.Params, known state, done ensured, held *locks, err error) (state, ensured, error) {
+	mover, ok := known.balancer.(Mover)
+	if !ok || known.pausedBy != "" {
+		return known, done, err
+	}
+	if _, ok = mover.Follows(done.service); !ok {
+		return known, done, err
+	}
+	inputs, unread := r.gatherBackends(ctx, Inputs{Service: done.service, Params: params.WithLast(known.lastValid), Invalid: params.Invalid}, known)
+	if unread != nil {
+		return known, done, err
+	}
+	left := r.followLeft(ctx, done.service, params, known, held, inputs.Inputs, Deployment{})
+	done.writes += left.Writes
+	done.wakes = append(done.wakes, inputs.readyGraceLeft)
+	return known, done, errors.Join(err, left.outcome())
 }
 
 // forgetGone forgets what the Service is to leave and what is gone already. It returns after what time one of those that may be gone is to be read again, 0 for

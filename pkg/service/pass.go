@@ -126,17 +126,17 @@ func (r *Reconciler) ensure(ctx context.Context, svc *corev1.Service, adopted bo
 	}
 	known, unread, err := r.refresh(ctx, svc, params, adopted, known, held)
 	if err != nil {
-		return known, done, err
+		return r.followUnplanned(ctx, params, known, done, held, err)
 	}
 	if err = known.engine.Refuse(params); err != nil && known.balancer.ID() == "" {
-		return known, done, err
+		return r.followUnplanned(ctx, params, known, done, held, err)
 	}
 
 	inputs, goal, err := r.decide(ctx, svc, params, known)
 	known.cache, known.lastValid = inputs.cache, inputs.lastValid
 	done.problems = append(done.problems, goal.Problems...)
 	if err != nil {
-		return known, done, err
+		return r.followUnplanned(ctx, params, known, done, held, err)
 	}
 	if known.drifting && len(goal.Plan.Steps()) > 0 {
 		driftFound.WithLabelValues(known.engine.Product().Name).Inc()
@@ -243,10 +243,9 @@ func recordApply(applied Record, wanted *Record, done Deployment, failed bool) (
 
 // next returns when the Service is due for another pass without any event.
 func (r *Reconciler) next(known state, done ensured, syncErr error) (time.Duration, error) {
-	var config *problem.ConfigError
 	wait := max(time.Until(known.driftAt), time.Second)
 	switch {
-	case errors.As(syncErr, &config):
+	case allConfig(syncErr):
 		// Only a change of the Service, or the pass for drift, can help: repeating does not.
 		return r.opts.ResyncPeriod, nil
 	case syncErr != nil:

@@ -42,6 +42,14 @@ func (b *builder) has(port corev1.ServicePort, have *model.Group) bool {
 	return slices.ContainsFunc(b.observed.Listeners, func(l model.Listener) bool { return l.GroupID == have.ID && b.isOn(port, &l) })
 }
 
+// isWanted reports whether a port has a group of that name. After an edit of its node port or target port, no port has: what the group leads to answers no more.
+func (b *builder) isWanted(name string) bool {
+	return slices.ContainsFunc(b.in.Service.Spec.Ports, func(port corev1.ServicePort) bool {
+		wanted, ok := b.group(port)
+		return ok && wanted.Name == name
+	})
+}
+
 // followed returns what a group of a port is to have, and false where that is not known. Several ports may have joined one group of others: what is one's there, only
 // a listener says.
 func (b *builder) followed(port corev1.ServicePort, have *model.Group) (model.Group, bool) {
@@ -55,7 +63,7 @@ func (b *builder) followed(port corev1.ServicePort, have *model.Group) (model.Gr
 	switch {
 	case len(texts) > 1:
 		return model.Group{}, false
-	case ok && b.owner.Owns(have.Name) && (len(texts) == 0 || have == b.observed.Group(wanted.Name)):
+	case ok && b.owner.Owns(have.Name) && (len(texts) == 0 || have == b.observed.Group(wanted.Name) || !b.isWanted(have.Name)):
 		wanted.ID, wanted.Name = have.ID, have.Name
 		b.divide(&wanted)
 		return wanted, !b.keepUndecided(&wanted)
