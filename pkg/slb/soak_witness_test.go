@@ -210,21 +210,21 @@ func (s *soak) judgeServers(call journal.Call, text string, wrong func(string)) 
 		}
 	}
 	for group, ids := range working {
-		if !s.makesRoom(group, len(ids)) {
+		if !s.makesRoom(group) {
 			wrong(fmt.Sprint(ids, " of ", group))
 		}
 	}
 }
 
-// makesRoom reports whether the group with the mark may give up so many working servers for other Services that lack them: instances were at their quota, which counts for an hour,
-// and others are left. If the cloud refuses nearly all instances, each Service gives up several in one call, what it has beyond its share, and keeps as many at least.
-func (s *soak) makesRoom(group string, n int) bool {
+// makesRoom reports whether the group with the mark may give up working servers for other Services that lack them: instances were at their quota, which counts for an hour,
+// and others are left. If the cloud refuses nearly all instances, each Service gives up several in one call, what it has beyond its share, which may be a single one.
+func (s *soak) makesRoom(group string) bool {
 	if s.witness.hits[phaseInstanceQuota] == 0 {
 		return false
 	}
 	for _, lb := range s.state() {
 		if left, ok := lb.Groups[group]; ok {
-			return len(left) >= n
+			return len(left) > 0
 		}
 	}
 	return false
