@@ -78,8 +78,10 @@ func TestLabelOfAGroupInAnotherCluster(t *testing.T) {
 func TestRecordOfAGroupInAnotherCluster(t *testing.T) {
 	t.Parallel()
 	for name, record := range map[string]string{
-		"in the group":   `{"loadBalancer":"ID","group":"c2/default/edge","uid":"theirs"}`,
-		"leaves by mark": `{"loadBalancer":"","leaving":["c2/default/edge"],"uid":"theirs"}`,
+		"in the group":                        `{"loadBalancer":"ID","group":"c2/default/edge","uid":"theirs"}`,
+		"leaves by mark":                      `{"loadBalancer":"","leaving":["c2/default/edge"],"uid":"theirs"}`,
+		"in the group, of no known Service":   `{"loadBalancer":"ID","group":"c2/default/edge"}`,
+		"leaves by mark, of no known Service": `{"loadBalancer":"","leaving":["c2/default/edge"]}`,
 	} {
 		for _, deleted := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s, deleted %v", name, deleted), func(t *testing.T) {

@@ -134,6 +134,7 @@ func (n nlb) foundInGroup(ctx context.Context, svc *corev1.Service, group mark.G
 
 // readInGroup reads an NLB of a group, and reports whether the Service has something on it, or nobody.
 func (n nlb) readInGroup(ctx context.Context, svc *corev1.Service, group mark.Group, lb *alicloud.NLB) (nlb, bool, error) {
+	before := n
 	n, err := n.knowing(n.at(location{presence: presence.Found(lb.ID, false), lb: *lb, group: group})).withListeners(ctx)
 	if err != nil {
 		return n, false, err
@@ -143,6 +144,11 @@ func (n nlb) readInGroup(ctx context.Context, svc *corev1.Service, group mark.Gr
 		return n, false, err
 	}
 	if !n.hasOthersListener(svc) && !used {
+		if n.former == "" && !n.hasListener(svc) {
+			if begun, err := n.shared.MayHaveBegun(ctx, svc, group, before.place(), lb.ID); err != nil || !begun {
+				return before, false, err
+			}
+		}
 		// The NLB goes with what is on it: an answer that shows nothing of anybody else is asked for again.
 		if err := n.confirmEmpty("a listener of somebody else on NLB " + lb.ID); err != nil {
 			return n, false, err

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
 )
 
 // RecordedSourceRanges stands in [Record.Annotations] for the source ranges of the Service, which may be in its spec. It says that
@@ -41,7 +42,7 @@ type Record struct {
 	Leaving []string `json:"leaving,omitempty"`
 	// Shows is the id of the load balancer that the Service shows while it leaves others, empty until it shows the one that it moves to.
 	Shows string `json:"shows,omitempty"`
-	// UID is that of the Service that a stored Record with Group or Leaving is about. Backup tools restore the status of a Service in another cluster, where what it says of
+	// UID is that of the Service that a stored Record with Group, Leaving or Left is about. Backup tools restore the status of a Service in another cluster, where what it says of
 	// load balancers would have those of the first one deleted.
 	UID types.UID `json:"uid,omitempty"`
 
@@ -166,6 +167,11 @@ func (r Record) after(wanted Record, failed bool, refused []string) Record {
 
 func (r Record) empty() bool {
 	return len(r.Annotations)+len(r.TagKeys)+len(r.Domains)+len(r.SecurityGroups)+len(r.Certificates)+len(r.Left)+len(r.Leaving)+len(r.Group) == 0
+}
+
+// namesGroup reports whether the Service is or was in a group as far as the Record says.
+func (r Record) namesGroup() bool {
+	return r.Group != "" || slices.ContainsFunc(r.Leaving, mark.IsGroup)
 }
 
 func containsAll(all, some []string) bool {

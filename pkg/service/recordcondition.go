@@ -21,7 +21,7 @@ const ReasonWritten = "Remembered"
 const codeSourceRanges = "sr"
 
 // RecordOn returns the Record that the Service holds. One that somebody else wrote, and that cannot be read, counts for nothing. Neither does one of another Service, from
-// which this one was restored.
+// which this one was restored, nor one that names a group and not its Service: the group may be that of another cluster, where nothing may be left or deleted.
 func RecordOn(svc *corev1.Service) (Record, bool) {
 	condition := meta.FindStatusCondition(svc.Status.Conditions, ConditionWritten)
 	if condition == nil {
@@ -35,7 +35,7 @@ func RecordOn(svc *corev1.Service) (Record, bool) {
 	if err := json.Unmarshal([]byte(condition.Message), &found); err != nil {
 		return Record{}, false
 	}
-	if found.UID != "" && found.UID != svc.UID {
+	if found.UID != svc.UID && (found.UID != "" || found.namesGroup()) {
 		return Record{}, false
 	}
 	found.UID = ""
@@ -65,7 +65,7 @@ func (r Record) store() func(*corev1.Service) {
 			meta.RemoveStatusCondition(&svc.Status.Conditions, ConditionWritten)
 			return
 		}
-		if r.Group != "" || len(r.Leaving) > 0 {
+		if r.Group != "" || len(r.Leaving) > 0 || len(r.Left) > 0 {
 			r.UID = svc.UID
 		}
 		text, err := json.Marshal(r)

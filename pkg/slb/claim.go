@@ -90,10 +90,14 @@ func (e *engine) asksFor(svc *corev1.Service, id string) bool {
 // marksOn reports whether a listener or a vServer group of the CLB carries a mark of the Service. Marks of another cluster count where the
 // Service shows that it was on the CLB.
 func (e *engine) marksOn(ctx context.Context, svc *corev1.Service, lb *alicloud.LoadBalancer) (bool, error) {
-	id, was := lb.ID, wasOn(svc, lb)
+	return e.marksOfCluster(ctx, svc, lb.ID, wasOn(svc, lb))
+}
+
+// marksOfCluster reports whether a listener or a vServer group of a CLB carries a mark of the Service, with the id of this cluster or with any.
+func (e *engine) marksOfCluster(ctx context.Context, svc *corev1.Service, id string, anyCluster bool) (bool, error) {
 	isMarked := func(text string) bool {
 		service, clusterID, ok := mark.Parse(text)
-		return ok && service == mark.ServiceName(svc) && (was || clusterID == e.config.ClusterID && clusterID != literalClusterID)
+		return ok && service == mark.ServiceName(svc) && (anyCluster || clusterID == e.config.ClusterID && clusterID != literalClusterID)
 	}
 	listeners, err := e.api.DescribeListeners(ctx, id)
 	if err != nil {
@@ -110,16 +114,31 @@ func (e *engine) marksOn(ctx context.Context, svc *corev1.Service, lb *alicloud.
 }
 
 // claimedBy is the location of a CLB that neither tag nor name shows to be the Service's, by what gives it to the Service.
-func (e *engine) claimedBy(svc *corev1.Service, lb *alicloud.LoadBalancer, by claim, adopted bool) location {
+func (e *engine) claimedBy(ctx context.Context, svc *corev1.Service, lb *alicloud.LoadBalancer, by claim, adopted bool) (location, error) {
 	switch {
 	case by == claimOwn, by == claimMarks:
-		return e.seen(svc, lb, false)
+		return e.seen(svc, lb, false), nil
 	case by == claimReused && adopted:
-		return e.seen(svc, lb, true)
+		return e.seen(svc, lb, true), nil
 	case by == claimGroup && e.wasOnShared(svc, lb):
-		return location{leaves: leavesGroup(lb)}
+		return location{leaves: leavesGroup(lb)}, nil
+	case by == claimGroup && adopted:
+		return e.guestOn(ctx, svc, lb)
 	}
-	return location{}
+	return location{}, nil
+}
+
+// guestOn returns the CLB of a group of another cluster as an existing one, if the Service is on it by its ID: like any existing CLB, the Service keeps it whatever its
+// annotation says later. Only marks of this cluster say so: a Service that was restored from a backup of the other cluster shows the same status and label as the one there.
+func (e *engine) guestOn(ctx context.Context, svc *corev1.Service, lb *alicloud.LoadBalancer) (location, error) {
+	if _, ours := e.clusterGroupOn(lb); ours {
+		return location{}, nil
+	}
+	on, err := e.marksOfCluster(ctx, svc, lb.ID, false)
+	if err != nil || !on {
+		return location{}, err
+	}
+	return e.seen(svc, lb, true), nil
 }
 
 // wasOnShared reports whether anything but its label says that a Service was on the CLB of a group, see [groups.Groups.WasOnShared]. The status does, too, in the

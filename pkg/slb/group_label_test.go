@@ -91,9 +91,11 @@ func withRecordOfAnother(svc *corev1.Service, text string, lb alicloud.LoadBalan
 func TestRecordOfAGroupInAnotherCluster(t *testing.T) {
 	t.Parallel()
 	for name, record := range map[string]string{
-		"in the group":   `{"loadBalancer":"ID","group":"c2/default/edge","uid":"theirs"}`,
-		"leaves by mark": `{"loadBalancer":"","leaving":["c2/default/edge"],"uid":"theirs"}`,
-		"leaves both":    `{"loadBalancer":"","leaving":["ID","c2/default/edge"],"shows":"ID","uid":"theirs"}`,
+		"in the group":                        `{"loadBalancer":"ID","group":"c2/default/edge","uid":"theirs"}`,
+		"leaves by mark":                      `{"loadBalancer":"","leaving":["c2/default/edge"],"uid":"theirs"}`,
+		"in the group, of no known Service":   `{"loadBalancer":"ID","group":"c2/default/edge"}`,
+		"leaves by mark, of no known Service": `{"loadBalancer":"","leaving":["c2/default/edge"]}`,
+		"leaves both":                         `{"loadBalancer":"","leaving":["ID","c2/default/edge"],"shows":"ID","uid":"theirs"}`,
 	} {
 		for _, group := range []string{"", "edge"} {
 			for _, deleted := range []bool{false, true} {

@@ -269,7 +269,7 @@ func (e *engine) byID(ctx context.Context, svc *corev1.Service, id string, adopt
 				id, mark.TagOwner, mark.TagOwner, mark.DefaultName(svc.UID)),
 		}
 	}
-	return e.claimedBy(svc, lb, claim, adopted), nil
+	return e.claimedBy(ctx, svc, lb, claim, adopted)
 }
 
 // byAddress returns the CLB whose address the Service shows, if it is the Service's although neither tag, name nor id leads to it.
@@ -278,7 +278,7 @@ func (e *engine) byAddress(ctx context.Context, svc *corev1.Service, known obser
 	if err != nil || lb == nil {
 		return location{}, err
 	}
-	return e.claimedBy(svc, lb, by, adopted), nil
+	return e.claimedBy(ctx, svc, lb, by, adopted)
 }
 
 // seen is the location of a CLB that an answer showed, and none for nil.

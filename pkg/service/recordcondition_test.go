@@ -1,0 +1,50 @@
+package service
+
+import (
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// TestRecordOfARestoredService: a Service that was restored from a backup has another UID than the one that its Record is about. What the Record says of load balancers counts
+// for the latter alone, and so does a group if the Record does not say whose it is.
+func TestRecordOfARestoredService(t *testing.T) {
+	t.Parallel()
+	for name, record := range map[string]Record{
+		"in a group":        {LoadBalancerID: "lb-a", Group: "c1/default/edge"},
+		"leaves":            {LoadBalancerID: "lb-a", Leaving: []string{"lb-b"}},
+		"tags on left ones": {LoadBalancerID: "lb-a", Left: map[string][]string{"lb-b": {"team"}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			svc := &corev1.Service{ObjectMeta: metav1.ObjectMeta{UID: "first"}}
+			record.store()(svc)
+			if found, ok := RecordOn(svc); !ok || !found.covers(record) {
+				t.Errorf("the Service itself has %+v, %v", found, ok)
+			}
+			if svc.UID = "restored"; hasRecord(svc) {
+				t.Error("the Record counts for a restored Service")
+			}
+		})
+	}
+	for message, counts := range map[string]bool{
+		`{"loadBalancer":"lb-a","tags":["team"]}`:                  true,
+		`{"loadBalancer":"lb-a","leaving":["lb-b"]}`:               true,
+		`{"loadBalancer":"lb-a","group":"c1/default/edge"}`:        false,
+		`{"loadBalancer":"lb-a","leaving":["c1/default/edge"]}`:    false,
+		`{"loadBalancer":"lb-a","group":"c1/a/b","uid":"another"}`: false,
+	} {
+		svc := &corev1.Service{ObjectMeta: metav1.ObjectMeta{UID: "first"}}
+		meta.SetStatusCondition(&svc.Status.Conditions, metav1.Condition{Type: ConditionWritten, Status: metav1.ConditionTrue, Reason: ReasonWritten, Message: message})
+		if hasRecord(svc) != counts {
+			t.Errorf("%s counts: %v", message, !counts)
+		}
+	}
+}
+
+func hasRecord(svc *corev1.Service) bool {
+	_, ok := RecordOn(svc)
+	return ok
+}
