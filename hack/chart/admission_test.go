@@ -35,6 +35,7 @@ var (
 // TestAdmissionPolicy asks a real API server: every example of the reference page is admitted, every bad value refused with a message
 // that names key, value and what is accepted.
 func TestAdmissionPolicy(t *testing.T) {
+	t.Parallel()
 	s := newSandbox(t, helm4)
 	s.must("helm install " + release + s.emulated())
 	s.until("the policy is in force", func(context.Context) string {

@@ -6,6 +6,7 @@ import (
 
 // TestCredentials starts the manager with each way to give it a key. It does not start with one that the cloud refuses.
 func TestCredentials(t *testing.T) {
+	t.Parallel()
 	s := newSandbox(t, helm4)
 	const noKey = "cloudConfig.global.region=cn-hangzhou,cloudConfig.global.vpcid=vpc-emulator,cloudConfig.global.vswitchid=vsw-a"
 	s.must("deploy/cloud-config.sh --region cn-hangzhou --secret", "ACCESS_KEY_ID=emulator", "ACCESS_KEY_SECRET=emulator-secret", "VPC_ID=vpc-emulator", "VSWITCH_ID=vsw-a")

@@ -33,6 +33,7 @@ var before = map[string]func(s *sandbox, k *kubelet){
 
 // TestDocs runs the commands of each page in order, in a cluster of its own, as a reader does.
 func TestDocs(t *testing.T) {
+	t.Parallel()
 	pages, err := filepath.Glob(root + "/docs/*/*.md")
 	if err != nil {
 		t.Fatal(err)
@@ -52,6 +53,7 @@ func TestDocs(t *testing.T) {
 			continue // TestTutorials
 		}
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			prepare, ok := before[name]
 			if !ok {
 				t.Fatalf("%s has commands, and nothing says what they take for granted", name)
@@ -77,6 +79,7 @@ const migration = "docs/how-to/migrate.md"
 // TestMigrationThatBreaksOff: the way back also leads back from between two steps, when everything of the official CCM is deleted, and nothing is
 // installed in its place.
 func TestMigrationThatBreaksOff(t *testing.T) {
+	t.Parallel()
 	text, err := os.ReadFile(filepath.Join(root, migration))
 	if err != nil {
 		t.Fatal(err)

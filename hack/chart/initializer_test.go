@@ -13,6 +13,7 @@ import (
 // TestInitializerJobs installs the chart without OpenKruise: each node that is there gets a Job, whose pod really runs. (With
 // OpenKruise: sandbox/e2e, `make test-kruise`.)
 func TestInitializerJobs(t *testing.T) {
+	t.Parallel()
 	for name, pkg := range helms {
 		t.Run(name, func(t *testing.T) {
 			s := newSandbox(t, pkg, "--on-premises", "1", "--bin-dir", filepath.Dir(program(t, "provider-initor")))

@@ -34,8 +34,10 @@ func (s *sandbox) emulated() string {
 
 // TestInstall installs, tests, upgrades and uninstalls the chart with either Helm.
 func TestInstall(t *testing.T) {
+	t.Parallel()
 	for name, pkg := range helms {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			s := newSandbox(t, pkg)
 			key := []string{"ACCESS_KEY_ID=emulator", "ACCESS_KEY_SECRET=emulator-secret", "VPC_ID=vpc-emulator"}
 			const version = "kubectl -n kube-system get configmap cloud-config -o jsonpath={.metadata.resourceVersion}"

@@ -35,6 +35,7 @@ YAML`
 
 // TestStrictNamespace installs into a namespace with rules, off the node's network.
 func TestStrictNamespace(t *testing.T) {
+	t.Parallel()
 	s := newSandbox(t, helm4)
 	s.must(strictNamespace)
 	for _, sets := range []string{"routes.enabled=false", "routes.enabled=false,hostNetwork=false,initializer.enabled=true,initializer.driver=job"} {

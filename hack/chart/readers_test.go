@@ -9,6 +9,7 @@ import (
 // TestKeyReaders asks a real API server who can read the access key: the script prints it, and doctor reports those who could not read it in a
 // Secret.
 func TestKeyReaders(t *testing.T) {
+	t.Parallel()
 	s := newSandbox(t, helm4)
 	s.must("kubectl create namespace team && kubectl --namespace team create serviceaccount bot" +
 		" && kubectl create clusterrolebinding dev --clusterrole=view --user=dev@example.com" +

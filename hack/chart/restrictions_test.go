@@ -76,6 +76,7 @@ func ofNLB(svc *corev1.Service) *corev1.Service {
 // TestRestrictions asks a real API server which address types and annotations namespaces may use, with the files in deploy/ and with the
 // chart, and what it answers to unknown keys.
 func TestRestrictions(t *testing.T) {
+	t.Parallel()
 	s := newSandbox(t, helm4)
 	s.must("kubectl create namespace tenant && kubectl create namespace open && kubectl label namespace open alicloud-ccm/internet=allowed")
 	public := service()

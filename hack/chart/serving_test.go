@@ -19,6 +19,7 @@ import (
 
 // TestServingCertificate reads metrics as the ServiceMonitor says where the certificate is given: verified, by its name.
 func TestServingCertificate(t *testing.T) {
+	t.Parallel()
 	s := newSandbox(t, helm4)
 	certificate, key := selfSigned(t, "cloud-controller-manager")
 	secret := &corev1.Secret{

@@ -28,6 +28,7 @@ var fenced = regexp.MustCompile("(?ms)^```([a-z]+)(?: ([^\n]*))?\n(.*?)^```$")
 // TestTutorials runs the tutorials as readers do: all commands of a course in one terminal, and programs that do not end in others. A block of
 // text behind commands is what they print, but for addresses, IDs, ages and versions. At its end, a page leaves no load balancer behind.
 func TestTutorials(t *testing.T) {
+	t.Parallel()
 	pages, err := filepath.Glob(root + "/docs/tutorials/*.md")
 	if err != nil {
 		t.Fatal(err)
@@ -36,6 +37,7 @@ func TestTutorials(t *testing.T) {
 	for course, names := range tutorials {
 		followed += len(names)
 		t.Run(course, func(t *testing.T) {
+			t.Parallel()
 			r := newReader(t)
 			for _, name := range names {
 				if name == "operate" {

@@ -35,6 +35,10 @@ const (
 	fleetCPU    = 2  // percent of a core
 	fleetReady  = 20 // seconds
 	fleetEvents = 3
+	// lateServices is how many Services the manager serves itself at the end, and lateBackends how many nodes each of all Services has at least where it does not
+	// have a number of its own: 0.6 of its share, while there may be a quarter fewer of them. See docs/explanation/scale.md.
+	lateServices = 20
+	lateBackends = 54
 	// driftPeriod is after what time the manager reads each load balancer again, and fleetReads how many calls that may take for each.
 	driftPeriod = 10 * time.Minute
 	fleetReads  = 1.2
@@ -59,7 +63,7 @@ func largeFleet(subset string, backends int, most float64) func(context.Context,
 		}
 		for _, measure := range []func(context.Context) ([]Figure, error){
 			f.newLeader, f.steady,
-			func(ctx context.Context) ([]Figure, error) { return f.nodeEvents(ctx, most) },
+			func(ctx context.Context) ([]Figure, error) { return f.nodeEvents(ctx, most) }, f.lateServices,
 		} {
 			found, err := measure(ctx)
 			if figures = append(figures, found...); err != nil {
@@ -258,6 +262,34 @@ func (f fleet) nodeEvents(ctx context.Context, most float64) ([]Figure, error) {
 		atMost(fmt.Sprintf("%s: a node leaves, mean of %d", f.name, fleetEvents), leave, "writes", most),
 		atMost(f.name+": calls that the cloud refuses meanwhile", float64(refused), "calls", 0),
 		f.refusedByLimits(f.name+": nodes join and leave", f.cloud.Calls(began)),
+	}, nil
+}
+
+// lateServices has the manager choose and create what the others were given, and checks that all of them are served.
+func (f fleet) lateServices(ctx context.Context) ([]Figure, error) {
+	late := make([]*corev1.Service, lateServices)
+	for i := range late {
+		late[i] = fleetService(f.services+i, f.subset)
+	}
+	came, err := f.createTogether(ctx, late, minutes(lateServices*(f.backends/backendsPerCall), changesPerMinute))
+	if err != nil {
+		return nil, err
+	}
+	balancers, err := f.sandbox.Cloud.LoadBalancers(ctx)
+	if err != nil {
+		return nil, err
+	}
+	running := 0
+	for _, lb := range balancers {
+		running += lb.Running
+	}
+	fewest, _, _ := spread(members(balancers), f.nodes)
+	operation := fmt.Sprintf("%s and %d new ones", f.name, lateServices)
+	return []Figure{
+		atMost(operation+": new Services without an address", float64(came.missing), "Services", 0),
+		atMost(operation+": calls that the cloud refuses", float64(came.tally.refused), "calls", 0),
+		atLeast(operation+": running listeners", float64(running), "listeners", float64(f.services+lateServices)),
+		atLeast(operation+": backend servers of a Service, the fewest", float64(fewest), "servers", float64(min(f.backends, lateBackends))),
 	}, nil
 }
 

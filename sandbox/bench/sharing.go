@@ -58,6 +58,7 @@ func (e *env) shareCLBs(ctx context.Context) ([]Figure, error) {
 	if err != nil {
 		return nil, err
 	}
+	e.keepStorm(came, forced)
 	mib, err := highestMiB(e.manager.pid())
 	operation := fmt.Sprintf("%d Services of one port in %d groups, %d nodes", sharingServices, sharingGroups, sharingNodes)
 	return append(came.figures(operation, forced), withoutGoal(operation+": highest memory of the manager", mib, "MiB")), err
