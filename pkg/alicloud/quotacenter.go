@@ -13,6 +13,18 @@ const (
 	QuotasOfVPC = "vpc"
 )
 
+// QuotaConsole is where the owner of the account can ask for more.
+const QuotaConsole = "https://quotas.console.aliyun.com/"
+
+// The codes of quotas that several packages name in texts.
+const (
+	QuotaBackendsPerCLB  = "slb_quota_backendservers_num"
+	QuotaCLBsPerInstance = "slb_quota_backendserver_attached_num"
+	QuotaServersPerNLB   = "nlb_quota_loadbalancer_noeci_servers_num"
+	QuotaGroupsPerServer = "nlb_quota_server_added_num"
+	QuotaRouteEntries    = "vpc_quota_route_entrys_num"
+)
+
 const (
 	// quotaPage is the largest page that all versions of the documentation accept.
 	quotaPage = 100

@@ -2,11 +2,13 @@ package provider
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
@@ -16,6 +18,7 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/backend"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/quota"
 )
 
@@ -35,7 +38,8 @@ func (p *patient) createCLBs(t *testing.T, n int) {
 	}
 }
 
-// TestDoctorShowsQuotas: the quota that is used up first when the cluster grows stands first, with the place to ask for more; the use is that of the whole account.
+// TestDoctorShowsQuotas: the quota of which the largest share is used stands first, and the one that is used up first when the cluster grows has the place to ask for more;
+// the use is that of the whole account. The ports of one Service do not grow with the cluster.
 func TestDoctorShowsQuotas(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
@@ -48,12 +52,12 @@ func TestDoctorShowsQuotas(t *testing.T) {
 	}{
 		"CLBs first":                        {limit: 4, first: quota.CLBs, detail: "3 of 4", center: doctor.OK, empty: true},
 		"used up":                           {limit: 3, first: quota.CLBs, detail: "3 of 3", center: doctor.OK},
-		"ports first":                       {limit: 60, first: quota.ListenersPerCLB, detail: "4 of 50", center: doctor.OK, empty: true},
+		"ports of one Service":              {limit: 60, first: quota.CLBs, detail: "3 of 60", center: doctor.OK, empty: true},
 		"ports of a CLB that is shared":     {breaks: sharing, limit: 60, first: quota.ListenersPerCLB, detail: "34 of 50", center: doctor.OK, empty: true},
 		"not counted by the Quota Center":   {breaks: flipUsage, limit: 4, first: quota.CLBs, detail: "3 of 4", center: doctor.OK, empty: true},
-		"without the permission":            {breaks: without("ListProductQuotas"), limit: 4, first: quota.CLBs, detail: "3 of 60 CLBs of the account (5 %; value: published, 30 on the international site)", center: doctor.Optional, empty: true},
+		"without the permission":            {breaks: without("ListProductQuotas"), limit: 4, first: quota.CLBs, detail: "3 of 30 CLBs of the account (10 %; value: published for the international site, 60 for the China site)", center: doctor.Optional, empty: true},
 		"without it, configured":            {breaks: configured, limit: 4, first: quota.CLBs, detail: "3 of 3 CLBs of the account (100 %; value: configured)", center: doctor.OK},
-		"an endpoint that is not the cloud": {breaks: func(_ *testing.T, p *patient) { p.env.Endpoints["quotas"] = "" }, limit: 4, first: quota.CLBs, detail: "3 of 60", center: doctor.OK, empty: true},
+		"an endpoint that is not the cloud": {breaks: func(_ *testing.T, p *patient) { p.env.Endpoints["quotas"] = "" }, limit: 4, first: quota.CLBs, detail: "3 of 30", center: doctor.OK, empty: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -69,8 +73,11 @@ func TestDoctorShowsQuotas(t *testing.T) {
 			if len(checks) < 3 || checks[0].Subject != "Quota Center" || checks[0].Status != test.center {
 				t.Fatalf("checks %+v, want first that of the Quota Center with %q", checks, test.center)
 			}
-			if first := checks[1]; first.Subject != string(test.first) || !strings.Contains(first.Detail, test.detail) || !strings.Contains(first.Detail, "first") || !strings.Contains(first.Fix, quota.ConsoleURL) {
-				t.Errorf("first %+v, want %s with %q", first, test.first, test.detail)
+			at := slices.IndexFunc(checks, func(c doctor.Check) bool {
+				return strings.Contains(c.Detail, "used up first as Services are added") || c.Status == doctor.Wrong
+			})
+			if at < 0 || checks[at].Subject != string(test.first) || !strings.Contains(checks[at].Detail, test.detail) || !strings.Contains(checks[at].Fix, quota.ConsoleURL) {
+				t.Errorf("checks %+v, want %s with %q", checks, test.first, test.detail)
 			}
 			if report.Empty() != test.empty {
 				t.Errorf("wrong: %v", wrongOf(report))
@@ -90,8 +97,8 @@ func TestDoctorAndFullCLBsOfGroups(t *testing.T) {
 		text         string
 	}{
 		"opens another one":            {60, 0, doctor.OK, "50 of 50 listeners of the CLB of the load balancer group that has the most"},
-		"the account may have no more": {2, 0, doctor.Wrong, "50 of 50 listeners of the CLB that has the most for Services"},
-		"a Service must stay":          {60, 1, doctor.Wrong, "50 of 50 listeners of the CLB that has the most for Services"},
+		"the account may have no more": {2, 0, doctor.Wrong, "50 of 50 listeners of the CLB that has the most for several Services"},
+		"a Service must stay":          {60, 1, doctor.Wrong, "50 of 50 listeners of the CLB that has the most for several Services"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -135,8 +142,12 @@ func TestDoctorCountsNodesThatNobodyChooses(t *testing.T) {
 		"Local, on many":           {48, 48, 1, local, false, false, map[quota.Code]string{quota.BackendsPerCLB: "1 of 200", quota.CLBsPerInstance: "48 of 50"}},
 		"no subsets":               {48, 48, 2, with(annotation.BackendSubset, "off"), false, false, map[quota.Code]string{quota.BackendsPerCLB: "2 of 200", quota.CLBsPerInstance: "48 of 50"}},
 		"no subsets by default":    {48, 24, 2, nil, false, true, map[quota.Code]string{quota.BackendsPerCLB: "4 of 200", quota.CLBsPerInstance: "24 of 50"}},
-		"subsets":                  {48, 48, 2, nil, false, false, map[quota.Code]string{quota.BackendsPerCLB: "", quota.CLBsPerInstance: ""}},
-		"subsets by an annotation": {48, 48, 2, with(annotation.BackendSubset, "auto"), false, true, map[quota.Code]string{quota.BackendsPerCLB: "", quota.CLBsPerInstance: ""}},
+		"subsets":                  {48, 48, 2, nil, false, false, map[quota.Code]string{quota.BackendsPerCLB: "", quota.CLBsPerInstance: "48 of 50 CLBs that a node is behind on average"}},
+		"subsets, more than fit":   {70, 70, 2, nil, false, false, map[quota.Code]string{quota.CLBsPerInstance: "50 of 50 CLBs that a node is behind on average"}},
+		"subsets of one node":      {40, 40, 2, with(annotation.BackendSubset, "1"), false, false, map[quota.Code]string{quota.CLBsPerInstance: "20 of 50"}},
+		"subsets on shared CLBs":   {48, 12, 2, nil, false, false, map[quota.Code]string{quota.CLBsPerInstance: "12 of 50"}},
+		"subsets, with NLBs":       {48, 48, 2, nil, true, false, map[quota.Code]string{quota.GroupsPerServer: "48 of 200"}},
+		"subsets by an annotation": {48, 48, 2, with(annotation.BackendSubset, "auto"), false, true, map[quota.Code]string{quota.BackendsPerCLB: "", quota.CLBsPerInstance: "48 of 50"}},
 		"pods":                     {48, 48, 2, with(annotation.BackendType, "eni"), false, true, map[quota.Code]string{quota.BackendsPerCLB: "", quota.CLBsPerInstance: ""}},
 		"Local, on one NLB":        {10, 1, 19, local, true, false, map[quota.Code]string{quota.ServersPerNLB: "190 of 400", quota.GroupsPerServer: "10 of 200", quota.CLBsPerInstance: ""}},
 	} {
@@ -171,6 +182,90 @@ func TestDoctorCountsNodesThatNobodyChooses(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// served says that the load balancer of a Service matches it.
+func served(svc *corev1.Service) {
+	svc.Status.Conditions = []metav1.Condition{{Type: service.ConditionSynced, Status: metav1.ConditionTrue, Reason: problem.ReasonEnsured}}
+}
+
+// TestDoctorAndRaisedQuotas: more in use than a published value proves a larger one, which is not known: no fault, and no share of it is used up first. What Services only
+// need, and backend servers that may be fewer, prove nothing.
+func TestDoctorAndRaisedQuotas(t *testing.T) {
+	t.Parallel()
+	ports := func(n int) func(*corev1.Service) {
+		numbers := make([]int32, n)
+		for i := range numbers {
+			numbers[i] = int32(1000 + i) //nolint:gosec // ports
+		}
+		return testkit.TCP(numbers...)
+	}
+	local := func(svc *corev1.Service) { svc.Spec.ExternalTrafficPolicy = corev1.ServiceExternalTrafficPolicyLocal }
+	for name, test := range map[string]struct {
+		services   int
+		change     []func(*corev1.Service)
+		configured map[string]int
+		code       quota.Code
+		detail     string
+		status     doctor.Status
+		advice     bool
+	}{
+		"listeners":               {1, []func(*corev1.Service){ports(60), served}, nil, quota.ListenersPerCLB, "60 listeners of the CLB that has the most for one Service; the limit is unknown, and larger than the assumed 50 (value: published)", doctor.OK, true},
+		"listeners that it lacks": {1, []func(*corev1.Service){ports(60)}, nil, quota.ListenersPerCLB, "60 of 50", doctor.Wrong, true},
+		"listeners, configured":   {1, []func(*corev1.Service){ports(60), served}, map[string]int{string(quota.ListenersPerCLB): 50}, quota.ListenersPerCLB, "60 of 50", doctor.Wrong, false},
+		"attachments":             {80, []func(*corev1.Service){ports(1), local, served}, nil, quota.CLBsPerInstance, "up to 80 CLBs that a node is behind", doctor.OK, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := newPatient(t)
+			without("ListProductQuotas")(t, p)
+			p.config.Quotas = test.configured
+			for i := range test.services {
+				p.nodes = append(p.nodes, testkit.Service(fmt.Sprint("web-", i), test.change...))
+			}
+			report := p.examine(t)
+			checks := quotaChecks(report)
+			at := slices.IndexFunc(checks, func(c doctor.Check) bool { return c.Subject == string(test.code) })
+			if at < 0 || !strings.HasPrefix(checks[at].Detail, test.detail) || checks[at].Status != test.status || strings.Contains(checks[at].Detail, "first") ||
+				strings.Contains(checks[at].Fix, "Global.quotas") != test.advice {
+				t.Errorf("checks %+v, want %s with %q", checks, test.code, test.detail)
+			}
+			if report.Empty() != (test.status == doctor.OK) {
+				t.Errorf("wrong: %v", wrongOf(report))
+			}
+		})
+	}
+}
+
+// TestDoctorRanksBothSites: where the account may be of the international site, the share is that of its number, as the place in the list is.
+func TestDoctorRanksBothSites(t *testing.T) {
+	t.Parallel()
+	p := newPatient(t)
+	without("ListProductQuotas")(t, p)
+	p.createCLBs(t, 26) //nolint:mnd // of 30, or of 60
+	p.nodes = append(p.nodes, testkit.Service("web", testkit.TCP(80), testkit.TCP(81)))
+	if first := quotaChecks(p.examine(t))[1]; !strings.HasPrefix(first.Detail, "26 of 30 CLBs of the account (87 %; value: published for the international site, 60 for the China site)") || first.Status != doctor.OK {
+		t.Errorf("first %+v", first)
+	}
+}
+
+// TestDoctorSaysWithWhatUsesGrow: backend servers and routes grow with nodes, load balancers with Services: the report says of each of them what is used up first.
+func TestDoctorSaysWithWhatUsesGrow(t *testing.T) {
+	t.Parallel()
+	p := newPatient(t)
+	for i := range 12 {
+		p.nodes = append(p.nodes, testkit.Service(fmt.Sprint("web-", i), testkit.TCP(80), testkit.Annotation(annotation.BackendSubset.Key(), "off")))
+	}
+	p.config.Quotas = map[string]int{string(quota.CLBsPerInstance): 15, string(quota.BackendsPerCLB): 10}
+	found := map[string]string{}
+	for _, check := range quotaChecks(p.examine(t)) {
+		if _, when, ok := strings.Cut(check.Detail, "; used up first as "); ok {
+			found[check.Subject] = when
+		}
+	}
+	if want := map[string]string{string(quota.CLBsPerInstance): "Services are added", string(quota.BackendsPerCLB): "nodes join"}; !maps.Equal(found, want) {
+		t.Errorf("used up first: %v, want %v", found, want)
 	}
 }
 

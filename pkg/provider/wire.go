@@ -61,6 +61,12 @@ func recorderOf(broadcaster record.EventBroadcaster) func(source string) record.
 	}
 }
 
+// routeQuota is the quota of route entries as pkg/vpcroute knows it.
+func routeQuota(book *quota.Book) vpcroute.Quota {
+	limit := book.Limit(quota.RouteEntries)
+	return vpcroute.Quota{Value: limit.Value, Origin: limit.Origin(0), Advice: limit.Advice(), Assumed: limit.Assumed}
+}
+
 func (c *Cloud) wire(factory informers.SharedInformerFactory) *engines {
 	recorder := recorderOf(newBroadcaster(c.ctx, c.kube))
 	reportBadCredentials(c.ctx, c.credentials, c.kube, recorder(credentialsEvents))
@@ -80,7 +86,7 @@ func (c *Cloud) wire(factory informers.SharedInformerFactory) *engines {
 		routeOptions: vpcroute.Options{
 			API: c.client, Config: c.routeConfig(), Client: c.kube, Recorder: recorder(routeEvents), Nodes: nodes,
 			InstanceID: instanceID, SkipSourceDestCheck: c.settings.SkipSourceDestCheck, VSwitches: c.vSwitches, VSwitchesRead: c.vSwitchesRead,
-			Quota:     func() int { return services.Quotas.Limit(quota.RouteEntries).Value },
+			Quota:     func() vpcroute.Quota { return routeQuota(services.Quotas) },
 			BatchSize: c.settings.RouteBatch, KeyGeneration: keyGeneration(c.credentials), Paused: c.pause.active,
 		},
 		instances: node.NewInstances(node.Options{

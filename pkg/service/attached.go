@@ -1,6 +1,9 @@
 package service
 
 import (
+	"maps"
+	"slices"
+
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
@@ -91,6 +94,22 @@ func (a *attached) most() (instanceID string, times int) {
 	for id := range a.of {
 		if n := a.times(id); n > times || n == times && id < instanceID {
 			instanceID, times = id, n
+		}
+	}
+	return instanceID, times
+}
+
+// fullest returns the instance that is a backend for the largest share of how many times it can be one, and how many times it is: instances to which the cloud has refused
+// more can be as many times, all others limit times.
+func (a *attached) fullest(limit int, refused map[string]int) (instanceID string, times int) {
+	instanceID, times = a.most()
+	most := limit
+	if value, ok := refused[instanceID]; ok {
+		most = value
+	}
+	for _, id := range slices.Sorted(maps.Keys(refused)) {
+		if n := a.times(id); n*most > times*refused[id] {
+			instanceID, times, most = id, n, refused[id]
 		}
 	}
 	return instanceID, times

@@ -34,10 +34,11 @@ var (
 		"Load balancers that differed from what the manager had written, found by a read for drift, by product.", "product")
 
 	quotaUsed = instruments.NewGaugeVec(quotaSubsystem, "used",
-		"Usage of a quota of the cloud, by its code in the Quota Center. For a quota of each load balancer or instance, that of the one that uses the most. "+
+		"Usage of a quota of the cloud, by its code in the Quota Center. For a quota of each load balancer or instance, that of the one that uses the largest share. "+
 			"Includes the usage of others in the account if the Quota Center reports it.", "quota")
 	quotaLimit = instruments.NewGaugeVec(quotaSubsystem, "limit",
-		"Value of a quota of the cloud, by its code in the Quota Center: configured, from the Quota Center, or published for the China site; on the international site, the published number of CLBs is 30.", "quota")
+		"Value of a quota of the cloud, by its code in the Quota Center: configured, from the Quota Center, known from a rejected call for that load balancer or instance, or published; of CLBs, "+
+			"30 as published for the international site, or 60 if there are more. No value if more is in use than a value that nobody has configured: the quota is then larger, and unknown.", "quota")
 	quotaNearlyUsedUp = instruments.NewGaugeVec(quotaSubsystem, "nearly_used_up",
 		"Whether a quota is nearly used up: 1 from a usage of 80% until it is below 70%, otherwise 0. For a quota of each load balancer or instance, 1 if any of them is affected. "+
 			"Backends do not count if the manager chooses which nodes they are, and listeners not where a load balancer group opens another load balancer.", "quota")

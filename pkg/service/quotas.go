@@ -1,18 +1,13 @@
 package service
 
 import (
-	"cmp"
 	"context"
-	"fmt"
 	"maps"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/klog/v2"
 
-	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/events"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
-	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/quota"
 )
 
@@ -156,133 +151,4 @@ func (w *quotaWatch) report(ctx context.Context, err error) {
 			"allow quotas:ListProductQuotas, or set Global.disableQuotaCenter", "reason", err.Error())
 	}
 	w.unread = reason
-}
-
-// show sets the metrics, and emits an event for each quota that came to be nearly used up.
-func (w *quotaWatch) show() {
-	found := w.uses.figures()
-	for _, engine := range w.opts.Engines {
-		w.addAttachments(found, engine)
-		w.holdGroups(found, engine.Product())
-	}
-	w.addUnused(found)
-	maps.DeleteFunc(found, func(of quotaSubject, _ figure) bool { return of.code == "" }) // a product without quotas
-	w.own = map[quota.Code]int{}
-	for _, code := range quota.OfAccount() {
-		w.own[code] = found[quotaSubject{code: code}].used
-	}
-	w.showAll(found)
-}
-
-// addAttachments adds how many times one instance is a backend. There is one figure for all instances: with each node that comes or goes, another one is it most often.
-func (w *quotaWatch) addAttachments(found map[quotaSubject]figure, engine Engine) {
-	w.crowds.mu.Lock()
-	defer w.crowds.mu.Unlock()
-	crowd := w.crowds.byEngine[engine]
-	if crowd == nil {
-		return
-	}
-	_, used := crowd.attached.most()
-	product := engine.Product()
-	id, firm := crowd.firm().most()
-	found[quotaSubject{code: product.AttachmentQuota}] = figure{
-		used: used, firm: firm, of: cmp.Or(id, "each instance"), on: found[quotaSubject{code: product.BalancerQuota}].on,
-	}
-}
-
-// holdGroups has all listeners of a load balancer count if its group cannot open another one, because the account may have no more.
-func (w *quotaWatch) holdGroups(found map[quotaSubject]figure, product Product) {
-	account := w.withOthers(product.BalancerQuota, found[quotaSubject{code: product.BalancerQuota}])
-	if account.used < w.opts.Config.Quotas.Limit(product.BalancerQuota).Bound(account.used) {
-		return
-	}
-	for of, f := range found {
-		if f.grows && of.code == product.ListenerQuota {
-			f.firm, f.grows = f.used, false
-			found[of] = f
-		}
-	}
-}
-
-// addUnused adds the quotas of the account that no Service uses, and of which the Quota Center shows what others use.
-func (w *quotaWatch) addUnused(found map[quotaSubject]figure) {
-	for _, code := range quota.OfAccount() {
-		of := quotaSubject{code: code}
-		_, counted := w.opts.Config.Quotas.Used(code)
-		if _, used := found[of]; counted && !used {
-			found[of] = figure{}
-		}
-	}
-}
-
-// showAll shows each quota with the one that uses most of it, and which ones are nearly used up.
-func (w *quotaWatch) showAll(found map[quotaSubject]figure) {
-	used, full, nearly := map[quota.Code]int{}, map[quota.Code]int{}, map[quotaSubject]bool{}
-	for code := range w.shown { // the last one that used it may be gone
-		used[code] = w.withOthers(code, figure{}).used
-	}
-	for of, f := range found {
-		f = w.withOthers(of.code, f)
-		used[of.code] = max(used[of.code], f.used)
-		limit := w.opts.Config.Quotas.Limit(of.code)
-		warned, before := w.nearly[of]
-		if quota.Nearly(f.firm, limit.Bound(f.firm), before) {
-			nearly[of] = warned || w.warn(of, f, limit)
-			full[of.code]++
-		}
-	}
-	for of := range w.nearly {
-		if _, still := nearly[of]; !still {
-			w.events.Resolve(of.subject(), problem.ReasonQuotaNearlyReached)
-		}
-	}
-	w.nearly, w.shown = nearly, map[quota.Code]bool{}
-	for code, n := range used {
-		w.shown[code] = true
-		quotaUsed.WithLabelValues(string(code)).Set(float64(n))
-		quotaLimit.WithLabelValues(string(code)).Set(float64(w.opts.Config.Quotas.Limit(code).Value))
-		quotaNearlyUsedUp.WithLabelValues(string(code)).Set(float64(min(full[code], 1)))
-	}
-}
-
-// withOthers returns the figure with what others use of a quota of the account.
-func (w *quotaWatch) withOthers(code quota.Code, f figure) figure {
-	if used, known := w.opts.Config.Quotas.Used(code); known && code.OfAccount() {
-		f.used, f.firm = max(f.used, used), max(f.firm, used)
-	}
-	return f
-}
-
-// warn emits the event. It reports whether there is a Service to show it with.
-func (w *quotaWatch) warn(of quotaSubject, f figure, limit quota.Limit) bool {
-	if f.on == nil {
-		return false
-	}
-	w.events.Emit(of.subject(), events.Event{
-		Object: f.on, Type: corev1.EventTypeWarning, Reason: problem.ReasonQuotaNearlyReached, Message: nearlyText(of.code, f, limit),
-	})
-	return true
-}
-
-func (s quotaSubject) subject() events.Subject {
-	return events.Subject{Name: "quota " + string(s.code) + " " + s.id}
-}
-
-func nearlyText(code quota.Code, f figure, limit quota.Limit) string {
-	of := cmp.Or(f.of, "the account")
-	from, known, others := "", "", ""
-	if limit.Source != quota.Configured {
-		from = fmt.Sprintf(" (%s)", limit.Origin())
-	}
-	if limit.Abroad > 0 {
-		known = "; if the account has more, allow quotas:ListProductQuotas, or set Global.quotas in the cloud-config"
-	}
-	switch {
-	case f.grows:
-		others = " by one Service of its group, which opens another load balancer for the others"
-	case f.firm < f.used:
-		others = ", not counting Services for which the manager chooses the nodes"
-	}
-	return fmt.Sprintf("%d of the %d%s of the quota %s of %s are used%s. Request a higher quota before it is used up: %s%s",
-		f.firm, limit.Value, from, code, of, others, quota.ConsoleURL, known)
 }

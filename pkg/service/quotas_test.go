@@ -130,7 +130,7 @@ func TestQuotaOfEitherSite(t *testing.T) {
 		want []string
 	}{
 		{23, nil},
-		{24, []string{"24 of the 60 (published, 30 on the international site) of the quota slb_quota_instances_num", "set Global.quotas in the cloud-config"}},
+		{24, []string{"24 of the 30 CLBs that the account can have are used (quota slb_quota_instances_num; value: published for the international site, 60 for the China site)", "set Global.quotas in the cloud-config"}},
 		{31, nil},
 		{48, []string{"48 of the 60"}},
 	} {
@@ -337,10 +337,10 @@ func TestFullLoadBalancersOfGroups(t *testing.T) {
 		want  string
 	}{
 		"opens another one":            {clbs: 60, first: []func(*corev1.Service){grouped, overflows}},
-		"the account may have no more": {clbs: 1, first: []func(*corev1.Service){grouped, overflows}, want: "50 of the 50 (published) of the quota slb_quota_listeners_num of lb-1 are used. "},
+		"the account may have no more": {clbs: 1, first: []func(*corev1.Service){grouped, overflows}, want: "50 of the 50 listeners that a CLB can have are used by lb-1 (quota slb_quota_listeners_num; value: published). Request a higher quota: "},
 		"a Service must stay":          {clbs: 60, first: []func(*corev1.Service){grouped}, want: "50 of the 50"},
 		"no group":                     {clbs: 60, first: []func(*corev1.Service){overflows}, want: "50 of the 50"},
-		"a Service fills it":           {clbs: 60, first: []func(*corev1.Service){grouped, overflows, ports(45)}, want: "45 of the 50 (published) of the quota slb_quota_listeners_num of lb-1 are used by one Service of its group"},
+		"a Service fills it":           {clbs: 60, first: []func(*corev1.Service){grouped, overflows, ports(45)}, want: "45 of the 50 listeners that a CLB can have are used by lb-1 for one Service of its group"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -385,9 +385,9 @@ func TestWarningOfAttachments(t *testing.T) {
 		firm, chosen int
 		want         string
 	}{
-		"without a choice":   {firm: 49, want: "49 of the 50 (published) of the quota slb_quota_backendserver_attached_num of i-1 are used. "},
+		"without a choice":   {firm: 49, want: "49 of the 50 CLBs that an instance can be behind are used by i-1 (quota slb_quota_backendserver_attached_num; value: published). Request a higher quota before it is used up: "},
 		"one with a choice":  {firm: 49, chosen: 1, want: "49 of the 50"},
-		"some with a choice": {firm: 40, chosen: 9, want: "40 of the 50 (published) of the quota slb_quota_backendserver_attached_num of i-1 are used, not counting Services for which"},
+		"some with a choice": {firm: 40, chosen: 9, want: "40 of the 50 CLBs that an instance can be behind are used by i-1, not counting Services for which"},
 		"most with a choice": {firm: 39, chosen: 11},
 	} {
 		t.Run(name, func(t *testing.T) {

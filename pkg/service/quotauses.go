@@ -75,8 +75,8 @@ type figure struct {
 	firm int
 	// grows says that a group opens another load balancer.
 	grows bool
-	// of is whose quota it is, empty for one of the account.
-	of string
+	// of is whose quota it is, empty for one of the account; by is who uses what used is, where that is another one.
+	of, by string
 	// on is the Service that is shown with an event about it: the newest one uses the quota up.
 	on *corev1.Service
 }

@@ -63,7 +63,7 @@ func TestOverflow(t *testing.T) {
 		wantOwners(t, w, map[string][]string{edgeCLB: {"tcp:80 web", "tcp:81 web"}, edgeCLB + "+": {"tcp:82 shop"}})
 		w.drift("blog")
 		w.mustPass("blog")
-		if condition := w.synced("blog"); condition.Status != metav1.ConditionFalse || !strings.Contains(condition.Message, "has no room for the 1 ports") {
+		if condition := w.synced("blog"); condition.Status != metav1.ConditionFalse || !strings.Contains(condition.Message, "has no room for the 1 port of the Service: it has room for") {
 			t.Errorf("condition %+v, want one that says that there is no room", condition)
 		}
 		if w.address("blog") != "" {

@@ -51,7 +51,7 @@ func TestMorePortsThanListeners(t *testing.T) {
 				t.Errorf("%d ports: %d backend servers for %s, want 10 / 5", n, len(servers), port)
 			}
 		}
-		want := fmt.Sprintf("%d of %d ports get no listener: the load balancer can have 5, and others have 0; distribute the ports over several Services, or raise the quota slb_quota_listeners_num", n-5, n)
+		want := fmt.Sprintf("%d of %d ports get no listener: the load balancer can have 5 (quota slb_quota_listeners_num), and others have 0 listeners; distribute the ports over several Services, or raise the quota (https://quotas.console.aliyun.com/)", n-5, n)
 		if condition := w.synced("web"); condition.Status != metav1.ConditionFalse || condition.Message != want {
 			t.Errorf("%d ports: condition %+v, want %q", n, condition, want)
 		}
@@ -182,7 +182,7 @@ func TestGrownServiceOfAGroup(t *testing.T) {
 		if calls := writesOf(w.calls()); len(calls) > 0 {
 			t.Errorf("overflow %v: calls %v", overflow, calls)
 		}
-		const want = "2 of 7 ports get no listener: the load balancer can have 5, and others have 0; distribute the ports over several Services, or raise the quota slb_quota_listeners_num"
+		const want = "2 of 7 ports get no listener: the load balancer can have 5 (quota slb_quota_listeners_num), and others have 0 listeners; distribute the ports over several Services, or raise the quota (https://quotas.console.aliyun.com/)"
 		if condition := w.synced("web"); condition.Message != want {
 			t.Errorf("overflow %v: condition %+v, want %q", overflow, condition, want)
 		}

@@ -24,7 +24,7 @@ func TestQuota(t *testing.T) {
 		config.Quotas.RouteEntriesPerTable = 20
 		a := newAccount(t, emulator.Options{Config: config})
 		a.put(300)
-		c := newCluster(t, a, func(o *Options) { o.Quota = func() int { return 20 } })
+		c := newCluster(t, a, func(o *Options) { o.Quota = func() Quota { return Quota{Value: 20, Origin: "configured"} } })
 		nodes, _ := nodesOf(300)
 		c.set(nodes...)
 		for range 20 {

@@ -18,7 +18,8 @@ var (
 	entriesGauge = instruments.NewGaugeVec(metricsSubsystem, "table_entries",
 		"Custom entries of a managed route table, including those that the manager did not create, as of the last read.", "table")
 	quotaGauge = instruments.NewGaugeVec(metricsSubsystem, "table_entries_quota",
-		"Quota of custom entries of a managed route table, as configured.", "table")
+		"Quota of custom entries of a managed route table: configured, from the Quota Center, or published. No value while the table holds more than a value that nobody has configured: "+
+			"the quota is then larger, and unknown.", "table")
 	conflictsGauge = instruments.NewGaugeVec(metricsSubsystem, "table_conflicts",
 		"Pod CIDRs of nodes for which a managed route table has an entry that the manager did not create.", "table")
 	missingRoutes = instruments.NewGaugeVec(metricsSubsystem, "table_missing_routes",
@@ -53,9 +54,13 @@ func Metrics() []metrics.Registerable {
 
 var registerMetrics = sync.OnceFunc(func() { legacyregistry.MustRegister(Metrics()...) })
 
-func observeTable(t *table, quota int) {
+func observeTable(t *table, quota Quota) {
 	entriesGauge.WithLabelValues(t.id).Set(float64(t.custom))
-	quotaGauge.WithLabelValues(t.id).Set(float64(quota))
+	if quota.exceeded(t.custom) { // any number would be taken for the quota
+		quotaGauge.Delete(map[string]string{"table": t.id})
+		return
+	}
+	quotaGauge.WithLabelValues(t.id).Set(float64(quota.Value))
 }
 
 // observePlan sets the figures of a table that was compared.

@@ -80,7 +80,7 @@ type Options struct {
 	VSwitchesRead time.Time
 	// Quota is how many custom entries a route table may hold, for the metric and the event at 80 %. Default 200, the
 	// quota of a new account. It stops no write: only the cloud knows the quota in force.
-	Quota func() int
+	Quota func() Quota
 	// BatchSize is how many entries of one table are created or deleted in one call, 1 to [alicloud.MaxRouteEntriesPerCall],
 	// which is also the default.
 	BatchSize int
@@ -104,7 +104,7 @@ func (o Options) withDefaults() Options {
 		o.Config.Period = defaultPeriod
 	}
 	if o.Quota == nil {
-		o.Quota = func() int { return defaultQuota }
+		o.Quota = func() Quota { return Quota{Value: defaultQuota, Origin: "published", Assumed: true} }
 	}
 	if o.Quiet <= 0 {
 		o.Quiet = defaultQuiet

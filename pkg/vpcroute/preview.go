@@ -122,8 +122,8 @@ func (g *preview) play() (writes []string, plans []*plan, removals decision) {
 // show in the VPC.
 func (g *preview) doubts(ctx context.Context) (lines []string) {
 	for _, t := range g.tables {
-		if quota := g.w.opts.Quota(); nearlyFull(t.custom, quota) {
-			lines = append(lines, fmt.Sprintf("route table %s would hold %d custom entries; the assumed quota is %d", t.id, t.custom, quota))
+		if quota := g.w.opts.Quota(); quota.nearlyFull(0, t.custom) {
+			lines = append(lines, fmt.Sprintf("route table %s would hold %d custom entries; %s", t.id, t.custom, quota))
 		}
 	}
 	if len(g.d.instances) == 0 {

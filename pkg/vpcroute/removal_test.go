@@ -292,7 +292,7 @@ func TestPreviewIsWhatHappens(t *testing.T) {
 		"two Nodes of one instance":   {nodes: []*corev1.Node{nodeOf(0), nodeOf(1, withProviderID("cn-hangzhou.i-0"))}},
 		"without the cluster CIDR":    {nodes: []*corev1.Node{nodeOf(0, withCIDR("10.99.0.0/24"))}, change: func(o *Options) { o.Config.ClusterCIDRs = nil }},
 		"not in the VPC":              {nodes: []*corev1.Node{nodeOf(0), nodeOf(8)}, released: []string{"i-8"}, problems: 1, refused: cidrOf(8)},
-		"more than the table takes":   {nodes: []*corev1.Node{nodeOf(0), nodeOf(1), nodeOf(2)}, change: func(o *Options) { o.Quota = func() int { return 3 } }, problems: 1},
+		"more than the table takes":   {nodes: []*corev1.Node{nodeOf(0), nodeOf(1), nodeOf(2)}, change: func(o *Options) { o.Quota = func() Quota { return Quota{Value: 3, Origin: "configured"} } }, problems: 1},
 		"source/destination check on": {nodes: []*corev1.Node{nodeOf(0)}, change: func(o *Options) { o.SkipSourceDestCheck = false }},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/events"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 )
 
 // cidrGrace is how long a new node may be without pod CIDR before an event says so: the kube-controller-manager assigns it within
@@ -16,7 +17,7 @@ const cidrGrace = 30 * time.Second
 // reporter emits the events of passes.
 type reporter struct {
 	events *events.Recorder
-	quota  int
+	quota  Quota
 }
 
 // warnOnce emits a Warning about something that concerns many nodes, on one of them.
@@ -76,24 +77,21 @@ func (r reporter) reading(read reading, node *corev1.Node) {
 	r.warnOnce(ofTable(read.id), node, reasonReadFailed, "Nodes that join get no route in table %s and stay without network, as it cannot be read: %v", read.id, read.err)
 }
 
-// nearlyFull reports whether so many entries are 80 % of the quota.
-func nearlyFull(entries, quota int) bool { return entries*100 >= quota*80 }
-
-// tableQuota warns from 80 % of the configured quota. The event stands on the newest node: it is what used the quota up.
+// tableQuota warns from 80 % of the quota. The event stands on the newest node: it is what used the quota up.
 func (r reporter) tableQuota(t *table, plan *plan, newest *corev1.Node) {
 	used := t.custom + len(plan.create)
-	if !nearlyFull(used, r.quota) {
+	if !r.quota.nearlyFull(t.custom, used) {
 		r.events.Resolve(ofTable(t.id), reasonQuota)
 		return
 	}
-	r.warnOnce(ofTable(t.id), newest, reasonQuota, "Route table %s holds or needs %d custom entries; the assumed quota is %d. Request a higher quota "+
-		"(vpc_quota_route_entrys_num) before it is used up", t.id, used, r.quota)
+	r.warnOnce(ofTable(t.id), newest, reasonQuota, "Route table %s holds or needs %d custom entries; %s. Request a higher quota before it is used up: %s%s",
+		t.id, used, r.quota, alicloud.QuotaConsole, r.quota.otherwise())
 }
 
 // full warns that the cloud called the table full, once for all nodes.
 func (r reporter) full(id string, entries int, node *corev1.Node, err error) {
 	r.warnOnce(ofFullTable(id), node, reasonQuota, "Route table %s is full with %d custom entries, so this node has no route, and neither do other nodes that wait for "+
-		"one. Other nodes get no event about it. Request a higher quota (vpc_quota_route_entrys_num) or remove entries: %v", id, entries, err)
+		"one. Other nodes get no event about it. Request a higher quota %s (%s), or remove entries: %v", id, entries, alicloud.QuotaRouteEntries, alicloud.QuotaConsole, err)
 }
 
 // withheld warns that routes without a node stay.

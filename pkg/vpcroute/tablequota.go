@@ -1,10 +1,41 @@
 package vpcroute
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 )
+
+// Quota is how many custom entries a route table may hold, as far as that is known.
+type Quota struct {
+	Value int
+	// Origin says where the value comes from, and Advice how to tell the manager a better one, empty where it need not be told.
+	Origin, Advice string
+	// Assumed says that nobody has configured it: a table that holds more shows that the quota is larger.
+	Assumed bool
+}
+
+// exceeded reports whether a table holds more than the value that is assumed: the quota is larger, and how large is not known.
+func (q Quota) exceeded(holds int) bool { return q.Assumed && holds > q.Value }
+
+// nearlyFull reports whether a table that holds so many entries needs 80 % of the quota or more.
+func (q Quota) nearlyFull(holds, needs int) bool {
+	return !q.exceeded(holds) && needs*100 >= q.Value*80
+}
+
+// String says what the quota is, and where that is known from.
+func (q Quota) String() string {
+	return fmt.Sprintf("the quota %s is %d (value: %s)", alicloud.QuotaRouteEntries, q.Value, q.Origin)
+}
+
+// otherwise says what to do if the quota is larger, empty for nothing.
+func (q Quota) otherwise() string {
+	if q.Advice == "" {
+		return ""
+	}
+	return "; if the account has more, " + q.Advice
+}
 
 // tableQuota remembers which tables the cloud called full, so that the nodes without a route cost neither a call nor an
 // event each.

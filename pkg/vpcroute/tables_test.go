@@ -1,15 +1,18 @@
 package vpcroute
 
 import (
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/tools/record"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/cloud"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/events"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 )
 
@@ -96,7 +99,7 @@ func TestQuotaWarning(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := newAccount(t, emulator.Options{})
 		a.put(20)
-		c := newCluster(t, a, func(o *Options) { o.Quota = func() int { return 20 } })
+		c := newCluster(t, a, func(o *Options) { o.Quota = func() Quota { return Quota{Value: 20, Origin: "configured"} } })
 		nodes, _ := nodesOf(17)
 		c.set(nodes[:15]...)
 		c.converge(time.Minute)
@@ -110,6 +113,44 @@ func TestQuotaWarning(t *testing.T) {
 			t.Errorf("%d events at 17 of 20 entries, want 1", n)
 		}
 	})
+}
+
+// TestQuotaText: the event says where the value of the quota is known from, and where to ask for more. A table that holds more than a value that is only assumed shows that
+// the quota is larger: there is no event, and the metric shows no value.
+func TestQuotaText(t *testing.T) {
+	t.Parallel()
+	registerMetrics() // those that are not registered show nothing
+	for name, test := range map[string]struct {
+		quota       Quota
+		holds, adds int
+		want        []string
+	}{
+		"configured":           {Quota{Value: 20, Origin: "configured"}, 15, 2, []string{"17 custom entries; the quota vpc_quota_route_entrys_num is 20 (value: configured)", "https://quotas.console.aliyun.com/"}},
+		"published":            {Quota{Value: 20, Origin: "published", Advice: "say so", Assumed: true}, 20, 2, []string{"22 custom entries", "(value: published)", "; if the account has more, say so"}},
+		"raised":               {Quota{Value: 20, Origin: "published", Assumed: true}, 21, 2, nil},
+		"configured, and more": {Quota{Value: 20, Origin: "configured"}, 21, 0, []string{"21 custom entries"}},
+	} {
+		recorder := record.NewFakeRecorder(10)
+		on := &table{id: "vtb-" + name, custom: test.holds}
+		reporter{events: events.New(recorder, 0), quota: test.quota}.tableQuota(on, &plan{create: make([]alicloud.NewRoute, test.adds)}, nodeOf(0))
+		observeTable(on, test.quota)
+		text := ""
+		if len(recorder.Events) > 0 {
+			text = <-recorder.Events
+		}
+		if (text != "") != (test.want != nil) {
+			t.Errorf("%s: event %q", name, text)
+		}
+		for _, want := range test.want {
+			if !strings.Contains(text, want) {
+				t.Errorf("%s: event %q, want %q", name, text, want)
+			}
+		}
+		if shown := quotaGauge.Delete(map[string]string{"table": on.id}); shown != (test.want != nil) {
+			t.Errorf("%s: the metric shows the quota: %v", name, shown)
+		}
+		forgetTable(on.id)
+	}
 }
 
 // TestHealth: a pass that does not end makes the controller unhealthy.

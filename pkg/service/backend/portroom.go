@@ -73,6 +73,6 @@ func (r PortRoom) Problems() []problem.Problem {
 		return nil
 	}
 	return []problem.Problem{problem.Newf(problem.ReasonListenerConflict,
-		"%d of %d ports get no listener: the load balancer can have %d, and others have %d; distribute the ports over several Services, or raise the quota %s",
-		len(r.without), len(r.Ports)+len(r.without), r.listeners.Quota, r.listeners.Others, r.listeners.Code)}
+		"%d of %d ports get no listener: the load balancer can have %d (quota %s), and others have %s; distribute the ports over several Services, or %s",
+		len(r.without), len(r.Ports)+len(r.without), r.listeners.Quota, r.listeners.Code, problem.Count(r.listeners.Others, "listener"), raise)}
 }

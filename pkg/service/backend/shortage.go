@@ -3,6 +3,7 @@ package backend
 import (
 	"k8s.io/apimachinery/pkg/util/sets"
 
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
 )
 
@@ -48,29 +49,35 @@ func (r *Resolver) Shortages() []problem.Problem {
 			have = len(choice.Nodes)
 		}
 		problems = append(problems, problem.Newf(problem.ReasonQuotaReached,
-			"the Service has %d nodes as backends, and needs at least %d: an instance can be %s %d times, and all other instances have reached this quota; %s",
-			have, have+short, r.in.pick("behind a CLB", "in a server group of an NLB"), choice.Quota, r.in.moreAttachments()))
+			"the Service has %s as backends, and needs at least %d: an instance can be %s %d times, and all other instances have reached this quota (%s); %s",
+			problem.Count(have, "node"), have+short, r.in.pick("behind a CLB", "in a server group of an NLB"), choice.Quota,
+			r.in.pick(alicloud.QuotaCLBsPerInstance, alicloud.QuotaGroupsPerServer), r.in.moreAttachments()))
 	}
 	if len(s.full) > 0 {
 		problems = append(problems, problem.Newf(problem.ReasonQuotaReached,
-			"endpoints on %d of %d nodes get no traffic with externalTrafficPolicy Local, because the cloud does not let these instances be %s: %s; %s",
-			len(s.full), len(s.full)+len(s.served), r.in.pick("behind more CLBs", "in more server groups of NLBs"), problem.Some(sets.List(s.full)), r.in.moreAttachments()))
+			"endpoints on %d of %d nodes get no traffic with externalTrafficPolicy Local, because the cloud does not let these instances be %s (quota %s): %s; %s",
+			len(s.full), len(s.full)+len(s.served), r.in.pick("behind more CLBs", "in more server groups of NLBs"),
+			r.in.pick(alicloud.QuotaCLBsPerInstance, alicloud.QuotaGroupsPerServer), problem.Some(sets.List(s.full)), r.in.moreAttachments()))
 	}
 	if s.left > 0 {
-		most := ""
+		most, group := "", r.in.pick("vServer group", "server group")
 		if s.differ {
 			most = "up to "
 		}
 		problems = append(problems, problem.Newf(problem.ReasonQuotaReached,
-			"%s%d of %d backends of a port get no traffic: the %s can have %d in all its groups, the Service has %d groups there, and others have %d backends; raise the quota%s distribute the pods over several Services",
-			most, s.left, s.all, r.in.pick("CLB", "NLB"), choice.Room.Quota, choice.Room.Groups, choice.Room.Others, r.in.pick(", use an NLB, or", ", or")))
+			"%s%d of %d backends of a port get no traffic: the %s can have %d in all its %ss (quota %s), the Service has %s there, and others have %s; %s%s distribute the pods over several Services",
+			most, s.left, s.all, r.in.pick("CLB", "NLB"), choice.Room.Quota, group, r.in.pick(alicloud.QuotaBackendsPerCLB, alicloud.QuotaServersPerNLB),
+			problem.Count(choice.Room.Groups, group), problem.Count(choice.Room.Others, "backend"), raise, r.in.pick(", use an NLB, or", ", or")))
 	}
 	return problems
 }
 
+// raise is the first way out of a quota.
+const raise = "raise the quota (" + alicloud.QuotaConsole + ")"
+
 // moreAttachments is what to do where instances are backends as many times as they can be.
 func (in Input) moreAttachments() string {
-	return in.pick("raise the quota, use NLBs, or let several Services share a CLB", "raise the quota, or use CLBs for some Services")
+	return raise + in.pick(", use NLBs, or let several Services share a CLB", ", or use CLBs for some Services")
 }
 
 // pick returns the text for the product.

@@ -29,16 +29,19 @@ func TestShortages(t *testing.T) {
 	}{
 		"a full load balancer": {
 			true, backend.Choice{Room: backend.RoomOf(4, false, len(ports), func(func(backend.Entry) bool) {})},
-			"up to 2 of 4 backends of a port get no traffic: the CLB can have 4 in all its groups", "up to 2 of 4 backends of a port get no traffic: the NLB can have 4 in all its groups",
-			"raise the quota, use an NLB, or distribute", "raise the quota, or distribute",
+			"up to 2 of 4 backends of a port get no traffic: the CLB can have 4 in all its vServer groups (quota slb_quota_backendservers_num), the Service has 2 vServer groups there, and others have 0 backends",
+			"up to 2 of 4 backends of a port get no traffic: the NLB can have 4 in all its server groups (quota nlb_quota_loadbalancer_noeci_servers_num), the Service has 2 server groups there, and others have 0 backends",
+			"raise the quota (https://quotas.console.aliyun.com/), use an NLB, or distribute", "raise the quota (https://quotas.console.aliyun.com/), or distribute",
 		},
 		"all instances full": {
 			false, backend.Choice{Some: true, Lacking: []string{"i-n0", "i-n1"}, Quota: 50},
-			"needs at least 2: an instance can be behind a CLB 50 times", "needs at least 2: an instance can be in a server group of an NLB 50 times", sharing, another,
+			"has 0 nodes as backends, and needs at least 2: an instance can be behind a CLB 50 times, and all other instances have reached this quota (slb_quota_backendserver_attached_num); raise",
+			"has 0 nodes as backends, and needs at least 2: an instance can be in a server group of an NLB 50 times, and all other instances have reached this quota (nlb_quota_server_added_num); raise",
+			sharing, another,
 		},
 		"instances of pods full": {
 			true, backend.Choice{Without: sets.New("i-n2", "i-n3")},
-			"endpoints on 2 of 4 nodes get no traffic", "endpoints on 2 of 4 nodes get no traffic", sharing, another,
+			"be behind more CLBs (quota slb_quota_backendserver_attached_num): n2, n3; raise", "be in more server groups of NLBs (quota nlb_quota_server_added_num): n2, n3; raise", sharing, another,
 		},
 		"none": {true, backend.Choice{}, "", "", "", ""},
 	} {

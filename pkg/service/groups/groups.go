@@ -237,7 +237,7 @@ func (g *Groups[LB]) Shared(group mark.Group, svc *corev1.Service, stays *Stayin
 		return nil, err
 	}
 	shared := &sharing.Shared{
-		Group: group, Place: place, Product: g.Product.Name, Leads: leader.UID == svc.UID && stays.In(group), Leader: leader.Service, Params: leader.params,
+		Group: group, Place: place, Product: g.Product.Name, Room: g.roomText(place.ID), Leads: leader.UID == svc.UID && stays.In(group), Leader: leader.Service, Params: leader.params,
 	}
 	if hasListener {
 		return shared, nil

@@ -258,9 +258,9 @@ func (g *Groups[LB]) in(all []LB, id string) *LB {
 }
 
 // refusalOf says why a place is none.
-func refusalOf(place sharing.Place) string {
+func (g *Groups[LB]) refusalOf(place sharing.Place) string {
 	if place.Full {
-		return "has no room for its listeners"
+		return fmt.Sprintf("has no room for its listeners, but for %s, of which others use %d", g.roomText(place.ID), place.Others)
 	}
 	for port, owner := range place.Taken {
 		if owner.Name.Name == "" {

@@ -1,10 +1,13 @@
 package groups
 
 import (
+	"fmt"
+
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/backend"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/quota"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/sharing"
 )
@@ -54,6 +57,15 @@ func (g *Groups[LB]) parts(place *sharing.Place, id string) int {
 	}
 	most, _ := g.Cloud.Room(id)
 	return min(parts, max(most, place.Listeners))
+}
+
+// roomText says how many listeners a load balancer has room for, and because of which quota.
+func (g *Groups[LB]) roomText(id string) string {
+	most, _ := g.Cloud.Room(id)
+	if most >= g.Config.Quotas.Of(g.Product.ListenerQuota, id).Value {
+		return fmt.Sprintf("%s (quota %s)", problem.Count(most, "listener"), g.Product.ListenerQuota)
+	}
+	return fmt.Sprintf("%s with %d backend servers each (quota %s)", problem.Count(most, "listener"), LeastPerPort, g.Product.BackendQuota)
 }
 
 // LeastPerPort is how many backend servers each port of a Service has room for on a load balancer that it shares.

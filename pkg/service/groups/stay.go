@@ -191,7 +191,7 @@ func (g *Groups[LB]) barred(svc member, group mark.Group, members []member, lead
 func (g *Groups[LB]) stayingWithoutPorts(id string, to mark.Group, place sharing.Place) *Staying {
 	return &Staying{to: to, problem: problem.Newf(problem.ReasonListenerConflict,
 		"%s: the Service stays on %s %s, because load balancer group %s %s; choose another port or group, or set %s: \"true\"",
-		annotation.Group, g.Product.Name, id, to, refusalOf(place), annotation.GroupOverflow)}
+		annotation.Group, g.Product.Name, id, to, g.refusalOf(place), annotation.GroupOverflow)}
 }
 
 // StayingRefused says that a Service stays because the move was refused.

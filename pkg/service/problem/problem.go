@@ -93,6 +93,14 @@ func HasReason(problems []Problem, reason string) bool {
 // maxNamed is how many names a message lists.
 const maxNamed = 5
 
+// Count returns a number of things in words that people read, such as "1 backend" and "2 backends".
+func Count(n int, of string) string {
+	if n == 1 {
+		return "1 " + of
+	}
+	return fmt.Sprintf("%d %ss", n, of)
+}
+
 // Some lists names in a message. A message that named all of them, or their exact number, would differ with each change, and each
 // difference is an event for every Service.
 func Some(names []string) string {

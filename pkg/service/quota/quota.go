@@ -7,6 +7,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 )
 
 // Code is how the Quota Center calls a quota.
@@ -18,13 +20,13 @@ const (
 	// ListenersPerCLB is how many listeners a CLB may have.
 	ListenersPerCLB Code = "slb_quota_listeners_num"
 	// BackendsPerCLB is how many backend servers a CLB may have in all its vServer groups.
-	BackendsPerCLB Code = "slb_quota_backendservers_num"
+	BackendsPerCLB Code = alicloud.QuotaBackendsPerCLB
 	// CLBsPerInstance is how many times an ECS instance may be a backend server of CLBs.
-	CLBsPerInstance Code = "slb_quota_backendserver_attached_num"
+	CLBsPerInstance Code = alicloud.QuotaCLBsPerInstance
 	// ServersPerNLB is how many backend servers an NLB may have in all its server groups.
-	ServersPerNLB Code = "nlb_quota_loadbalancer_noeci_servers_num"
+	ServersPerNLB Code = alicloud.QuotaServersPerNLB
 	// GroupsPerServer is in how many server groups of NLBs a backend server may be.
-	GroupsPerServer Code = "nlb_quota_server_added_num"
+	GroupsPerServer Code = alicloud.QuotaGroupsPerServer
 )
 
 // The quotas whose use the manager shows, beside those.
@@ -37,7 +39,7 @@ const (
 	NLBGroups       Code = "nlb_quota_servergroups_num"
 	ListenersPerNLB Code = "nlb_quota_loadbalancer_listeners_num"
 	// RouteEntries is how many custom entries a route table may have.
-	RouteEntries Code = "vpc_quota_route_entrys_num"
+	RouteEntries Code = alicloud.QuotaRouteEntries
 )
 
 // published are the values that an account has until it asks for more.
@@ -81,12 +83,28 @@ func (l Limit) Bound(used int) int {
 	return l.Value
 }
 
-// Origin says where the value comes from, and what else it may be.
-func (l Limit) Origin() string {
-	if l.Abroad > 0 {
-		return fmt.Sprintf("%s, %d on the international site", l.Source, l.Abroad)
+// Exceeded reports whether more is used than the value, which is only assumed: the one that holds is larger, and how large is not known.
+func (l Limit) Exceeded(used int) bool { return l.Assumed && used > l.Value }
+
+// Origin says where the value comes from that [Limit.Bound] returns, and what else it may be.
+func (l Limit) Origin(used int) string {
+	switch {
+	case l.Source == Refusal:
+		return "known from a refusal"
+	case l.Abroad == 0:
+		return string(l.Source)
+	case used <= l.Abroad:
+		return fmt.Sprintf("%s for the international site, %d for the China site", l.Source, l.Value)
 	}
-	return string(l.Source)
+	return fmt.Sprintf("%s for the China site", l.Source)
+}
+
+// Advice says how to tell the manager of the value, where nobody has told it.
+func (l Limit) Advice() string {
+	if !l.Assumed || l.Source == Center {
+		return ""
+	}
+	return "allow quotas:ListProductQuotas, or set Global.quotas in the cloud-config"
 }
 
 // Reading is what the Quota Center shows of a quota.
@@ -186,7 +204,8 @@ func (b *Book) limitLocked(code Code) Limit {
 		return Limit{Value: value, Source: Configured}
 	}
 	if reading, ok := b.read[code]; ok && reading.Value > 0 {
-		return Limit{Value: reading.Value, Source: Center, Assumed: true}
+		// Where the Quota Center itself counts more than its value, the value was lowered, and holds.
+		return Limit{Value: reading.Value, Source: Center, Assumed: reading.Used == nil || *reading.Used <= reading.Value}
 	}
 	return publishedLimit(code)
 }

@@ -134,15 +134,55 @@ func TestQuotaOfTheOtherSite(t *testing.T) {
 			t.Errorf("%d used: bound %d, want %d", used, got, want)
 		}
 	}
-	if got := b.Limit(CLBs).Origin(); got != "published, 30 on the international site" {
-		t.Errorf("origin %q", got)
+	for used, want := range map[int]string{30: "published for the international site, 60 for the China site", 31: "published for the China site"} {
+		if got := b.Limit(CLBs).Origin(used); got != want {
+			t.Errorf("%d used: origin %q, want %q", used, got, want)
+		}
 	}
 	b.Read(map[Code]Reading{CLBs: {Value: 60}})
 	for name, limit := range map[string]Limit{
 		"the Quota Center": b.Limit(CLBs), "configured": NewBook(map[string]int{string(CLBs): 60}).Limit(CLBs), "published": NewBook(nil).Limit(NLBs),
 	} {
-		if limit.Bound(1) != 60 || limit.Origin() != name {
-			t.Errorf("%s: bound %d of %s, want 60", name, limit.Bound(1), limit.Origin())
+		if limit.Bound(1) != 60 || limit.Origin(1) != name {
+			t.Errorf("%s: bound %d of %s, want 60", name, limit.Bound(1), limit.Origin(1))
+		}
+	}
+}
+
+// TestUseBeyondTheValue: more in use than an assumed value proves a larger one. A value that somebody has configured stays, and so does one of the Quota Center of which it
+// counts more itself: somebody has lowered it.
+func TestUseBeyondTheValue(t *testing.T) {
+	t.Parallel()
+	read := func(used *int) Limit {
+		b := NewBook(nil)
+		b.Read(map[Code]Reading{NLBs: {Value: 60, Used: used}})
+		return b.Limit(NLBs)
+	}
+	for name, test := range map[string]struct {
+		limit  Limit
+		used   int
+		want   bool
+		advice bool
+	}{
+		"published":                        {NewBook(nil).Limit(NLBs), 61, true, true},
+		"published, just used up":          {NewBook(nil).Limit(NLBs), 60, false, true},
+		"configured":                       {NewBook(map[string]int{string(NLBs): 60}).Limit(NLBs), 61, false, false},
+		"raised since the Center was read": {read(new(59)), 61, true, false},
+		"not counted by the Center":        {read(nil), 61, true, false},
+		"lowered":                          {read(new(61)), 61, false, false},
+	} {
+		if got := test.limit.Exceeded(test.used); got != test.want || (test.limit.Advice() != "") != test.advice {
+			t.Errorf("%s: exceeded %v, advice %q", name, got, test.limit.Advice())
+		}
+	}
+}
+
+// TestWords: texts say of each quota what it is.
+func TestWords(t *testing.T) {
+	t.Parallel()
+	for _, code := range Codes() {
+		if Code(code).Words() == "" {
+			t.Errorf("no words for %s", code)
 		}
 	}
 }

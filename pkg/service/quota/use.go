@@ -1,6 +1,10 @@
 package quota
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
+)
 
 // Use is how much of a quota is used.
 type Use struct {
@@ -20,6 +24,17 @@ func OfAccount() []Code { return slices.Clone(ofAccount) }
 // OfAccount reports whether the quota is one of the account, and not one of each load balancer or instance.
 func (c Code) OfAccount() bool { return slices.Contains(ofAccount, c) }
 
+// words say what a quota is.
+var words = map[Code]string{
+	ListenersPerCLB: "listeners that a CLB can have", BackendsPerCLB: "backend servers that a CLB can have", CLBsPerInstance: "CLBs that an instance can be behind",
+	ServersPerNLB: "backend servers that an NLB can have", GroupsPerServer: "server groups of NLBs that an instance can be in", ListenersPerNLB: "listeners that an NLB can have",
+	CLBs: "CLBs that the account can have", ACLs: "access control lists that the account can have", NLBs: "NLBs that the account can have",
+	NLBGroups: "server groups of NLBs that the account can have", RouteEntries: "custom entries that a route table can have",
+}
+
+// Words say what there can be so many of.
+func (c Code) Words() string { return words[c] }
+
 // Shares of a quota, in percent. Between the two bounds a quota is nearly used up if it was before.
 const (
 	nearlyFrom = 80
@@ -35,4 +50,4 @@ func Nearly(used, limit int, before bool) bool {
 }
 
 // ConsoleURL is where the owner of the account can ask for more.
-const ConsoleURL = "https://quotas.console.aliyun.com/"
+const ConsoleURL = alicloud.QuotaConsole

@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
@@ -16,8 +17,8 @@ import (
 type Shared struct {
 	Group mark.Group
 	Place Place
-	// Product is what texts call the load balancer.
-	Product string
+	// Product is what texts call the load balancer, and Room is how many listeners it has room for, with the quota that says so.
+	Product, Room string
 	// Leads says that the annotations of the Service decide on the attributes of the load balancer. Otherwise those of Leader do, which are Params.
 	Leads  bool
 	Leader *corev1.Service
@@ -95,10 +96,10 @@ func (s *Shared) Full(ports int) []problem.Problem {
 	}
 	if s.Place.TooLarge {
 		return []problem.Problem{problem.Newf(problem.ReasonListenerConflict,
-			"no %s has room for the %d ports of the Service, which is in load balancer group %s; distribute the ports over several Services, or raise the quotas",
-			s.Product, ports, s.Group)}
+			"no %s has room for the %s of the Service, which is in load balancer group %s, but for %s; distribute the ports over several Services, or raise the quota (%s)",
+			s.Product, problem.Count(ports, "port"), s.Group, s.Room, alicloud.QuotaConsole)}
 	}
 	return []problem.Problem{problem.Newf(problem.ReasonListenerConflict,
-		"the %s of load balancer group %s has no room for the %d ports of the Service; choose another group, set %s: \"true\", or raise the quotas",
-		s.Product, s.Group, ports, annotation.GroupOverflow)}
+		"the %s of load balancer group %s has no room for the %s of the Service: it has room for %s, and others use %d; choose another group, set %s: \"true\", or raise the quota (%s)",
+		s.Product, s.Group, problem.Count(ports, "port"), s.Room, s.Place.Others, annotation.GroupOverflow, alicloud.QuotaConsole)}
 }

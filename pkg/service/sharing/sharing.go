@@ -66,6 +66,8 @@ type Place struct {
 	Taken map[Port]Owner
 	// Full says that the load balancer has no room for the Service, which gets no port.
 	Full bool
+	// Others is how many listeners those have together that leave no room.
+	Others int
 	// TooLarge says that no load balancer has room for the Service.
 	TooLarge bool
 	// Kept says that the Service is where it is only because it has no other place to go to.
@@ -283,7 +285,7 @@ func (d *decision) fitsAlone(s *Service) bool { return d.most == 0 || len(s.Port
 // join places a Service that is to be on the first load balancer.
 func (d *decision) join(home *balancer, s *Service) {
 	if !home.fits(home.used, s) {
-		d.places[s.UID] = Place{ID: home.ID, Full: true, TooLarge: !d.fitsAlone(s), Taken: home.taken(s), Leader: home.leader()}
+		d.places[s.UID] = Place{ID: home.ID, Full: true, Others: home.used, TooLarge: !d.fitsAlone(s), Taken: home.taken(s), Leader: home.leader()}
 		return
 	}
 	if s.Elsewhere && home.takes(s) { // its other ports stay those of the Services that have them: nobody else would serve there
