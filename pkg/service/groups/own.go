@@ -64,14 +64,17 @@ func (g *Groups[LB]) ownedBy(ctx context.Context, svc *corev1.Service) ([]LB, er
 	return found, nil
 }
 
-// MayHaveBegun reports whether a Service may have begun to create the load balancer of a group on which nobody has anything: something says that it was on it, or it has
-// none of its own. One that stays outside of the group for now has: that one would stay in the cloud if the other one was deleted in its place.
+// MayHaveBegun reports whether a Service may have begun to create the load balancer of a group on which nobody has anything: something says that it was on it, or it shows
+// no other one and has none of its own. One that stays outside of the group for now has: that one would stay in the cloud if the other one was deleted in its place.
 func (g *Groups[LB]) MayHaveBegun(ctx context.Context, svc *corev1.Service, group mark.Group, known Known, id string) (bool, error) {
 	if known.Presence.WasDeleted() && known.Group.IsZero() {
 		return false, nil // this process has just deleted the one of its own
 	}
 	if record, _ := service.RecordOn(svc); record.LoadBalancerID == id || g.WasOnShared(svc, known, group, id) {
 		return true, nil
+	}
+	if shown := svc.Labels[service.LabelLoadBalancerID]; shown != "" && shown != id {
+		return false, nil // a process before this one may have deleted that; a Record names the group before anything is created for it
 	}
 	own, err := g.ownedBy(ctx, svc)
 	return len(own) == 0, err
