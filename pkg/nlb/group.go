@@ -94,6 +94,9 @@ func (c groupCloud) Claims(ctx context.Context, svc *corev1.Service, lb *aliclou
 	return own || c.wasOn(svc, lb, listeners), !own, nil
 }
 
+// Stays implements groups.Cloud. A Service moves to the NLB that it names.
+func (groupCloud) Stays(context.Context, *corev1.Service, string) (bool, error) { return false, nil }
+
 // Unshareable implements groups.Cloud. The security groups of an NLB act on all its listeners: a Service that is to be open to some clients only would be open
 // to those of the others.
 func (c groupCloud) Unshareable(svc *corev1.Service, params annotation.Params, group mark.Group, leader *corev1.Service, asked annotation.Params, lb *groups.LoadBalancer) error {

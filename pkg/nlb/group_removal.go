@@ -139,7 +139,7 @@ func (n nlb) readInGroup(ctx context.Context, svc *corev1.Service, group mark.Gr
 	if err != nil {
 		return n, false, err
 	}
-	used, err := n.shared.UsedByOthers(svc, group, lb.ID)
+	used, err := n.shared.UsedByOthers(ctx, svc, group, lb.ID)
 	if err != nil {
 		return n, false, err
 	}
@@ -166,7 +166,7 @@ func (n nlb) lastOfGroup(ctx context.Context, svc *corev1.Service) (nlb, error) 
 	if !n.Reused() || !in {
 		return n, nil
 	}
-	used, err := n.shared.UsedByOthers(svc, group, n.ID())
+	used, err := n.shared.UsedByOthers(ctx, svc, group, n.ID())
 	if err != nil || used {
 		return n, err
 	}
@@ -179,7 +179,7 @@ func (n nlb) lastOfGroup(ctx context.Context, svc *corev1.Service) (nlb, error) 
 // planGroupRemoval removes what the Service has on the NLB of a group, and the NLB with the last of them. Listeners of anybody else keep it.
 func (n nlb) planGroupRemoval(svc *corev1.Service, applied *service.Record, removal service.Removal) (service.Removal, error) {
 	actual, owner := n.model(), n.ownerOf(svc, n.observed)
-	used, err := n.shared.UsedByOthers(svc, n.group, n.ID())
+	used, err := n.shared.IsUsed(svc, n.group, n.ID())
 	if err != nil {
 		return removal, err
 	}

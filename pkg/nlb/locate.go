@@ -144,6 +144,11 @@ func (e *engine) locateAsked(ctx context.Context, svc *corev1.Service, known obs
 	if err != nil {
 		return location{}, err
 	}
+	if own == nil {
+		if doubt, err := e.shared.NoneCreated(ctx, svc, known.place(), adopted); err != nil {
+			return location{presence: doubt}, err
+		}
+	}
 	if own != nil && own.ID == asked {
 		return e.seen(svc, own, false), nil
 	}
@@ -162,7 +167,7 @@ func (e *engine) locateAsked(ctx context.Context, svc *corev1.Service, known obs
 
 // ownBefore returns the load balancer of the Service's own that it may be on, nil for none.
 func (e *engine) ownBefore(ctx context.Context, svc *corev1.Service, known observed, lastID string, adopted bool) (*alicloud.NLB, error) {
-	if adopted && !known.presence.Present() || known.presence.Present() && !known.presence.Reused() {
+	if adopted && !known.presence.Present() || known.presence.MaybeCreated() || known.presence.Present() && !known.presence.Reused() {
 		own, _, err := e.ownedBy(ctx, svc, known, lastID)
 		return own, err
 	}

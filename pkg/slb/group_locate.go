@@ -77,6 +77,16 @@ func (c groupCloud) Claims(ctx context.Context, svc *corev1.Service, lb *aliclou
 	return claim == claimReused || claim == claimMarks || claim == claimOwn, claim == claimReused, err
 }
 
+// Stays implements groups.Cloud. A Service stays on a CLB of its own and on an existing one, but not on that of a group.
+func (c groupCloud) Stays(ctx context.Context, svc *corev1.Service, id string) (bool, error) {
+	lb, err := c.read(ctx, id)
+	if err != nil || lb == nil {
+		return false, err
+	}
+	claim, err := c.claimOf(ctx, svc, lb)
+	return claim == claimOwn || claim == claimReused || claim == claimMarks, err
+}
+
 // Unshareable implements groups.Cloud: each listener of a CLB has the access control of its Service.
 func (groupCloud) Unshareable(*corev1.Service, annotation.Params, mark.Group, *corev1.Service, annotation.Params, *groups.LoadBalancer) error {
 	return nil

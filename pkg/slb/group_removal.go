@@ -135,7 +135,7 @@ func (c clb) readInGroup(ctx context.Context, svc *corev1.Service, group mark.Gr
 	c.group, c.empty = group, before.empty
 	owner := mark.OwnerOf(svc, group.ClusterID)
 	has := c.hasListener(svc) || slices.ContainsFunc(actual.Groups, func(g model.Group) bool { return owner.Owns(g.Name) })
-	used, err := c.shared.UsedByOthers(svc, group, lb.ID)
+	used, err := c.shared.UsedByOthers(ctx, svc, group, lb.ID)
 	if err != nil {
 		return c, false, err
 	}
@@ -160,7 +160,7 @@ func (c clb) lastOfGroup(ctx context.Context, svc *corev1.Service) (found clb, l
 	if !in {
 		return c, false, nil
 	}
-	used, err := c.shared.UsedByOthers(svc, group, c.ID())
+	used, err := c.shared.UsedByOthers(ctx, svc, group, c.ID())
 	if err != nil || used {
 		return c, false, err
 	}
@@ -177,7 +177,7 @@ func (c clb) lastOfGroup(ctx context.Context, svc *corev1.Service) (found clb, l
 // planGroupRemoval removes what the Service has on the CLB of a group, and the CLB with the last of them. Listeners of anybody else keep it.
 func (c clb) planGroupRemoval(svc *corev1.Service, applied *service.Record, removal service.Removal) (service.Removal, error) {
 	actual := c.model()
-	used, err := c.shared.UsedByOthers(svc, c.group, c.ID())
+	used, err := c.shared.IsUsed(svc, c.group, c.ID())
 	if err != nil {
 		return removal, err
 	}

@@ -58,6 +58,9 @@ func (e *engine) locateOutside(ctx context.Context, svc *corev1.Service, params 
 		if leaves == nil {
 			leaves = known.leftGroup()
 		}
+		if doubt, err := e.shared.NoneCreated(ctx, svc, known.place(), adopted); err != nil {
+			return location{presence: doubt, leaves: leaves}, err
+		}
 		return e.locateAsked(ctx, svc, params, asked, known.shownFirst(leaves))
 	}
 	if len(current.leaves) > 0 {
@@ -129,7 +132,7 @@ func (e *engine) locateCurrent(ctx context.Context, svc *corev1.Service, known o
 		}
 		leaves = at.leaves
 	}
-	if asked == "" || adopted {
+	if asked == "" || adopted || known.maybeCreated(false) {
 		if lb, _, err := observe.Find(ctx, e.api, svc, lastID, adopted); err != nil || lb != nil {
 			own := e.seen(svc, lb, false)
 			own.leaves = leaves

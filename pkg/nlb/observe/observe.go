@@ -37,15 +37,16 @@ func Owned(ctx context.Context, api Reader, owner string) ([]alicloud.NLB, error
 	return slices.DeleteFunc(found, func(lb alicloud.NLB) bool { return !Tagged(lb.Tags, tag) || lb.Status == alicloud.NLBDeleting }), nil
 }
 
-// Named returns the load balancers with a name that carry our reason of the modification protection.
+// Named returns the load balancers with a name that carry our reason of the modification protection, or whose owner tag has the name: the index of tags lags.
 func Named(ctx context.Context, api Reader, name string) ([]alicloud.NLB, error) {
 	found, err := api.ListNLBs(ctx, alicloud.NLBQuery{Names: []string{name}})
 	if err != nil {
 		return nil, fmt.Errorf("search for the NLB by name: %w", err)
 	}
 	return slices.DeleteFunc(found, func(lb alicloud.NLB) bool {
-		_, taken := lb.Tag(mark.TagOwner)
-		return taken || lb.ModificationProtectionReason != mark.ProtectionReason || lb.Status == alicloud.NLBDeleting
+		owner, tagged := lb.Tag(mark.TagOwner)
+		ours := owner == name || !tagged && lb.ModificationProtectionReason == mark.ProtectionReason
+		return !ours || lb.Status == alicloud.NLBDeleting
 	}), nil
 }
 

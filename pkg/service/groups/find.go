@@ -127,8 +127,16 @@ func (g *Groups[LB]) readListeners(ctx context.Context, svc *corev1.Service, gro
 }
 
 // UsedByOthers reports whether another Service is on a load balancer of a group, or is to be. Only one that has the finalizer counts, because only that
-// gets a pass of its own before it goes, or one that names the load balancer. It fails while the cache may lack Services.
-func (g *Groups[LB]) UsedByOthers(svc *corev1.Service, group mark.Group, id string) (bool, error) {
+// gets a pass of its own before it goes, or one that names the load balancer and may get there. It fails while the cache may lack Services.
+func (g *Groups[LB]) UsedByOthers(ctx context.Context, svc *corev1.Service, group mark.Group, id string) (bool, error) {
+	if err := g.proveAway(ctx, svc, id); err != nil {
+		return false, err
+	}
+	return g.IsUsed(svc, group, id)
+}
+
+// IsUsed is [Groups.UsedByOthers] as far as this process knows, without a call.
+func (g *Groups[LB]) IsUsed(svc *corev1.Service, group mark.Group, id string) (bool, error) {
 	others, err := g.others(svc, group, id)
 	return len(others) > 0, err
 }
@@ -163,7 +171,7 @@ func names(svc *corev1.Service, id string) bool {
 }
 
 func (g *Groups[LB]) uses(svc *corev1.Service, group mark.Group, id string) bool {
-	if names(svc, id) {
+	if names(svc, id) && !g.isAway(svc, id) {
 		return true
 	}
 	if !service.HasFinalizer(svc, g.Product.Finalizer) {

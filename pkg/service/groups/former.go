@@ -13,12 +13,16 @@ import (
 )
 
 // beforeOf returns the load balancer that a Service leaves for a group, empty for none: the one that it shows, where it has begun to move elsewhere, else the one that it is
-// or was on.
+// or was on. Somebody may have removed its label: then its Record names that, unless it is about a place in the group.
 func beforeOf(svc *corev1.Service, known Known, to mark.Group) string {
 	if known.Shows != "" && !known.Group.Is(to) {
 		return known.Shows
 	}
-	return cmp.Or(known.Presence.ID(), svc.Labels[service.LabelLoadBalancerID])
+	recorded := ""
+	if record, _ := service.RecordOn(svc); record.Group != to.Mark() {
+		recorded = record.LoadBalancerID
+	}
+	return cmp.Or(known.Presence.ID(), svc.Labels[service.LabelLoadBalancerID], recorded)
 }
 
 // begunPlace returns what a Service leaves where it has begun a move that it gives up for another place, or to go back to what it shows: nothing that it shows says that it
@@ -34,9 +38,10 @@ func withoutEmpty(places ...string) []string {
 	return slices.DeleteFunc(places, func(place string) bool { return place == "" })
 }
 
-// formerOf reads the load balancer on which the Service is or was, unless it is one of those that were found.
+// formerOf reads the load balancer on which the Service is or was, unless it is one of those that were found. Where neither its label nor its Record names one, the address
+// that it shows may: nothing else would have it leave an existing one.
 func (g *Groups[LB]) formerOf(ctx context.Context, svc *corev1.Service, group mark.Group, known Known, id string, found []LB) (Location[LB], []LB, error) {
-	if id == "" && len(found) == 0 {
+	if id == "" {
 		lb, err := g.Cloud.Shown(ctx, svc, known.Presence)
 		if err != nil {
 			return Location[LB]{}, found, err

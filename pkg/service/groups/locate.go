@@ -79,9 +79,9 @@ func (g *Groups[LB]) movesIn(group mark.Group, svc *corev1.Service, known Known)
 // Locate finds the load balancer of the group that the Service is to be on. What it was on before, it leaves, unless it would not get its ports.
 func (g *Groups[LB]) Locate(ctx context.Context, of service.Request, group mark.Group, known Known) (Location[LB], error) {
 	svc := of.Service
-	own, err := g.ownUnrecorded(ctx, of, group, known)
+	own, doubt, err := g.ownUnrecorded(ctx, of, group, known)
 	if err != nil {
-		return Location[LB]{}, err
+		return Location[LB]{Presence: doubt}, err
 	}
 	if found, ok := g.foundByOthers(of, group, known); ok && len(own) == 0 {
 		return g.place(ctx, of, group, known, Location[LB]{}, found, "")
@@ -145,7 +145,7 @@ func (g *Groups[LB]) place(ctx context.Context, of service.Request, group mark.G
 // its Record names, because a process before this one may have created groups for backend servers there.
 func (g *Groups[LB]) begunElsewhere(svc member, group mark.Group, place sharing.Place, found []LB) []string {
 	begun := slices.DeleteFunc(slices.Clone(place.Unused), func(id string) bool {
-		used, err := g.UsedByOthers(svc.Service, group, id) // by their ids, or without a listener yet
+		used, err := g.IsUsed(svc.Service, group, id) // by their ids, or without a listener yet
 		return used || err != nil
 	})
 	if id := svc.record.LoadBalancerID; svc.record.Group == group.Mark() && id != place.ID && g.in(found, id) != nil {

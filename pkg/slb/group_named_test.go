@@ -1,0 +1,95 @@
+package slb
+
+import (
+	"fmt"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
+)
+
+// TestGroupNamedFromElsewhere: a Service names the CLB of a group by its ID, and stays on a CLB of its own or an existing one. It does not keep that of the group, which goes
+// with the last Service of that.
+func TestGroupNamedFromElsewhere(t *testing.T) {
+	t.Parallel()
+	befores := map[string]func(w *world, mine string) *corev1.Service{
+		"own": func(*world, string) *corev1.Service { return testService("web", 80) },
+		"own, with Record": func(*world, string) *corev1.Service {
+			svc := testService("web", 80)
+			annotate(svc, annotation.Scheduler, "wlc")
+			return svc
+		},
+		"existing": func(_ *world, mine string) *corev1.Service { return reusing("web", mine, "true", 80) },
+	}
+	for what, before := range befores {
+		for when, then := range knownOrNot() {
+			for _, seen := range []bool{false, true} {
+				t.Run(fmt.Sprintf("%s, %s, had a pass %v", what, when, seen), func(t *testing.T) {
+					t.Parallel()
+					w := newWorld(t)
+					threeNodes(w)
+					mine := w.makeCLB()
+					w.putAll(grouped("shop", "edge", 81), before(w, mine.ID))
+					id, shown := w.get("shop").Labels[service.LabelLoadBalancerID], w.address("web")
+					w.change("web", func(svc *corev1.Service) { annotate(svc, annotation.LoadBalancerID, id) })
+					then(w)
+					if seen {
+						w.passes("web", 2)
+					}
+					w.change("shop", deleteService)
+					w.passes("shop", 3)
+					if _, left := w.state()[edgeCLB]; left {
+						t.Errorf("the CLB of the group stays; events %v", w.newEvents())
+					}
+					w.passes("web", 2)
+					if now := w.address("web"); now != shown || !w.answers("web", now) {
+						t.Errorf("the status shows %s, want %s, which serves", now, shown)
+					}
+				})
+			}
+		}
+	}
+}
+
+// TestGroupNamedByOneThatMayCome: a Service names the CLB of a group by its ID, and is on one that is gone by now, or on that of another group: it may still get there. It
+// keeps the CLB.
+func TestGroupNamedByOneThatMayCome(t *testing.T) {
+	t.Parallel()
+	for _, from := range []string{"gone", "guest", "unreadable Record", "new"} {
+		t.Run(from, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			threeNodes(w)
+			w.putAll(grouped("shop", "edge", 81), grouped("blog", "other", 82))
+			id := w.get("shop").Labels[service.LabelLoadBalancerID]
+			web := testService("web", 80)
+			if from == "guest" {
+				web = reusing("web", w.get("blog").Labels[service.LabelLoadBalancerID], "true", 80)
+			}
+			if from != "new" {
+				w.putAll(web)
+			} else {
+				w.put(born(web, 5))
+			}
+			w.restart()
+			w.change("web", func(svc *corev1.Service) {
+				svc.Annotations = reusing("web", id, "true", 80).Annotations
+				if from == "unreadable Record" {
+					*svc = *withRecordOfAnother(svc, "{", w.balancer("a0f5e8a1cweb"))
+				}
+			})
+			if from == "gone" {
+				own := w.balancer("a0f5e8a1cweb").ID
+				w.must(w.api.SetDeleteProtection(t.Context(), own, "off"))
+				w.must(w.api.DeleteLoadBalancer(t.Context(), own))
+			}
+			w.change("shop", deleteService)
+			w.passes("shop", 3)
+			if _, left := w.state()[edgeCLB]; !left {
+				t.Error("the CLB of the group is gone")
+			}
+		})
+	}
+}
