@@ -206,6 +206,7 @@ func withoutEmpty(texts ...string) []string {
 // leaveGroup locates the NLB of a Service that is in no group any more. While it can get none of its own, it stays on that of the group.
 func (e *engine) leaveGroup(ctx context.Context, of service.Request, known observed, leaves []string) (location, error) {
 	svc := of.Service
+	leaves = known.place().ShownFirst(leaves)
 	own := known
 	own.presence, own.group = presence.Presence{}, mark.Group{}
 	if known.group.IsZero() {

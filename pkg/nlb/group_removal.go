@@ -43,9 +43,6 @@ func (n nlb) leavingOf(svc *corev1.Service) []string {
 	return n.leaving
 }
 
-// Follows implements service.Mover. The listeners of the old NLB lead to the same server groups as those of the new one, which follow the endpoints anyway.
-func (n nlb) Follows(*corev1.Service) (service.Follower, bool) { return nil, false }
-
 // Leave implements service.Mover.
 func (n nlb) Leave(former service.Balancer, svc *corev1.Service, gone bool) service.Balancer {
 	from, ok := former.(nlb)

@@ -144,18 +144,13 @@ func (r *refreshed) keep(part model.Part, known bool, err error) error {
 // readGroups returns what is known after the server groups were read, and the Service's listeners where those serve. own are the groups of its
 // own as they were read before, nil where they were not. With an error, what is missing is noted.
 func (e *engine) readGroups(ctx context.Context, svc *corev1.Service, params annotation.Params, known observed, own []alicloud.NLBGroup) (observed, error) {
-	var joined []string
-	if known.presence.WasReused() {
-		ids, _ := annotation.VGroupsOf(params)
-		joined = slices.Compact(slices.Sorted(maps.Values(ids)))
-	}
 	if own == nil {
 		var err error
 		if own, err = observe.OwnGroups(ctx, e.api, mark.DefaultName(svc.UID)); err != nil {
 			return known, err
 		}
 	}
-	groups, missing, err := observe.Groups(ctx, e.api, svc, e.ownerOf(svc, known), own, joined, e.knownGroups(svc, known))
+	groups, missing, err := observe.Groups(ctx, e.api, svc, e.ownerOf(svc, known), own, known.joined(params), e.knownGroups(svc, known))
 	if err != nil {
 		return known, err
 	}

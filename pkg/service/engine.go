@@ -140,9 +140,21 @@ type Mover interface {
 	Left(svc *corev1.Service) []Balancer
 	// Leave returns what is known once something that the Service has left was read or removed. gone says that nothing of the Service is there.
 	Leave(former Balancer, svc *corev1.Service, gone bool) Balancer
-	// Follows returns that of what it leaves which the Service goes on to show, and false where its backends follow the endpoints without this.
-	Follows(svc *corev1.Service) (Follower, bool)
+	// Follows returns those of what it leaves whose backends do not follow the endpoints without this: until the Service shows its new place, only the one that it shows.
+	Follows(svc *corev1.Service, when Stage) []Follower
 }
+
+// Stage is how far a pass over a Service that moves has come.
+type Stage int
+
+const (
+	// Stuck is a pass with a plan for the new place, while the Service shows the old one.
+	Stuck Stage = iota
+	// Unplanned is a pass without one, because the new place cannot be read or is refused.
+	Unplanned
+	// Moved is a pass over a Service that shows its new place, and leaves the old one in a while.
+	Moved
+)
 
 // Follower is a load balancer that a Service leaves and still shows: the cloud may refuse what the Service needs at its new place for long, and meanwhile nodes and pods
 // come and go. Only the backends that the Service has there are kept in line, so that there is one place where it is to be.

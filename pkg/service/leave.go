@@ -7,6 +7,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/klog/v2"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 )
@@ -51,9 +52,11 @@ func (r *Reconciler) show(
 	shown = known.balancer.Status(ctx, params)
 	known.balancer = shown.Balancer
 	if !shown.Elsewhere && shown.Status != nil {
-		return known, shown, Deployment{Registered: everywhere}
+		return r.followMoved(ctx, svc, params, known, held, in, done), shown, Deployment{Registered: everywhere}
 	}
-	left = r.followLeft(ctx, svc, params, known, held, in, done)
+	if !done.GoesBack { // if it goes back there, the next pass follows
+		known, left = r.followLeft(ctx, svc, params, known, held, in, Stuck)
+	}
 	if left.RefusedBackend || left.Uncertain {
 		known.cache.interfaces = nil
 	}
@@ -72,57 +75,90 @@ func (r *Reconciler) show(
 // everywhere is [Deployment.Registered] where there is nothing to register at.
 func everywhere(string) bool { return true }
 
-// followLeft brings the backends in line on the load balancer that the Service leaves and still shows. If it goes back there, the next pass does.
-func (r *Reconciler) followLeft(ctx context.Context, svc *corev1.Service, params annotation.Params, known state, held *locks, in Inputs, done Deployment) Deployment {
-	if done.GoesBack {
-		return Deployment{}
+// followLeft brings the backends in line on the load balancer that the Service leaves and still shows.
+func (r *Reconciler) followLeft(ctx context.Context, svc *corev1.Service, params annotation.Params, known state, held *locks, in Inputs, when Stage) (state, Deployment) {
+	if left := following(known.balancer, svc, when); len(left) > 0 {
+		return r.followOne(ctx, svc, params, known, held, in, left[0])
 	}
-	mover, ok := known.balancer.(Mover)
-	if !ok {
-		return Deployment{Registered: everywhere}
+	return known, Deployment{Registered: everywhere}
+}
+
+func following(balancer Balancer, svc *corev1.Service, when Stage) []Follower {
+	if mover, ok := balancer.(Mover); ok {
+		return mover.Follows(svc, when)
 	}
-	left, ok := mover.Follows(svc)
-	if !ok {
-		return Deployment{Registered: everywhere}
+	return nil
+}
+
+// followMoved brings the backends in line on what the Service leaves in a while: until then, clients go on to use the address that they know. Where the new place got nothing new,
+// the old one needs nothing, so that an ordinary move makes no calls for this. What fails here keeps the Service from leaving no longer than the rest.
+func (r *Reconciler) followMoved(ctx context.Context, svc *corev1.Service, params annotation.Params, known state, held *locks, in Inputs, done Deployment) state {
+	if done.Writes == 0 || !time.Now().Before(known.leaveAt) {
+		return known
 	}
+	for _, left := range following(known.balancer, svc, Moved) {
+		var came Deployment
+		if known, came = r.followOne(ctx, svc, params, known, held, in, left); came.Err != nil {
+			klog.FromContext(ctx).Info("The load balancer that the Service leaves was not brought in line", "err", came.Err)
+		}
+	}
+	return known
+}
+
+// followOne brings the backends in line on a load balancer that the Service leaves.
+func (r *Reconciler) followOne(ctx context.Context, svc *corev1.Service, params annotation.Params, known state, held *locks, in Inputs, left Follower) (state, Deployment) {
 	read := func(Balancer) (found Balancer, err error) {
 		left, err = left.RefreshBackends(ctx, svc)
 		return left, err
+	}
+	if known.leftLock != nil {
+		if _, err := held.hold(ctx, *known.leftLock); err != nil {
+			return known, Deployment{Err: err}
+		}
 	}
 	_, err := r.readLocked(ctx, svc, params, held, left, read)
 	if interrupted(err) { // it has waited for the lock, which it holds now; the next pass follows what has changed meanwhile
 		_, err = r.readLocked(ctx, svc, params, held, left, read)
 	}
-	switch {
-	case err != nil:
-		return Deployment{Err: err} // whether anything is registered there is not known
-	case left.ID() == "":
-		return Deployment{Registered: everywhere}
+	if err != nil {
+		return known, Deployment{Err: err} // whether anything is registered there is not known
+	}
+	if known.leftLock = new(left.SharedID(svc, params)); left.ID() == "" {
+		return known, Deployment{Registered: everywhere}
 	}
 	in.Choice = r.chooseLeft(svc, known.engine, left, in)
 	deployed := r.deploy(ctx, svc, known.engine.Product(), left.PlanBackends(in))
 	r.doubtOthers(svc, held, deployed)
-	return deployed
+	if deployed.Writes > 0 { // the new place may have the same groups
+		known.balancer, _ = known.balancer.InvalidateShared(deployed.Shared, "written to at the place that the Service leaves")
+	}
+	return known, deployed
 }
 
 // followUnplanned ends a pass without a plan, because the new place of the Service cannot be read or is refused. The one that the Service shows meanwhile is followed all the
-// same: it may be the only one, and for as long as the cause lasts.
+// same: it may be the only one, and for as long as the cause lasts. The gate of a pod that is registered there opens: there is where clients are.
 func (r *Reconciler) followUnplanned(ctx context.Context, params annotation.Params, known state, done ensured, held *locks, err error) (state, ensured, error) {
-	mover, ok := known.balancer.(Mover)
-	if !ok || known.pausedBy != "" {
-		return known, done, err
-	}
-	if _, ok = mover.Follows(done.service); !ok {
+	if known.pausedBy != "" || len(following(known.balancer, done.service, Unplanned)) == 0 {
 		return known, done, err
 	}
 	inputs, unread := r.gatherBackends(ctx, Inputs{Service: done.service, Params: params.WithLast(known.lastValid), Invalid: params.Invalid}, known)
 	if unread != nil {
 		return known, done, err
 	}
-	left := r.followLeft(ctx, done.service, params, known, held, inputs.Inputs, Deployment{})
+	known.cache = inputs.cache
+	known, left := r.followLeft(ctx, done.service, params, known, held, inputs.Inputs, Unplanned)
 	done.writes += left.Writes
 	done.wakes = append(done.wakes, inputs.readyGraceLeft)
-	return known, done, errors.Join(err, left.outcome())
+	if left.RefusedBackend || left.Uncertain {
+		known.cache.interfaces = nil
+	}
+	if left.Balancer == nil { // there is nothing, or nobody knows
+		return known, done, errors.Join(err, left.outcome())
+	}
+	done.registered = left.Registered
+	problems, gateErr := r.openGates(ctx, done.service, known.cache.gates, left.Registered, left.serves)
+	done.problems = append(done.problems, problems...)
+	return known, done, errors.Join(err, left.outcome(), gateErr)
 }
 
 // forgetGone forgets what the Service is to leave and what is gone already. It returns after what time one of those that may be gone is to be read again, 0 for

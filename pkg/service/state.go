@@ -48,6 +48,8 @@ type state struct {
 	leaveAt time.Time
 	// leaving are the places that leaveAt is for, as a Record names them.
 	leaving []string
+	// leftLock is the lock of the load balancer that the Service has left and that was last followed, nil before that: with that, one read of it is enough.
+	leftLock *string
 	// replaced is the id of a load balancer that vanished and whose replacement has no event yet.
 	replaced string
 	// failure is the signature of the last failed attempt, empty after a success.

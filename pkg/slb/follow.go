@@ -18,14 +18,15 @@ import (
 var _ service.Follower = clb{}
 
 // Follows implements service.Mover. The vServer groups of a CLB are its own, so that those of the old one need passes, too.
-func (c clb) Follows(svc *corev1.Service) (service.Follower, bool) {
+func (c clb) Follows(svc *corev1.Service, when service.Stage) []service.Follower {
 	shown := cmp.Or(c.showing, svc.Labels[service.LabelLoadBalancerID])
+	var follows []service.Follower
 	for _, left := range c.Left(svc) {
-		if former, ok := left.(clb); ok && former.former == shown {
-			return former, true
+		if former, ok := left.(clb); ok && (former.former == shown || when == service.Moved && !mark.IsGroup(former.former)) {
+			follows = append(follows, former)
 		}
 	}
-	return nil, false
+	return follows
 }
 
 // RefreshBackends implements service.Follower. Nobody keeps what was read: few passes are made while a Service moves.

@@ -110,3 +110,57 @@ func TestRedirectedMoveLeavesNothing(t *testing.T) {
 		}
 	}
 }
+
+// TestRedirectToRefusedOwnCLBStays: a Service that has begun to move into a group, and shows its old place, is to have a CLB of its own, which the cloud refuses or an annotation.
+// It keeps the place that it shows, which follows the nodes, and what was begun goes. A Service that comes from an existing CLB is there as if it had never left.
+func TestRedirectToRefusedOwnCLBStays(t *testing.T) {
+	t.Parallel()
+	for _, from := range []string{"a group", "an existing CLB"} {
+		for _, why := range []string{"quota", "invalid"} {
+			for when, then := range knownOrNot() {
+				t.Run(fmt.Sprintf("from %s, %s, %s", from, why, when), func(t *testing.T) {
+					t.Parallel()
+					synctest.Test(t, func(t *testing.T) {
+						w := bubbleWorld(t)
+						threeNodes(w)
+						web := grouped("web", "other", 80)
+						if from != "a group" {
+							web = reusing("web", w.makeCLB().ID, "true", 80)
+						}
+						w.putAll(grouped("old", "third", 80), web)
+						shown := w.address("web")
+						w.fault(map[string]any{"action": "CreateLoadBalancerTCPListener", "code": "OperationDenied.Test", "status": 400, "times": 1000})
+						w.change("web", func(svc *corev1.Service) {
+							delete(svc.Annotations, key(annotation.LoadBalancerID))
+							delete(svc.Annotations, key(annotation.ForceOverrideListeners))
+							annotate(svc, annotation.Group, "edge")
+						})
+						w.livesOn(2, "web")
+						then(w)
+						w.clearFaults()
+						w.change("web", func(svc *corev1.Service) {
+							delete(svc.Annotations, key(annotation.Group))
+							if why == "invalid" {
+								annotate(svc, annotation.AddressType, "bogus")
+							}
+						})
+						if why == "quota" {
+							w.fault(map[string]any{"action": "CreateLoadBalancer", "code": "QuotaExceeded.LoadBalancersNum", "status": 400, "times": 1000})
+						}
+						w.livesOn(20, "web")
+						w.replaceNodes()
+						w.livesOn(10, "web")
+						owners := w.ownersOf()
+						if now := w.address("web"); now != shown {
+							t.Errorf("the status shows %s, want %s; %v", now, shown, owners)
+						}
+						w.wantLeads("afterwards", shown, 1, "d", "e", "f")
+						if owners, begun := owners[edgeCLB]; begun {
+							t.Errorf("the CLB where the move began stays: %v", owners)
+						}
+					})
+				})
+			}
+		}
+	}
+}

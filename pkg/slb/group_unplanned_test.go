@@ -6,12 +6,15 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/backend"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
 )
 
@@ -48,14 +51,20 @@ func TestWithdrawnPlaceStopsNoFollowing(t *testing.T) {
 }
 
 // noReads fails every read by id, and of listeners and groups, of one CLB.
-type noReads struct{ id string }
+type noReads struct {
+	next http.RoundTripper
+	id   string
+}
 
 func (n noReads) RoundTrip(request *http.Request) (*http.Response, error) {
 	q := request.URL.Query()
 	if strings.HasPrefix(q.Get("Action"), "Describe") && strings.Contains(request.URL.RawQuery, n.id) {
 		return nil, errors.New("no answer")
 	}
-	return http.DefaultTransport.RoundTrip(request)
+	if n.next == nil {
+		return http.DefaultTransport.RoundTrip(request)
+	}
+	return n.next.RoundTrip(request)
 }
 
 // TestUnreadablePlaceStopsNoFollowing: in the middle of a move, the new place cannot be read. The old place follows the nodes.
@@ -76,12 +85,13 @@ func TestUnreadablePlaceStopsNoFollowing(t *testing.T) {
 					t.Fatal("no new place")
 				}
 				then(w)
-				w.transport.next = noReads{to}
+				reads := w.transport.next
+				w.transport.next = noReads{reads, to}
 				w.drift("web")
 				w.passes("web", 2)
 				w.replaceNodes()
 				w.passes("web", 4)
-				w.transport.next = nil
+				w.transport.next = reads
 				w.wantLeads("stuck", from, 2, "d", "e", "f")
 			})
 		}
@@ -127,4 +137,111 @@ func TestPortsAreEditedInAStuckMove(t *testing.T) {
 			})
 		}
 	}
+}
+
+// TestStuckMoveReadsTheOldPlaceOnce: each pass over a Service whose move is stuck reads the old place once.
+func TestStuckMoveReadsTheOldPlaceOnce(t *testing.T) {
+	t.Parallel()
+	for _, move := range stuckMoves() {
+		t.Run(move.name, func(t *testing.T) {
+			t.Parallel()
+			w, _ := move.begin(t, false, false, 80, 443)
+			w.calls()
+			_ = w.pass("web")
+			calls := w.calls()
+			reads := 0
+			for _, call := range calls {
+				if call == "DescribeLoadBalancerAttribute" { // nobody doubts the new place
+					reads++
+				}
+			}
+			if reads != 1 {
+				t.Errorf("a pass reads the old place %d times: %v", reads, calls)
+			}
+		})
+	}
+}
+
+// TestLeftPlaceFollowsTheNodes: a Service shows its new place, and leaves the old one in a while. Until then, the old one follows the nodes: clients may still use it. A pass that
+// writes nothing at the new place does not read the old one.
+func TestLeftPlaceFollowsTheNodes(t *testing.T) {
+	t.Parallel()
+	for _, move := range stuckMoves() {
+		t.Run(move.name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				w := bubbleWorld(t)
+				w.moveGrace = time.Minute
+				w.restart()
+				threeNodes(w)
+				w.putAll(grouped("shop", "other", 81), grouped("mail", "edge", 82), move.web(w.makeCLB().ID, 80))
+				from := w.address("web")
+				w.change("web", move.change)
+				w.livesOn(1, "web")
+				if w.address("web") == from {
+					t.Fatal("the Service has not moved")
+				}
+				w.calls()
+				_ = w.pass("web")
+				if calls := w.calls(); len(calls) > 0 {
+					t.Errorf("a pass in which nothing changes makes the calls %v", calls)
+				}
+				w.replaceNodes()
+				_ = w.pass("web")
+				w.wantLeads("the old place", from, 1, "d", "e", "f")
+				w.wantLeads("the new place", w.address("web"), 1, "d", "e", "f")
+				w.livesOn(6, "web")
+				if left := w.leadsFrom(from); len(left) > 0 {
+					t.Errorf("the old place has %v", left)
+				}
+			})
+		})
+	}
+}
+
+// TestUnreadablePlaceKeepsNoGatesShut: in the middle of a move, the new place cannot be read. The gate of a pod opens once the pod is a backend server at the old place, which the
+// Service shows, and not before.
+func TestUnreadablePlaceKeepsNoGatesShut(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w, _ := gateWorld(t)
+		w.putPod("p", true, webGate)
+		w.putPod("q", false, webGate)
+		w.mustPass("web")
+		from := w.address("web")
+		refuse := func() {
+			w.fault(map[string]any{"action": "CreateLoadBalancerTCPListener", "code": "OperationDenied.Test", "status": 400, "times": 1000})
+		}
+		refuse()
+		w.change("web", func(svc *corev1.Service) { annotate(svc, annotation.Group, "other") })
+		w.isRefused("web", from)
+		reads := w.transport.next
+		for _, lb := range w.balancers() {
+			if lb.Address != from {
+				w.transport.next = noReads{reads, lb.ID}
+			}
+		}
+		w.drift("web")
+		_ = w.pass("web")
+		w.clearFaults()
+		w.fault(map[string]any{"action": "AddVServerGroupBackendServers", "code": "InternalError", "status": 500, "times": 1000})
+		w.putPod("q", true)
+		for range 3 {
+			time.Sleep(backend.MaxGateWait)
+			_ = w.pass("web")
+		}
+		if p, q := w.gateOfPod("p"), w.gateOfPod("q"); p != registered || q == registered {
+			t.Errorf("the gates are %q and %q while the cloud refuses backend servers", p, q)
+		}
+		w.clearFaults()
+		for range 3 {
+			time.Sleep(backend.MaxGateWait)
+			_ = w.pass("web")
+		}
+		if p, q := w.gateOfPod("p"), w.gateOfPod("q"); p != registered || q != registered {
+			t.Errorf("the gates are %q and %q", p, q)
+		}
+		w.transport.next = reads
+		w.wantLeads("unreadable", from, 1, "a", "b")
+	})
 }

@@ -61,26 +61,20 @@ func (e *engine) locateOutside(ctx context.Context, svc *corev1.Service, params 
 		if doubt, err := e.shared.NoneCreated(ctx, svc, known.place(), adopted); err != nil {
 			return location{presence: doubt, leaves: leaves}, err
 		}
-		return e.locateAsked(ctx, svc, params, asked, known.shownFirst(leaves))
+		return e.locateAsked(ctx, svc, params, asked, known.place().ShownFirst(leaves))
 	}
 	if len(current.leaves) > 0 {
-		return e.locateAfterGroup(ctx, svc, known, known.shownFirst(current.leaves), adopted)
+		return e.locateAfterGroup(ctx, svc, known, known.place().ShownFirst(current.leaves), adopted)
 	}
 	return e.absent(ctx, svc, known, lastID, mayHaveHad(svc, known, lastID, adopted))
-}
-
-// shownFirst returns what a Service leaves, the CLB that it shows in the middle of a move first: there it stays if it has to.
-func (o observed) shownFirst(leaves []string) []string {
-	shown := o.place().Shows
-	if shown == "" || len(leaves) == 0 {
-		return leaves
-	}
-	return append([]string{shown}, slices.DeleteFunc(slices.Clone(leaves), func(place string) bool { return place == shown })...)
 }
 
 // locateAfterGroup returns the CLB of its own that a Service gets which leaves the CLB of a group, or that CLB while it cannot get one. What the Service
 // shows is that of its group, and says nothing about one of its own.
 func (e *engine) locateAfterGroup(ctx context.Context, svc *corev1.Service, known observed, leaves []string, adopted bool) (location, error) {
+	if back, err := e.neverLeft(ctx, svc, known.place().Shows, leaves); err != nil || back.presence.Present() {
+		return back, err
+	}
 	from, err := e.formerInGroup(ctx, svc, known, leaves)
 	if err != nil {
 		return location{}, err
@@ -97,6 +91,25 @@ func (e *engine) locateAfterGroup(ctx context.Context, svc *corev1.Service, know
 		decided.from = from.ID
 	}
 	return decided, err
+}
+
+// neverLeft returns the CLB outside of groups that a Service shows, which has only begun to move into a group that its annotation names no more. It stays there: moving to one of its
+// own would change its address.
+func (e *engine) neverLeft(ctx context.Context, svc *corev1.Service, shows string, leaves []string) (location, error) {
+	if shows == "" {
+		return location{}, nil
+	}
+	lb, err := e.read(ctx, shows)
+	if err != nil || lb == nil {
+		return location{}, err
+	}
+	by, err := e.claimOf(ctx, svc, lb)
+	if err != nil || by != claimOwn && by != claimReused && by != claimMarks {
+		return location{}, err
+	}
+	back := e.seen(svc, lb, by != claimOwn) // one that is an existing one for all that anybody knows is not deleted with the Service
+	back.leaves = leaves
+	return back, nil
 }
 
 // formerInGroup returns the CLB of a group on which a Service was, nil where it is gone, or where only its label says so: whoever can edit Services can also

@@ -6,6 +6,7 @@ import (
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/nlb/model"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
 )
 
@@ -38,6 +39,23 @@ func (d *differ) compareGroups() {
 		}
 		d.changes = append(d.changes, d.servers(want, have))
 	}
+}
+
+// Followed returns the plan that brings in line the servers of groups which are there and lead to ports, also those that listeners have not left yet. Nothing else is changed.
+func Followed(desired, actual *model.Model, owner mark.Owner) model.Plan {
+	there := *desired
+	there.Groups = slices.DeleteFunc(slices.Clone(desired.Groups), func(want model.Group) bool { return actual.Matching(&want) == nil })
+	d := &differ{desired: &there, actual: actual, owner: owner, used: map[string]bool{}}
+	d.compareGroups()
+	d.clearGroups()
+	d.fillGroups()
+	for i := range d.changes {
+		d.serverStep(model.OpRemoveServers, &there.Groups[i], d.changes[i].id, d.changes[i].removed)
+	}
+	for i := range there.Former {
+		d.plan.Steps = append(d.plan.Steps, d.meanwhile(there.Former[i].ID)...)
+	}
+	return d.plan
 }
 
 // clearGroups takes out the servers that are dead, of all groups before any server comes: until then, the cloud may send traffic to them.

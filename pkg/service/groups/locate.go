@@ -35,6 +35,14 @@ func (k Known) Showing(id string, leaves []string) Known {
 	return k
 }
 
+// ShownFirst returns what a Service leaves, the load balancer that it shows in the middle of a move first: there it stays if it has to.
+func (k Known) ShownFirst(leaves []string) []string {
+	if k.Shows == "" || len(leaves) == 0 {
+		return leaves
+	}
+	return append([]string{k.Shows}, slices.DeleteFunc(slices.Clone(leaves), func(place string) bool { return place == k.Shows })...)
+}
+
 // Location is the load balancer that a Service is on, if it is present.
 type Location[LB any] struct {
 	Presence presence.Presence

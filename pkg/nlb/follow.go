@@ -1,0 +1,117 @@
+package nlb
+
+import (
+	"cmp"
+	"context"
+	"maps"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/nlb/build"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/nlb/deploy"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/nlb/diff"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/nlb/model"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/nlb/observe"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/groups"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/presence"
+)
+
+var _ service.Follower = nlb{}
+
+// Follows implements service.Mover. The listeners of the old NLB lead to the same server groups as those of the new one, which a plan for that brings in line. Only without
+// such a plan nothing would follow the nodes.
+func (n nlb) Follows(svc *corev1.Service, when service.Stage) []service.Follower {
+	if when != service.Unplanned {
+		return nil
+	}
+	shown := cmp.Or(n.showing, service.ShownBy(svc))
+	for _, left := range n.Left(svc) {
+		if former, ok := left.(nlb); ok && former.former == shown {
+			return []service.Follower{former}
+		}
+	}
+	return nil
+}
+
+// RefreshBackends implements service.Follower. Nobody keeps what was read: the new place reads the groups again.
+func (n nlb) RefreshBackends(ctx context.Context, svc *corev1.Service) (service.Follower, error) {
+	found := nlb{engine: n.engine, former: n.former}
+	lb, err := n.get(ctx, n.former)
+	if err != nil || lb == nil {
+		return found, err
+	}
+	group, in := n.clusterGroupOn(lb)
+	found.observed = found.at(location{presence: presence.Found(lb.ID, !in && !isTagged(lb, svc)), lb: *lb, group: group})
+	if found, err = found.withListeners(ctx); err != nil {
+		return found, err
+	}
+	own, err := observe.OwnGroups(ctx, n.api, mark.DefaultName(svc.UID))
+	if err != nil {
+		return found, err
+	}
+	params, _ := n.Params(svc)
+	read, _, err := observe.Groups(ctx, n.api, svc, n.ownerOf(svc, found.observed), own, found.joined(params), n.knownGroups(svc, found.observed))
+	if err == nil {
+		found.groups.Set(read)
+	}
+	return found, err
+}
+
+// joined are the groups of others that the annotation names, which it may do on an existing NLB.
+func (o observed) joined(params annotation.Params) []string {
+	if !o.presence.WasReused() {
+		return nil
+	}
+	ids, _ := annotation.VGroupsOf(params)
+	return slices.Compact(slices.Sorted(maps.Values(ids)))
+}
+
+// PlanBackends implements service.Follower: of a whole plan, as if the Service stayed here, only what brings groups in line that are there and that ports have.
+func (n nlb) PlanBackends(in service.Inputs) service.Plan {
+	in.Params = (&groups.Staying{}).Params(in.Params, n.presence, n.hasListener(in.Service))
+	desired, _ := build.Build(n.input(in))
+	return followUp{plan{nlb: n, Plan: diff.Followed(desired, n.model(), n.ownerOf(in.Service, n.observed)), desired: desired}}
+}
+
+// followUp is a plan for servers behind an NLB that a Service leaves. It says nothing of the NLB that the Service is on.
+type followUp struct{ plan }
+
+// Deploy implements service.Plan.
+func (f followUp) Deploy(ctx context.Context, svc *corev1.Service) service.Deployment {
+	n := f.nlb
+	n.desired = f.desired
+	applier := &deploy.Applier{
+		API: n.api, Model: n.model(), Busy: n.busy, Memory: &n.memory, Refused: n.refused, Held: f.held(svc), DryRun: n.dry, MostServers: n.mostServers(svc),
+	}
+	err := applier.Run(ctx, f.Plan)
+	n.groups.Value, n.jobs = applier.Model.Groups, n.jobs.started(applier.Jobs)
+	done := service.Deployment{
+		Balancer: n, Writes: applier.Writes, Progress: applier.Progress, Uncertain: applier.Uncertain, RefusedBackend: applier.RefusedServer,
+		Interrupted: applier.Interrupted, Shared: f.changed(), Err: err,
+		Registered: func(address string) bool { return model.Registered(address, n.desired, n.model(), n.changes) },
+	}
+	if applier.Waits || len(n.jobs) > 0 {
+		done.Wait = soonPoll
+	}
+	return done
+}
+
+// changes reports whether a job on a group is under way. Nobody keeps the jobs that an earlier pass has started here: the group shows them.
+func (n nlb) changes(groupID string) bool {
+	at := slices.IndexFunc(n.groups.Value, func(g model.Group) bool { return g.ID == groupID })
+	return n.busyGroup(groupID) || at >= 0 && slices.ContainsFunc(n.groups.Value[at].Servers, func(s alicloud.NLBServer) bool { return s.Status == alicloud.NLBServerAdding })
+}
+
+// changed returns the ids of the groups whose servers the plan changes: the new place has the same ones.
+func (f followUp) changed() []string {
+	var ids []string
+	for i := range f.Plan.Steps {
+		ids = append(ids, f.Plan.Steps[i].Group.ID)
+	}
+	return ids
+}
