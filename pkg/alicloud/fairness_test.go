@@ -99,7 +99,7 @@ func TestTargetsTakeTurns(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				began := time.Time{}
 				if inPlace {
-					began = time.Now()
+					began = time.Now().Add(-time.Minute)
 				}
 				takeTurns(t, began)
 			})
@@ -107,7 +107,7 @@ func TestTargetsTakeTurns(t *testing.T) {
 	}
 }
 
-// takeTurns has targets wait since a time, zero for that of each call, and checks that they take turns.
+// takeTurns has targets that change again and again wait since a time, zero for that of each call, and checks that they and others take turns.
 func takeTurns(t *testing.T, since time.Time) {
 	t.Helper()
 	l := newLimiter(map[string]quota{"SetX": {30, time.Minute}})
@@ -119,7 +119,11 @@ func takeTurns(t *testing.T, since time.Time) {
 		for i := range 15 {
 			target := name + strconv.Itoa(i)
 			running.Go(func() {
-				for l.wait(WithWaiting(ctx, Waiting{Priority: PriorityBackend, Target: target, Since: since, Planned: time.Now()}), "SetX") == nil {
+				waiting := Waiting{Priority: PriorityBackend, Target: target}
+				if name == "restless" {
+					waiting.Since = since
+				}
+				for waiting.Planned = time.Now(); l.wait(WithWaiting(ctx, waiting), "SetX") == nil; waiting.Planned = time.Now() {
 					select {
 					case done <- target:
 						time.Sleep(pause)
