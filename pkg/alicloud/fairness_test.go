@@ -89,43 +89,63 @@ func TestTenantsTakeTurns(t *testing.T) {
 	})
 }
 
-// TestTargetsTakeTurns: while the quota is used up, what changes again after each write is written to once per window, as long as others wait.
+// TestTargetsTakeTurns: while the quota is used up, what changes again after each write is written to once per window, as long as others wait, also if its calls wait
+// in the place of a pass that gave way to one that knows more.
 func TestTargetsTakeTurns(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		l := newLimiter(map[string]quota{"SetX": {30, time.Minute}})
-		ctx, end := context.WithCancel(t.Context())
-		admitted := map[string]int{}
-		done := make(chan string)
-		var running sync.WaitGroup
-		for name, pause := range map[string]time.Duration{"restless": time.Millisecond, "a": time.Minute, "b": time.Minute} {
-			for i := range 15 {
-				target := name + strconv.Itoa(i)
-				running.Go(func() {
-					for l.wait(WithWaiting(ctx, Waiting{Priority: PriorityBackend, Target: target}), "SetX") == nil {
-						select {
-						case done <- target:
-							time.Sleep(pause)
-						case <-ctx.Done():
-						}
+	for name, inPlace := range map[string]bool{"new calls": false, "calls in the place of others": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				began := time.Time{}
+				if inPlace {
+					began = time.Now().Add(-time.Minute)
+				}
+				takeTurns(t, began)
+			})
+		})
+	}
+}
+
+// takeTurns has targets that change again and again wait since a time, zero for that of each call, and checks that they and others take turns.
+func takeTurns(t *testing.T, since time.Time) {
+	t.Helper()
+	l := newLimiter(map[string]quota{"SetX": {30, time.Minute}})
+	ctx, end := context.WithCancel(t.Context())
+	admitted := map[string]int{}
+	done := make(chan string)
+	var running sync.WaitGroup
+	for name, pause := range map[string]time.Duration{"restless": time.Millisecond, "a": time.Minute, "b": time.Minute} {
+		for i := range 15 {
+			target := name + strconv.Itoa(i)
+			running.Go(func() {
+				waiting := Waiting{Priority: PriorityBackend, Target: target}
+				if name == "restless" {
+					waiting.Since = since
+				}
+				for waiting.Planned = time.Now(); l.wait(WithWaiting(ctx, waiting), "SetX") == nil; waiting.Planned = time.Now() {
+					select {
+					case done <- target:
+						time.Sleep(pause)
+					case <-ctx.Done():
 					}
-				})
-			}
+				}
+			})
 		}
-		for range 30 {
-			<-done
+	}
+	for range 30 {
+		<-done
+	}
+	for range 30 {
+		admitted[<-done]++
+	}
+	end()
+	running.Wait()
+	for target, calls := range admitted {
+		if calls > 1 {
+			t.Errorf("%d calls for %s in a window", calls, target)
 		}
-		for range 30 {
-			admitted[<-done]++
-		}
-		end()
-		running.Wait()
-		for target, calls := range admitted {
-			if calls > 1 {
-				t.Errorf("%d calls for %s in a window", calls, target)
-			}
-		}
-	})
+	}
 }
 
 // TestRemovalBeforeOldAdditions: of one tenant's calls for an action, those that take out what no longer answers go before those that have waited for minutes,

@@ -300,14 +300,19 @@ func (q *actionQueue) instead(at int, now time.Time) int {
 	return chosen
 }
 
-// again reports whether the target of a call was written to in this window, after which the call began to wait. A call that waits since before belongs to
-// that write, which one call was too small for.
+// again reports whether the target of a call was written to in this window, after which the call was planned. A call that was planned before belongs to that write,
+// which one call was too small for. Since when it waits does not count: a pass that has written to one of several targets, and gave up its place before it wrote to the
+// next, would otherwise write to the first one again and again, while the others wait.
 func (q *actionQueue) again(w *waiter, now time.Time) bool {
 	if !q.writtenIn.Equal(now.Truncate(q.quota.window)) {
 		return false
 	}
 	written, ok := q.written[w.Target]
-	return ok && w.Since.After(written)
+	planned := w.Planned
+	if planned.IsZero() {
+		planned = w.Since
+	}
+	return ok && planned.After(written)
 }
 
 // writes notes a call for a target; without one, it notes nothing.

@@ -8,26 +8,25 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit/teststorm"
 )
 
-// surge is how many nodes a rolling replacement replaces at a time, rollSteps how many times it does.
-const surge, rollSteps = 10, 8
+// surge is how many nodes a rolling replacement replaces at a time.
+const surge = 10
 
-// rollWrites is how many times all server groups can be written to until a rolling replacement is done after its last event. With CLBs, which replace backend servers
-// in one call, it is once. Here servers that leave and servers that come are calls of their own, and a group gets those that it lacks in several calls.
-const rollWrites = 2
-
-// TestRollingReplacement: more than half of the nodes are replaced, ten every ten seconds, with and without a new process in the middle of it.
+// TestRollingReplacement: all nodes are replaced, ten every ten seconds, with and without a new process in the middle of it. Servers leave each server group once per
+// window, all of them that have left meanwhile, and others come at the same time in calls of their own quota: the Services are done when all groups have been written to
+// once more after the last event.
 func TestRollingReplacement(t *testing.T) {
 	testkit.Long(t)
 	t.Parallel()
 	teststorm.WithRestart(t, func(t *testing.T, restart bool) {
 		s := newManyStorm(t)
-		s.Roll(rollSteps/2, surge)
+		s.Roll(scaleNodes/surge/2, surge)
 		if restart {
 			s.replaceProcess()
 		}
-		s.Roll(rollSteps-rollSteps/2, surge)
+		s.Roll(scaleNodes/surge-scaleNodes/surge/2, surge)
 		last := time.Now()
 		calls := s.over(s.Count())
-		s.DoneSince(last, calls, rollWrites*scaleGroups)
+		s.OncePerWindow(calls)
+		s.DoneSince(last, calls, scaleGroups)
 	})
 }

@@ -6,20 +6,21 @@ import (
 	"testing/synctest"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit/teststorm"
 )
 
-// TestZoneFails: all nodes of a zone fail, with and without a new process in the middle of it. They leave every server group in the time that the writes need. No
-// group is ever without servers that work.
+// TestZoneFails: all nodes of a zone fall silent, with and without a new process in the middle of it. They leave every server group in the time that the writes need, before
+// others come. No group is ever without servers that work.
 func TestZoneFails(t *testing.T) {
 	testkit.Long(t)
 	t.Parallel()
 	teststorm.WithRestart(t, func(t *testing.T, restart bool) {
 		s := newManyStorm(t)
-		dead := s.ZoneFails()
+		dead := s.ZoneFails(corev1.ConditionUnknown)
 		if restart {
 			s.alive(stormRestart, dead)
 			s.replaceProcess()
@@ -32,6 +33,7 @@ func TestZoneFails(t *testing.T) {
 			}
 		}
 		s.OutInTime(calls, dead)
+		s.OutFirst(calls, dead)
 		s.OncePerWindow(calls)
 	})
 }

@@ -54,12 +54,12 @@ func (r *Reconciler) Interrupt(key types.NamespacedName) { r.interrupts.interrup
 // returns since when the Service waits: a pass that was interrupted leaves its place to the next one.
 func (r *Reconciler) takeTurn(ctx context.Context, key types.NamespacedName, before backoff) (turn context.Context, end func(error) time.Time) {
 	interrupt, done := r.interrupts.begin(key)
-	since := before.waitingSince
+	now, since := time.Now(), before.waitingSince
 	if since.IsZero() {
-		since = time.Now()
+		since = now
 	}
 	waiting := alicloud.WaitingOf(ctx)
-	waiting.Since, waiting.Interrupt, waiting.Priority = since, interrupt, alicloud.PriorityListener
+	waiting.Since, waiting.Planned, waiting.Interrupt, waiting.Priority = since, now, interrupt, alicloud.PriorityListener
 	waiting.Tenant = key.Namespace
 	return alicloud.WithWaiting(ctx, waiting), func(err error) time.Time {
 		done()

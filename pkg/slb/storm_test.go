@@ -11,6 +11,9 @@ import (
 // stormNodes is how many nodes join or leave at once: as 500 of 5,000.
 const stormNodes = scaleNodes / 10
 
+// fewRefusals is how many calls may be refused after another process took over: a Service that has lost nodes does not wait until it is known which ones the others have.
+const fewRefusals = 25
+
 // How the backend servers of a vServer group change.
 const (
 	addServers     = "AddVServerGroupBackendServers"
@@ -49,7 +52,7 @@ func (s *storm) replaceProcess() {
 	s.t.Helper()
 	s.fleet.replaceProcess()
 	s.Replaced()
-	s.Refusals = scaleServices // the first call of each Service may be made before it is known which instances the others have
+	s.Refusals = fewRefusals
 }
 
 // over waits until nothing is written any more, and checks what must hold then. It returns the calls that changed backend servers.

@@ -99,10 +99,12 @@ func (n *Nodes) Roll(steps, surge int) {
 	}
 }
 
-// drain waits now and then, without any time, until everybody has seen the events: the fake API server's watches hold no more than a hundred.
+// drain waits now and then until everybody has seen the events: the fake API server's watches hold no more than a hundred. A moment passes, as it would without
+// the bubble: what is written then is written before what comes is known.
 func drain(i int) {
 	if i%100 == 99 {
 		synctest.Wait()
+		time.Sleep(time.Millisecond) //nolint:forbidigo // in a bubble of testing/synctest, a sleep sets the clock
 	}
 }
 
@@ -122,8 +124,8 @@ func (n *Nodes) Gone() sets.Set[string] {
 	return ids
 }
 
-// ZoneFails has all nodes of a zone stop to work, and returns their instances.
-func (n *Nodes) ZoneFails() sets.Set[string] {
+// ZoneFails has all nodes of a zone stop to work, and returns their instances. They say that they are not ready, or are silent, for which Kubernetes notes Unknown.
+func (n *Nodes) ZoneFails(ready corev1.ConditionStatus) sets.Set[string] {
 	n.tb.Helper()
 	dead := sets.New[string]()
 	for i := 0; i < n.next; i += Zones {
@@ -132,7 +134,7 @@ func (n *Nodes) ZoneFails() sets.Set[string] {
 		}
 		name := NodeName(i)
 		dead.Insert(testkit.InstanceOf(name))
-		testkit.ChangeNode(n.tb, n.kube, name, func(node *corev1.Node) { node.Status.Conditions[0].Status = corev1.ConditionFalse })
+		testkit.ChangeNode(n.tb, n.kube, name, func(node *corev1.Node) { node.Status.Conditions[0].Status = ready })
 		drain(i / Zones)
 	}
 	return dead

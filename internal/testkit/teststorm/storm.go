@@ -88,8 +88,8 @@ func (s *Storm) Over() []emulator.Call {
 	Rest(s.cloud)
 	calls := s.cloud.NewCalls()
 	refused := slices.DeleteFunc(slices.Clone(calls), func(call emulator.Call) bool {
-		throttled := !s.replaced.IsZero() && strings.HasPrefix(call.Code, "Throttling") // a new process does not know what the one before it has used
-		return call.Code == "" || throttled || !slices.Contains(s.actions(), call.Action)
+		unknown := !s.replaced.IsZero() && throttled(call) // a new process does not know what the one before it has used
+		return call.Code == "" || unknown || !slices.Contains(s.actions(), call.Action)
 	})
 	if len(refused) > 0 {
 		s.tb.Logf("%d calls refused, %s %s %v for example", len(refused), refused[0].Action, refused[0].Code, refused[0].Parameters)
@@ -98,40 +98,6 @@ func (s *Storm) Over() []emulator.Call {
 		s.tb.Errorf("%d calls refused, want %d at most", len(refused), s.Refusals)
 	}
 	return slices.DeleteFunc(calls, func(call emulator.Call) bool { return !slices.Contains(s.actions(), call.Action) })
-}
-
-// writing is one kind of write on one group, or on all where group is empty, in one window of its quota.
-type writing struct {
-	action, group string
-	window        int64
-	// later says that it comes from the process that replaced another one.
-	later bool
-}
-
-// OncePerWindow checks that no process writes to a group a second time in a window whose quota was used up, but for the window in which the storm begins: what is
-// written before anything has to wait knows nothing of what comes. Nor does a new process know what the one before it wrote.
-func (s *Storm) OncePerWindow(calls []emulator.Call) {
-	s.tb.Helper()
-	groups, all := map[writing]int{}, map[writing]int{}
-	for _, call := range calls {
-		if call.Code == "" {
-			one := writing{action: call.Action, window: call.Time.Truncate(time.Minute).Unix()}
-			all[one]++
-			one.group, one.later = call.Parameters[s.Group], !s.replaced.IsZero() && call.Time.After(s.replaced)
-			groups[one]++
-		}
-	}
-	first, most := s.Began.Truncate(time.Minute).Unix(), 0
-	for one, n := range groups {
-		full := all[writing{action: one.action, window: one.window}] >= s.Quota
-		if !full || one.window == first {
-			continue
-		}
-		if most = max(most, n); n > 1 {
-			s.tb.Errorf("group %s: %d times %s in the window %s", one.group, n, one.action, time.Unix(one.window, 0).UTC())
-		}
-	}
-	s.tb.Logf("at most %d times the same write of a process on a group in a window whose quota is used up", most)
 }
 
 // InTime checks that the calls of each action took at most 1.1 times what they take at the rate of its quota. A few of them take seconds, which say nothing.
@@ -205,6 +171,25 @@ func (s *Storm) OutInTime(calls []emulator.Call, instances sets.Set[string]) {
 		action = s.Replace
 	}
 	s.within(last.Sub(s.Began), counts[action], action)
+}
+
+// OutFirst checks that no server is added to a group before the last of these instances is out of it.
+func (s *Storm) OutFirst(calls []emulator.Call, instances sets.Set[string]) {
+	s.tb.Helper()
+	grown := sets.New[string]()
+	for _, call := range calls {
+		group := call.Parameters[s.Group]
+		switch {
+		case call.Code != "":
+		case call.Action == s.Add:
+			grown.Insert(group)
+		case grown.Has(group) && s.TakesOut(call, instances):
+			s.tb.Errorf("%s gets others before dead ones are out", group)
+		}
+	}
+	if len(grown) == 0 {
+		s.tb.Error("no group gets others: this says nothing about what comes first")
+	}
 }
 
 // TakesOut reports whether a call removes or replaces one of the instances.
