@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
@@ -122,28 +121,4 @@ func TestWithdrawnPlaceStopsNoFollowing(t *testing.T) {
 			})
 		}
 	}
-}
-
-// TestLeftPlaceFollowsTheNodes: a Service shows its new place, and leaves the old one in a while. Until then, the old one follows the nodes: clients may still use it.
-func TestLeftPlaceFollowsTheNodes(t *testing.T) {
-	t.Parallel()
-	inWorld(t, func(t *testing.T, w *world) {
-		w.groupWorld(grouped("shop", "other", 1, testkit.TCP(81)), grouped("web", "edge", 2, testkit.TCP(80)))
-		from := w.hostname("web")
-		w.change("web", with(annotation.Group, "other"))
-		for range 60 {
-			w.fillServices()
-			_ = w.try("web")
-			if w.hostname("web") != from {
-				break
-			}
-			time.Sleep(time.Second)
-		}
-		w.replaceNodes()
-		for range 8 {
-			_ = w.try("web")
-			time.Sleep(2 * time.Second)
-		}
-		w.wantLeads(from, "80")
-	})
 }

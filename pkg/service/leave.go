@@ -57,9 +57,6 @@ func (r *Reconciler) show(
 	if !done.GoesBack { // if it goes back there, the next pass follows
 		known, left = r.followLeft(ctx, svc, params, known, held, in, Stuck)
 	}
-	if left.RefusedBackend || left.Uncertain {
-		known.cache.interfaces = nil
-	}
 	if !shown.Elsewhere || left.Balancer != nil && left.Balancer.ID() != "" { // there is nothing at the new place yet, or the old one is there
 		return known, shown, left
 	}
@@ -129,6 +126,9 @@ func (r *Reconciler) followOne(ctx context.Context, svc *corev1.Service, params 
 	in.Choice = r.chooseLeft(svc, known.engine, left, in)
 	deployed := r.deploy(ctx, svc, known.engine.Product(), left.PlanBackends(in))
 	r.doubtOthers(svc, held, deployed)
+	if deployed.RefusedBackend || deployed.Uncertain {
+		known.cache.interfaces = nil
+	}
 	if deployed.Writes > 0 { // the new place may have the same groups
 		known.balancer, _ = known.balancer.InvalidateShared(deployed.Shared, "written to at the place that the Service leaves")
 	}
@@ -149,9 +149,6 @@ func (r *Reconciler) followUnplanned(ctx context.Context, params annotation.Para
 	known, left := r.followLeft(ctx, done.service, params, known, held, inputs.Inputs, Unplanned)
 	done.writes += left.Writes
 	done.wakes = append(done.wakes, inputs.readyGraceLeft)
-	if left.RefusedBackend || left.Uncertain {
-		known.cache.interfaces = nil
-	}
 	if left.Balancer == nil { // there is nothing, or nobody knows
 		return known, done, errors.Join(err, left.outcome())
 	}
