@@ -145,8 +145,8 @@ func (e *engine) locateAsked(ctx context.Context, svc *corev1.Service, known obs
 		return location{}, err
 	}
 	if own == nil {
-		if doubt, err := e.shared.NoneCreated(ctx, svc, known.place(), adopted); err != nil {
-			return location{presence: doubt}, err
+		if doubt, unproven := e.shared.NoneCreated(ctx, svc, known.place(), adopted); unproven != nil {
+			return location{presence: doubt}, unproven
 		}
 	}
 	if own != nil && own.ID == asked {

@@ -62,7 +62,7 @@ func TestLostCreationIsLeft(t *testing.T) {
 							_, _ = w.Reconcile(t.Context(), w.get("web"))
 							time.Sleep(5 * time.Second)
 						}
-						if own, left := w.ownersOf()["a0f5e8a1cweb"]; left && !(where == "existing" && slices.Equal(own, []string{"tcp:80 web"})) {
+						if own, left := w.ownersOf()["a0f5e8a1cweb"]; left && (where != "existing" || !slices.Equal(own, []string{"tcp:80 web"})) {
 							t.Errorf("the CLB whose creation was not answered stays; CLBs %v, Service %v %v", w.ownersOf(), w.get("web").Finalizers, w.get("web").Status.Conditions)
 						}
 					})

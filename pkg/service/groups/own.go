@@ -35,7 +35,8 @@ func (g *Groups[LB]) ownUnrecorded(ctx context.Context, of service.Request, grou
 // NoneCreated is an error until no search has shown a load balancer of the Service's own for some seconds, if there may be one whose creation was not answered. The Service
 // is to be elsewhere, and once it is, nothing says any more that there may be one. It returns what is known until then.
 func (g *Groups[LB]) NoneCreated(ctx context.Context, svc *corev1.Service, known Known, adopted bool) (presence.Presence, error) {
-	if !known.Group.IsZero() || !known.Presence.MaybeCreated() && !(adopted && known.Presence.IsZero() && mayHaveCreated(svc)) {
+	begun := adopted && known.Presence.IsZero() && mayHaveCreated(svc)
+	if !known.Group.IsZero() || !begun && !known.Presence.MaybeCreated() {
 		return presence.Presence{}, nil
 	}
 	return g.Missing.Decide(ctx, known.Presence, presence.Absence{Service: svc.UID, MaybeCreated: true})
