@@ -95,7 +95,7 @@ func (f followUp) Deploy(ctx context.Context, svc *corev1.Service) service.Deplo
 		Interrupted: applier.Interrupted, Shared: f.changed(), Err: err,
 		Registered: func(address string) bool { return model.Registered(address, n.desired, n.model(), n.changes) },
 	}
-	if applier.Waits || len(n.jobs) > 0 {
+	if applier.Waits || f.Leaving || len(n.jobs) > 0 {
 		done.Wait = soonPoll
 	}
 	return done

@@ -34,9 +34,10 @@ type quotaLine struct {
 	grows growth
 }
 
-// unknown reports whether more is used than the value says, so that the value that holds is larger: for sure, or if as much is used as it may be.
+// unknown reports whether more is used than the value says, so that the value that holds is larger: for sure, or if as much is used as it may be. That alone does not put what
+// the Quota Center says in doubt.
 func (l quotaLine) unknown(limit quota.Limit) bool {
-	return limit.Exceeded(l.proven) || l.atMost && limit.Exceeded(l.used)
+	return limit.Exceeded(l.proven) || l.atMost && limit.Exceeded(l.used) && limit.Source != quota.Center
 }
 
 // isFull reports whether nothing of the quota is left.
@@ -85,7 +86,7 @@ func (e *examination) quota(line quotaLine, limit quota.Limit, first bool) {
 	status, fix := doctor.OK, ""
 	switch {
 	case line.unknown(limit):
-		e.add("quotas", string(line.code), doctor.OK, unknownText(line, limit), "to make the limit known, "+limit.Advice())
+		e.add("quotas", string(line.code), doctor.OK, unknownText(line, limit), "to make the limit known, "+cmp.Or(limit.Advice(), "set Global.quotas in the cloud-config"))
 		return
 	case full && line.used >= limit.Value:
 		status, fix = doctor.Wrong, "ask for more: "+quota.ConsoleURL+known
@@ -136,7 +137,7 @@ func (e *examination) accountLines(ctx context.Context, book *quota.Book, uses *
 			}
 			used = n
 		}
-		lines = append(lines, quotaLine{code: code, of: of, used: max(used, uses.account[code]), proven: used, grows: withServices})
+		lines = append(lines, quotaLine{code: code, of: of, used: max(used, uses.account[code]), proven: max(used, uses.made[code]), grows: withServices})
 	}
 	if !e.settings.WithoutCLB {
 		count(quota.CLBs, "CLBs of the account", func() (int, error) {

@@ -202,6 +202,7 @@ func TestDoctorAndRaisedQuotas(t *testing.T) {
 		return testkit.TCP(numbers...)
 	}
 	local := func(svc *corev1.Service) { svc.Spec.ExternalTrafficPolicy = corev1.ServiceExternalTrafficPolicyLocal }
+	ranges := func(svc *corev1.Service) { svc.Spec.LoadBalancerSourceRanges = []string{"10.0.0.0/8"} }
 	for name, test := range map[string]struct {
 		services   int
 		change     []func(*corev1.Service)
@@ -214,6 +215,7 @@ func TestDoctorAndRaisedQuotas(t *testing.T) {
 		"listeners":               {1, []func(*corev1.Service){ports(60), served}, nil, quota.ListenersPerCLB, "60 listeners of the CLB that has the most for one Service; the limit is unknown, and larger than the assumed 50 (value: published)", doctor.OK, true},
 		"listeners that it lacks": {1, []func(*corev1.Service){ports(60)}, nil, quota.ListenersPerCLB, "60 of 50", doctor.Wrong, true},
 		"listeners, configured":   {1, []func(*corev1.Service){ports(60), served}, map[string]int{string(quota.ListenersPerCLB): 50}, quota.ListenersPerCLB, "60 of 50", doctor.Wrong, false},
+		"access control lists":    {210, []func(*corev1.Service){ports(1), ranges, served}, nil, quota.ACLs, "210 access control lists that Services need; the limit is unknown", doctor.OK, true},
 		"attachments":             {80, []func(*corev1.Service){ports(1), local, served}, nil, quota.CLBsPerInstance, "up to 80 CLBs that a node is behind", doctor.OK, true},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -235,6 +237,22 @@ func TestDoctorAndRaisedQuotas(t *testing.T) {
 				t.Errorf("wrong: %v", wrongOf(report))
 			}
 		})
+	}
+}
+
+// TestDoctorBelievesTheQuotaCenter: that nodes may be behind more CLBs than the Quota Center says does not put that in doubt.
+func TestDoctorBelievesTheQuotaCenter(t *testing.T) {
+	t.Parallel()
+	p := newPatient(t)
+	for i := range 80 {
+		p.nodes = append(p.nodes, testkit.Service(fmt.Sprint("web-", i), testkit.TCP(80), served, func(svc *corev1.Service) {
+			svc.Spec.ExternalTrafficPolicy = corev1.ServiceExternalTrafficPolicyLocal
+		}))
+	}
+	checks := quotaChecks(p.examine(t))
+	at := slices.IndexFunc(checks, func(c doctor.Check) bool { return c.Subject == string(quota.CLBsPerInstance) })
+	if at < 0 || !strings.HasPrefix(checks[at].Detail, "80 of 50 CLBs") || !strings.Contains(checks[at].Detail, string(quota.Center)) || checks[at].Status != doctor.OK {
+		t.Errorf("checks %+v, want 80 of 50", checks)
 	}
 }
 

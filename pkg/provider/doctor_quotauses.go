@@ -24,8 +24,8 @@ import (
 type serviceUses struct {
 	balancers map[string]*balancerUses
 	// most is how much the load balancer, or the instance, uses that uses most, as far as the manager does not choose nodes: where it does, it keeps within the quotas by
-	// itself. account is what all Services need of the quotas of the account.
-	most, account map[quota.Code]int
+	// itself. account is what all Services need of the quotas of the account, and made what of that is known to be in the cloud.
+	most, account, made map[quota.Code]int
 	// chosen is how many times an instance is a backend on average because the manager has chosen it.
 	chosen map[quota.Code]float64
 }
@@ -46,7 +46,7 @@ type balancerUses struct {
 
 // serviceUses counts what Services use: a listener for each port, and up to one backend server on each node for each port.
 func (e *examination) serviceUses(ctx context.Context, book *quota.Book) *serviceUses {
-	uses := &serviceUses{balancers: map[string]*balancerUses{}, most: map[quota.Code]int{}, account: map[quota.Code]int{}, chosen: map[quota.Code]float64{}}
+	uses := &serviceUses{balancers: map[string]*balancerUses{}, most: map[quota.Code]int{}, account: map[quota.Code]int{}, made: map[quota.Code]int{}, chosen: map[quota.Code]float64{}}
 	if e.kube == nil {
 		return uses
 	}
@@ -132,14 +132,21 @@ func (u *serviceUses) add(svc *corev1.Service, product service.Product, nodes, s
 	_, grouped := annotation.Lookup(svc.Annotations, annotation.Group)
 	on.services++
 	on.ports, on.fixed, on.shared = on.ports+ports, on.fixed || !annotation.GroupOverflows(svc), on.shared || grouped || on.services > 1
-	if synced := meta.FindStatusCondition(svc.Status.Conditions, service.ConditionSynced); synced != nil && synced.Reason == problem.ReasonEnsured {
-		on.listeners += ports
-	}
+	needs := map[quota.Code]int{}
 	switch {
 	case product.AttachedPerGroup:
-		u.account[quota.NLBGroups] += ports
+		needs[quota.NLBGroups] = ports
 	case hasAccessList(svc):
-		u.account[quota.ACLs]++
+		needs[quota.ACLs] = 1
+	}
+	for code, n := range needs {
+		u.account[code] += n
+	}
+	if synced := meta.FindStatusCondition(svc.Status.Conditions, service.ConditionSynced); synced != nil && synced.Reason == problem.ReasonEnsured {
+		on.listeners += ports
+		for code, n := range needs {
+			u.made[code] += n
+		}
 	}
 	switch {
 	case subset != nobodyChooses && product.AttachedPerGroup:

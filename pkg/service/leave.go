@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -52,7 +53,7 @@ func (r *Reconciler) show(
 	shown = known.balancer.Status(ctx, params)
 	known.balancer = shown.Balancer
 	if !shown.Elsewhere && shown.Status != nil {
-		return r.followMoved(ctx, svc, params, known, held, in, done), shown, Deployment{Registered: everywhere}
+		return known, shown, Deployment{Registered: everywhere}
 	}
 	if !done.GoesBack { // if it goes back there, the next pass follows
 		known, left = r.followLeft(ctx, svc, params, known, held, in, Stuck)
@@ -87,19 +88,43 @@ func following(balancer Balancer, svc *corev1.Service, when Stage) []Follower {
 	return nil
 }
 
-// followMoved brings the backends in line on what the Service leaves in a while: until then, clients go on to use the address that they know. Where the new place got nothing new,
-// the old one needs nothing, so that an ordinary move makes no calls for this. What fails here keeps the Service from leaving no longer than the rest.
-func (r *Reconciler) followMoved(ctx context.Context, svc *corev1.Service, params annotation.Params, known state, held *locks, in Inputs, done Deployment) state {
-	if done.Writes == 0 || !time.Now().Before(known.leaveAt) {
-		return known
+// followSoon is how soon another pass brings in line what a Service leaves, if the one that moved it has not, or if that failed.
+const followSoon = 2 * time.Second
+
+// followMoved brings the backends in line on what the Service leaves in a while, for as long as something keeps it from leaving: until then, clients go on to use the address
+// that they know. The pass that moves the Service leaves this to the next one, so that the new address is shown first, and the pass that leaves needs it no more. What fails
+// here keeps the Service from nothing else. It returns how many calls changed something, and after what time another pass is due for this, 0 for none.
+func (r *Reconciler) followMoved(
+	ctx context.Context, svc *corev1.Service, params annotation.Params, known state, held *locks, in Inputs, shown Shown, failed bool,
+) (after state, writes int, again time.Duration) {
+	if shown.Status == nil || known.pausedBy != "" {
+		return known, 0, 0
 	}
-	for _, left := range following(known.balancer, svc, Moved) {
+	lefts := following(known.balancer, svc, Moved)
+	switch {
+	case len(lefts) == 0:
+		return known, 0, 0
+	case !shows(svc, *shown.Status):
+		return known, 0, min(followSoon, r.opts.MoveGrace)
+	case !failed && !shown.KeepsLeft && !known.leaveAt.IsZero() && !time.Now().Before(known.leaveAt):
+		return known, 0, 0
+	}
+	for _, left := range lefts {
 		var came Deployment
-		if known, came = r.followOne(ctx, svc, params, known, held, in, left); came.Err != nil {
-			klog.FromContext(ctx).Info("The load balancer that the Service leaves was not brought in line", "err", came.Err)
+		known, came = r.followOne(ctx, svc, params, known, held, in, left)
+		writes += came.Writes
+		if err := came.outcome(); err != nil {
+			klog.FromContext(ctx).Info("The load balancer that the Service leaves was not brought in line", "err", err)
+			wait, _ := waitTime(err)
+			again = max(again, wait, followSoon)
 		}
 	}
-	return known
+	return known, writes, again
+}
+
+// shows reports whether a Service already shows the addresses of a status.
+func shows(svc *corev1.Service, status corev1.LoadBalancerStatus) bool {
+	return slices.EqualFunc(svc.Status.LoadBalancer.Ingress, status.Ingress, func(a, b corev1.LoadBalancerIngress) bool { return a.IP == b.IP && a.Hostname == b.Hostname })
 }
 
 // followOne brings the backends in line on a load balancer that the Service leaves.

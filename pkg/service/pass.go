@@ -171,8 +171,11 @@ func (r *Reconciler) ensure(ctx context.Context, svc *corev1.Service, adopted bo
 	deployed.Balancer = known.balancer
 	known.record, done.record = recordApply(*known.record, goal.Applied, deployed, err != nil)
 	done.problems = slices.Concat(done.problems, gateProblems, shown.Problems)
-	done.wakes = []time.Duration{inputs.readyGraceLeft, inputs.crowdedWait, shown.Wake}
-	return known, done, errors.Join(err, gateErr, left.outcome())
+	err = errors.Join(err, gateErr, left.outcome())
+	known, writes, again := r.followMoved(ctx, written, params, known, held, inputs.Inputs, shown, err != nil)
+	done.writes += writes
+	done.wakes = []time.Duration{inputs.readyGraceLeft, inputs.crowdedWait, shown.Wake, again}
+	return known, done, err
 }
 
 // read returns what the annotations and the fields of the Service say, as far as the policy of the cluster accepts it.

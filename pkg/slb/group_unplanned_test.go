@@ -162,43 +162,6 @@ func TestStuckMoveReadsTheOldPlaceOnce(t *testing.T) {
 	}
 }
 
-// TestLeftPlaceFollowsTheNodes: a Service shows its new place, and leaves the old one in a while. Until then, the old one follows the nodes: clients may still use it. A pass that
-// writes nothing at the new place does not read the old one.
-func TestLeftPlaceFollowsTheNodes(t *testing.T) {
-	t.Parallel()
-	for _, move := range stuckMoves() {
-		t.Run(move.name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				w := bubbleWorld(t)
-				w.moveGrace = time.Minute
-				w.restart()
-				threeNodes(w)
-				w.putAll(grouped("shop", "other", 81), grouped("mail", "edge", 82), move.web(w.makeCLB().ID, 80))
-				from := w.address("web")
-				w.change("web", move.change)
-				w.livesOn(1, "web")
-				if w.address("web") == from {
-					t.Fatal("the Service has not moved")
-				}
-				w.calls()
-				_ = w.pass("web")
-				if calls := w.calls(); len(calls) > 0 {
-					t.Errorf("a pass in which nothing changes makes the calls %v", calls)
-				}
-				w.replaceNodes()
-				_ = w.pass("web")
-				w.wantLeads("the old place", from, 1, "d", "e", "f")
-				w.wantLeads("the new place", w.address("web"), 1, "d", "e", "f")
-				w.livesOn(6, "web")
-				if left := w.leadsFrom(from); len(left) > 0 {
-					t.Errorf("the old place has %v", left)
-				}
-			})
-		})
-	}
-}
-
 // TestUnreadablePlaceKeepsNoGatesShut: in the middle of a move, the new place cannot be read. The gate of a pod opens once the pod is a backend server at the old place, which the
 // Service shows, and not before.
 func TestUnreadablePlaceKeepsNoGatesShut(t *testing.T) {

@@ -10,11 +10,13 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
 )
 
 // proveAway finds out which Services other than svc name a load balancer by its ID and never get there, because they stay on another one. They do not keep it: once
-// their annotations change, nothing says any more that they did, and nobody would delete it. What cannot be read is an error: the answer decides on a removal.
+// their annotations change, nothing says any more that they did, and nobody would delete it. What cannot be read now is an error: the answer decides on a removal. Where the
+// cloud refuses to say, the Service may get there: whoever can create Services must not be able to keep those of others from being deleted.
 func (g *Groups[LB]) proveAway(ctx context.Context, svc *corev1.Service, id string) error {
 	all, err := g.Services.List(labels.Everything())
 	if err != nil {
@@ -27,10 +29,10 @@ func (g *Groups[LB]) proveAway(ctx context.Context, svc *corev1.Service, id stri
 		at := g.settledAt(other, id)
 		if at != "" {
 			stays, err := g.Cloud.Stays(ctx, other, at)
-			if err != nil {
+			if err != nil && !alicloud.IsForbidden(err) {
 				return err
 			}
-			if !stays {
+			if err != nil || !stays {
 				at = ""
 			}
 		}
@@ -62,6 +64,10 @@ func (g *Groups[LB]) settledAt(svc *corev1.Service, id string) string {
 func (m *Memory) noteAway(svc types.UID, at string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	if at == "" {
+		delete(m.away, svc)
+		return
+	}
 	if m.away == nil {
 		m.away = map[types.UID]string{}
 	}

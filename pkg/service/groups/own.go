@@ -25,11 +25,12 @@ func (g *Groups[LB]) ownUnrecorded(ctx context.Context, of service.Request, grou
 	if err != nil {
 		return nil, presence.Presence{}, err
 	}
-	if len(found) == 0 {
+	begunFor := g.begunFor(of, found, beforeOf(of.Service, known, group), record.LoadBalancerID)
+	if len(begunFor) == 0 { // what was found is somebody else's with a copy of the tag, or what the Service leaves anyway
 		decided, err := g.NoneCreated(ctx, of.Service, known, of.Adopted)
 		return nil, decided, err
 	}
-	return g.begunFor(of, found, beforeOf(of.Service, known, group), record.LoadBalancerID), presence.Presence{}, nil
+	return begunFor, presence.Presence{}, nil
 }
 
 // NoneCreated is an error until no search has shown a load balancer of the Service's own for some seconds, if there may be one whose creation was not answered. The Service
