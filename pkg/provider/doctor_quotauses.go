@@ -132,22 +132,27 @@ func (u *serviceUses) add(svc *corev1.Service, product service.Product, nodes, s
 	_, grouped := annotation.Lookup(svc.Annotations, annotation.Group)
 	on.services++
 	on.ports, on.fixed, on.shared = on.ports+ports, on.fixed || !annotation.GroupOverflows(svc), on.shared || grouped || on.services > 1
-	needs := map[quota.Code]int{}
+	code, needs := needsOfAccount(svc, product)
+	u.account[code] += needs
+	if synced := meta.FindStatusCondition(svc.Status.Conditions, service.ConditionSynced); synced != nil && synced.Reason == problem.ReasonEnsured {
+		on.listeners, u.made[code] = on.listeners+ports, u.made[code]+needs
+	}
+	u.addBackends(on, product, ports, nodes, subset)
+}
+
+// needsOfAccount returns how much a Service needs of which quota of the account, besides its load balancer.
+func needsOfAccount(svc *corev1.Service, product service.Product) (quota.Code, int) {
 	switch {
 	case product.AttachedPerGroup:
-		needs[quota.NLBGroups] = ports
+		return quota.NLBGroups, len(svc.Spec.Ports)
 	case hasAccessList(svc):
-		needs[quota.ACLs] = 1
+		return quota.ACLs, 1
 	}
-	for code, n := range needs {
-		u.account[code] += n
-	}
-	if synced := meta.FindStatusCondition(svc.Status.Conditions, service.ConditionSynced); synced != nil && synced.Reason == problem.ReasonEnsured {
-		on.listeners += ports
-		for code, n := range needs {
-			u.made[code] += n
-		}
-	}
+	return quota.ACLs, 0
+}
+
+// addBackends counts the backends of a Service on its load balancer.
+func (u *serviceUses) addBackends(on *balancerUses, product service.Product, ports, nodes, subset int) {
 	switch {
 	case subset != nobodyChooses && product.AttachedPerGroup:
 		on.nodes += ports * subset

@@ -164,7 +164,6 @@ func (r *Reconciler) ensure(ctx context.Context, svc *corev1.Service, adopted bo
 	r.uses.note(svc, known, inputs.Choice.Firm)
 
 	known, shown, left := r.show(ctx, written, params, known, held, inputs.Inputs, deployed)
-	done.writes += left.Writes
 	done.registered = deployed.Registered
 	gateProblems, gateErr := r.openGates(ctx, svc, known.cache.gates, deployed.registeredAlso(left), left.serves)
 	done.status, done.ports, done.securityGroup, done.keepsLeft = shown.Status, shown.Ports, shown.SecurityGroup, shown.KeepsLeft
@@ -172,9 +171,9 @@ func (r *Reconciler) ensure(ctx context.Context, svc *corev1.Service, adopted bo
 	known.record, done.record = recordApply(*known.record, goal.Applied, deployed, err != nil)
 	done.problems = slices.Concat(done.problems, gateProblems, shown.Problems)
 	err = errors.Join(err, gateErr, left.outcome())
-	known, writes, again := r.followMoved(ctx, written, params, known, held, inputs.Inputs, shown, err != nil)
-	done.writes += writes
+	known, moved, again := r.followMoved(ctx, written, params, known, held, inputs.Inputs, shown, err != nil)
 	done.wakes = []time.Duration{inputs.readyGraceLeft, inputs.crowdedWait, shown.Wake, again}
+	done.writes = deployed.Writes + left.Writes + moved
 	return known, done, err
 }
 
