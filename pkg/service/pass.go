@@ -155,7 +155,6 @@ func (r *Reconciler) ensure(ctx context.Context, svc *corev1.Service, adopted bo
 	deployed := r.deploy(ctx, svc, known.engine.Product(), goal.Plan)
 	r.doubtOthers(svc, held, deployed)
 	err = errors.Join(deployed.outcome(), unread, inputs.unread)
-	done.writes = deployed.Writes
 	known = known.deployed(deployed).readUntilSettled(goal.Plan)
 	if len(goal.Plan.Steps()) > 0 {
 		r.deployed(svc, known.balancer, inputs.Inputs, known.engine)
