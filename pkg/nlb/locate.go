@@ -144,11 +144,6 @@ func (e *engine) locateAsked(ctx context.Context, svc *corev1.Service, known obs
 	if err != nil {
 		return location{}, err
 	}
-	if own == nil {
-		if doubt, unproven := e.shared.NoneCreated(ctx, svc, known.place(), adopted); unproven != nil {
-			return location{presence: doubt}, unproven
-		}
-	}
 	if own != nil && own.ID == asked {
 		return e.seen(svc, own, false), nil
 	}
@@ -157,6 +152,11 @@ func (e *engine) locateAsked(ctx context.Context, svc *corev1.Service, known obs
 		stays, refused := e.stay(ctx, svc, own, known, lastID, asked, err)
 		stays.askedMissing = missing
 		return stays, refused
+	}
+	if own == nil { // only now: the event names what the annotation asks for, not what may be in its way
+		if doubt, unproven := e.shared.NoneCreated(ctx, svc, known.place(), adopted); unproven != nil {
+			return location{presence: doubt}, unproven
+		}
 	}
 	moved := e.seen(svc, lb, true)
 	if own != nil {

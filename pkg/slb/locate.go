@@ -58,10 +58,14 @@ func (e *engine) locateOutside(ctx context.Context, svc *corev1.Service, params 
 		if leaves == nil {
 			leaves = known.leftGroup()
 		}
+		found, err := e.locateAsked(ctx, svc, params, asked, known.place().ShownFirst(leaves))
+		if err != nil {
+			return found, err // before the doubt: the event names what the annotation asks for, not what may be in its way
+		}
 		if doubt, err := e.shared.NoneCreated(ctx, svc, known.place(), adopted); err != nil {
 			return location{presence: doubt, leaves: leaves}, err
 		}
-		return e.locateAsked(ctx, svc, params, asked, known.place().ShownFirst(leaves))
+		return found, nil
 	}
 	if len(current.leaves) > 0 {
 		return e.locateAfterGroup(ctx, svc, known, known.place().ShownFirst(current.leaves), adopted)
