@@ -123,7 +123,7 @@ func takeTurns(t *testing.T, since time.Time) {
 				if name == "restless" {
 					waiting.Since = since
 				}
-				for waiting.Planned = time.Now(); l.wait(WithWaiting(ctx, waiting), "SetX") == nil; waiting.Planned = time.Now() {
+				for waiting.Pass = 1; l.wait(WithWaiting(ctx, waiting), "SetX") == nil; waiting.Pass++ {
 					select {
 					case done <- target:
 						time.Sleep(pause)

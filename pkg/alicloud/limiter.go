@@ -64,8 +64,8 @@ type actionQueue struct {
 	waiters   []*waiter
 	// served is when each tenant was last served, since the queue was last empty.
 	served map[string]turn
-	// written is when each target was last written to, in the window that began at writtenIn.
-	written   map[string]time.Time
+	// written is the pass that last wrote to each target, in the window that began at writtenIn.
+	written   map[string]uint64
 	writtenIn time.Time
 	admitted  int         // how many calls have left the queue
 	timer     *time.Timer // runs while a call waits
@@ -160,7 +160,7 @@ func (l *limiter) enter(action string, waiting Waiting) *waiter {
 	now := time.Now()
 	if len(q.waiters) == 0 && !q.next(now).After(now) {
 		q.take(now)
-		q.writes(waiting.Target, now)
+		q.writes(waiting, now)
 		return nil
 	}
 	w := &waiter{Waiting: waiting, rank: waiting.rank(waiting.Since), ready: make(chan struct{})}
@@ -216,7 +216,7 @@ func (q *actionQueue) admit() {
 		q.take(now)
 		at := q.turn(now)
 		next := q.waiters[at]
-		q.writes(next.Target, now)
+		q.writes(next.Waiting, now)
 		q.admitted++
 		close(next.ready)
 		q.waiters = slices.Delete(q.waiters, at, at+1)
@@ -300,30 +300,26 @@ func (q *actionQueue) instead(at int, now time.Time) int {
 	return chosen
 }
 
-// again reports whether the target of a call was written to in this window, after which the call was planned. A call that was planned before belongs to that write,
-// which one call was too small for. Since when it waits does not count: a pass that has written to one of several targets, and gave up its place before it wrote to the
-// next, would otherwise write to the first one again and again, while the others wait.
+// again reports whether another pass than that of a call has written to its target in this window. A call of the same pass belongs to that write, which one call was too small
+// for. Since when it waits does not count: a pass that has written to one of several targets, and gave up its place before it wrote to the next, would otherwise write to the
+// first one again and again, while the others wait.
 func (q *actionQueue) again(w *waiter, now time.Time) bool {
 	if !q.writtenIn.Equal(now.Truncate(q.quota.window)) {
 		return false
 	}
-	written, ok := q.written[w.Target]
-	planned := w.Planned
-	if planned.IsZero() {
-		planned = w.Since
-	}
-	return ok && planned.After(written)
+	pass, ok := q.written[w.Target]
+	return ok && pass != w.Pass
 }
 
 // writes notes a call for a target; without one, it notes nothing.
-func (q *actionQueue) writes(target string, now time.Time) {
-	if target == "" {
+func (q *actionQueue) writes(w Waiting, now time.Time) {
+	if w.Target == "" {
 		return
 	}
 	if window := now.Truncate(q.quota.window); !q.writtenIn.Equal(window) {
-		q.written, q.writtenIn = map[string]time.Time{}, window
+		q.written, q.writtenIn = map[string]uint64{}, window
 	}
-	q.written[target] = now
+	q.written[w.Target] = w.Pass
 }
 
 // throttled closes the action until its next window begins, and leaves more of its quota to others.

@@ -31,8 +31,8 @@ type Waiting struct {
 	Priority Priority
 	// Since is since when what the call is for has been waiting, which decides among calls of one priority. Zero means now.
 	Since time.Time
-	// Planned is when it was found what the call has to do. A pass that gave up its place leaves Since to the next one, which plans anew. Zero means Since.
-	Planned time.Time
+	// Pass numbers the pass that makes the call. A pass that gave up its place leaves Since to the next one, which plans anew and has another number.
+	Pass uint64
 	// Tenant is whom the call is for. Calls of one priority go in turns over the tenants that wait.
 	Tenant string
 	// Target is what the call writes to. While the quota is used up, a target that was written to in the window waits for its next turn behind equally

@@ -20,7 +20,7 @@ func TestZoneFails(t *testing.T) {
 	t.Parallel()
 	teststorm.WithRestart(t, func(t *testing.T, restart bool) {
 		s := newManyStorm(t)
-		dead := s.ZoneFails(corev1.ConditionUnknown)
+		dead, failed := s.ZoneFails(corev1.ConditionUnknown), time.Now()
 		if restart {
 			s.alive(stormRestart, dead)
 			s.replaceProcess()
@@ -33,7 +33,7 @@ func TestZoneFails(t *testing.T) {
 			}
 		}
 		s.OutInTime(calls, dead)
-		s.OutFirst(calls, dead)
+		s.OutFirst(calls, dead, failed)
 		s.OncePerWindow(calls)
 	})
 }

@@ -14,12 +14,13 @@ import (
 // pass, which comes at once and takes the same place in the queue, plans with what is known then, so that changes that come while
 // the limit is used up cost no calls of their own.
 type interrupts struct {
-	mu       sync.Mutex // guards underWay
+	mu       sync.Mutex // guards the rest
 	underWay map[types.NamespacedName]chan struct{}
+	begun    uint64 // passes so far
 }
 
-// begin notes a pass and returns what is closed when it should give up waiting, and the function that notes its end.
-func (t *interrupts) begin(key types.NamespacedName) (interrupt <-chan struct{}, end func()) {
+// begin notes a pass and returns its number, what is closed when it should give up waiting, and the function that notes its end.
+func (t *interrupts) begin(key types.NamespacedName) (number uint64, interrupt <-chan struct{}, end func()) {
 	turn := make(chan struct{})
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -27,7 +28,8 @@ func (t *interrupts) begin(key types.NamespacedName) (interrupt <-chan struct{},
 		t.underWay = map[types.NamespacedName]chan struct{}{}
 	}
 	t.underWay[key] = turn
-	return turn, func() {
+	t.begun++
+	return t.begun, turn, func() {
 		t.mu.Lock()
 		defer t.mu.Unlock()
 		if t.underWay[key] == turn {
@@ -53,13 +55,13 @@ func (r *Reconciler) Interrupt(key types.NamespacedName) { r.interrupts.interrup
 // takeTurn returns a context whose calls wait in the Service's place, and the function to call with the error of the pass. That
 // returns since when the Service waits: a pass that was interrupted leaves its place to the next one.
 func (r *Reconciler) takeTurn(ctx context.Context, key types.NamespacedName, before backoff) (turn context.Context, end func(error) time.Time) {
-	interrupt, done := r.interrupts.begin(key)
-	now, since := time.Now(), before.waitingSince
+	number, interrupt, done := r.interrupts.begin(key)
+	since := before.waitingSince
 	if since.IsZero() {
-		since = now
+		since = time.Now()
 	}
 	waiting := alicloud.WaitingOf(ctx)
-	waiting.Since, waiting.Planned, waiting.Interrupt, waiting.Priority = since, now, interrupt, alicloud.PriorityListener
+	waiting.Since, waiting.Pass, waiting.Interrupt, waiting.Priority = since, number, interrupt, alicloud.PriorityListener
 	waiting.Tenant = key.Namespace
 	return alicloud.WithWaiting(ctx, waiting), func(err error) time.Time {
 		done()

@@ -22,7 +22,7 @@ func TestZoneDies(t *testing.T) {
 			teststorm.WithRestart(t, func(t *testing.T, restart bool) {
 				s := newStorm(t)
 				defer func() { s.stop() }()
-				dead := s.ZoneFails(ready)
+				dead, failed := s.ZoneFails(ready), time.Now()
 				s.livingStay(dead, s.emulator.Unread())
 				if restart {
 					time.Sleep(20 * time.Second)
@@ -31,7 +31,7 @@ func TestZoneDies(t *testing.T) {
 				calls := s.Over()
 				s.served(dead)
 				s.OutInTime(calls, dead)
-				s.OutFirst(calls, dead)
+				s.OutFirst(calls, dead, failed)
 				s.OncePerWindow(calls)
 				s.livingStay(dead, calls)
 			})

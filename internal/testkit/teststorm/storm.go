@@ -173,14 +173,15 @@ func (s *Storm) OutInTime(calls []emulator.Call, instances sets.Set[string]) {
 	s.within(last.Sub(s.Began), counts[action], action)
 }
 
-// OutFirst checks that no server is added to a group before the last of these instances is out of it.
-func (s *Storm) OutFirst(calls []emulator.Call, instances sets.Set[string]) {
+// OutFirst checks that no server is added to a group before the last of these instances is out of it. All of them have failed by then: what is added before, or at that instant,
+// may be by a pass that knows of some of them.
+func (s *Storm) OutFirst(calls []emulator.Call, instances sets.Set[string], failed time.Time) {
 	s.tb.Helper()
 	grown := sets.New[string]()
 	for _, call := range calls {
 		group := call.Parameters[s.Group]
 		switch {
-		case call.Code != "":
+		case call.Code != "" || !call.Time.After(failed):
 		case call.Action == s.Add:
 			grown.Insert(group)
 		case grown.Has(group) && s.TakesOut(call, instances):

@@ -44,9 +44,11 @@ func (s *Storm) OncePerWindow(calls []emulator.Call) {
 			continue
 		}
 		pressed++
-		again, waited := s.again(made), s.waited(made, next)
-		s.tb.Logf("%s at %s: %d calls, %d groups in their second turn, %d wait for the next window", in.action, in.began.Format("15:04"), len(made), len(again), len(waited))
-		if min(len(again), len(waited)) > s.Quota/few {
+		again, waited := s.again(made), s.waited(calls, made, next)
+		early := overtaken(again, waited)
+		s.tb.Logf("%s at %s: %d calls, %d groups in their second turn, %d wait for the next window, of which %d could have had the place of those",
+			in.action, in.began.Format("15:04"), len(made), len(again), len(waited), early)
+		if early > s.Quota/few {
 			s.tb.Errorf("%s at %s: %v have a second turn, while %v wait for the next window", in.action, in.began.Format("15:04"), again, waited)
 		}
 	}
@@ -60,15 +62,36 @@ func (s *Storm) full(made []emulator.Call) bool {
 	return len(made) >= s.Quota || slices.ContainsFunc(made, throttled)
 }
 
+// turn is a call for a group, and when it was made, or when it began to wait.
+type turn struct {
+	group string
+	at    time.Time
+}
+
+// String implements fmt.Stringer.
+func (t turn) String() string { return t.group + " " + t.at.Format("04:05.0") }
+
+// overtaken counts the groups that could have had the place of others, which have a second turn: they waited already.
+func overtaken(again, waited []turn) int {
+	slices.SortFunc(waited, func(a, b turn) int { return a.at.Compare(b.at) })
+	count := 0
+	for _, second := range again {
+		if count < len(waited) && waited[count].at.Before(second.at) {
+			count++
+		}
+	}
+	return count
+}
+
 // again returns the groups to which a process writes a second time in a window, by a call that has waited.
-func (s *Storm) again(made []emulator.Call) []string {
-	var again []string
+func (s *Storm) again(made []emulator.Call) []turn {
+	var again []turn
 	seen, used := map[bool]sets.Set[string]{false: {}, true: {}}, map[bool]int{}
 	for _, call := range made {
 		later := !s.replaced.IsZero() && call.Time.After(s.replaced)
 		group := call.Parameters[s.Group]
 		if call.Code == "" && seen[later].Has(group) && s.queued(call, used[later]) {
-			again = append(again, group+" "+call.Time.Format("04:05.0"))
+			again = append(again, turn{group, call.Time})
 		}
 		used[later]++
 		if call.Code == "" {
@@ -86,15 +109,23 @@ func (s *Storm) queued(call emulator.Call, used int) bool {
 	return call.Time.Sub(call.Time.Truncate(time.Minute)) <= guard+slot+moment
 }
 
-// waited returns the groups that are written to at the moment at which the next window opens, and were not in this one.
-func (s *Storm) waited(made, next []emulator.Call) []string {
-	var waited []string
+// waited returns the groups that are written to at the moment at which the next window opens, and were not in this one. They wait since the last other call for them: what is
+// dead leaves a group before others come.
+func (s *Storm) waited(calls, made, next []emulator.Call) []turn {
+	var waited []turn
 	for _, call := range next {
 		group := call.Parameters[s.Group]
 		written := func(before emulator.Call) bool { return before.Code == "" && before.Parameters[s.Group] == group }
-		if call.Time.Equal(next[0].Time) && !slices.ContainsFunc(made, written) {
-			waited = append(waited, group)
+		if !call.Time.Equal(next[0].Time) || slices.ContainsFunc(made, written) {
+			continue
 		}
+		since := time.Time{}
+		for _, before := range calls {
+			if before.Time.Before(call.Time) && before.Parameters[s.Group] == group {
+				since = before.Time
+			}
+		}
+		waited = append(waited, turn{group, since})
 	}
 	return waited
 }
