@@ -18,8 +18,8 @@ var (
 	entriesGauge = instruments.NewGaugeVec(metricsSubsystem, "table_entries",
 		"Custom entries of a managed route table, including those that the manager did not create, as of the last read.", "table")
 	quotaGauge = instruments.NewGaugeVec(metricsSubsystem, "table_entries_quota",
-		"Quota of custom entries of a managed route table: configured, from the Quota Center, or published. No value while the table holds more than a value that nobody has configured: "+
-			"the quota is then larger, and unknown.", "table")
+		"Quota of custom entries of a managed route table: configured, from the Quota Center, or published. While the table holds more than a value that nobody has configured, the quota "+
+			"is larger: what the table held when the cloud refused another entry, and no value before that.", "table")
 	conflictsGauge = instruments.NewGaugeVec(metricsSubsystem, "table_conflicts",
 		"Pod CIDRs of nodes for which a managed route table has an entry that the manager did not create.", "table")
 	missingRoutes = instruments.NewGaugeVec(metricsSubsystem, "table_missing_routes",
@@ -54,13 +54,15 @@ func Metrics() []metrics.Registerable {
 
 var registerMetrics = sync.OnceFunc(func() { legacyregistry.MustRegister(Metrics()...) })
 
-func observeTable(t *table, quota Quota) {
-	entriesGauge.WithLabelValues(t.id).Set(float64(t.custom))
-	if quota.exceeded(t.custom) { // any number would be taken for the quota
-		quotaGauge.Delete(map[string]string{"table": t.id})
+func observeTable(t *table) { entriesGauge.WithLabelValues(t.id).Set(float64(t.custom)) }
+
+// observeQuota shows how many entries the table may hold, and nothing where that is not known: any number would be taken for the quota.
+func observeQuota(id string, value int, known bool) {
+	if !known {
+		quotaGauge.Delete(map[string]string{"table": id})
 		return
 	}
-	quotaGauge.WithLabelValues(t.id).Set(float64(quota.Value))
+	quotaGauge.WithLabelValues(id).Set(float64(value))
 }
 
 // observePlan sets the figures of a table that was compared.

@@ -160,6 +160,8 @@ func (p *pass) emit(d *desired, readings []reading, tables []*table, plans []*pl
 	}
 	for i, plan := range plans {
 		observePlan(plan)
+		limit, known := p.quota.limit(tables[i], p.report.quota)
+		observeQuota(plan.table, limit, known)
 		p.report.tableQuota(tables[i], plan, newest)
 	}
 	p.report.withheld(len(removals.withheld), newest)

@@ -10,7 +10,7 @@ import (
 // Quota is how many custom entries a route table may hold, as far as that is known.
 type Quota struct {
 	Value int
-	// Origin says where the value comes from, and Advice how to tell the manager a better one, empty where it need not be told.
+	// Origin says where the value comes from, and Advice how to make the value known to the manager, empty where it is known.
 	Origin, Advice string
 	// Assumed says that nobody has configured it: a table that holds more shows that the quota is larger.
 	Assumed bool
@@ -55,6 +55,15 @@ func (q tableQuota) room(t *table, now time.Time) (int, time.Time) {
 		return alicloud.MaxRouteEntriesPerCall, time.Time{}
 	}
 	return min(alicloud.MaxRouteEntriesPerCall, max(0, full.entries-t.custom)), full.until
+}
+
+// limit is how many entries the table may hold: the quota, or, where the table shows that it is larger, what the cloud has refused to exceed. It reports whether that is known.
+func (q tableQuota) limit(t *table, quota Quota) (int, bool) {
+	if !quota.exceeded(t.custom) {
+		return quota.Value, true
+	}
+	full, ok := q[t.id]
+	return full.entries, ok
 }
 
 // refused notes that the table has no room beyond the entries that it holds.

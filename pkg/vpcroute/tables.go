@@ -257,7 +257,7 @@ func (w *Writer) readTable(ctx context.Context, id string) reading {
 	w.tables[id] = t
 	tableReadable.WithLabelValues(id).Set(1)
 	tableReadAt.WithLabelValues(id).Set(float64(t.read.Unix()))
-	observeTable(t, w.opts.Quota())
+	observeTable(t)
 	return reading{id: id, table: t.clone()}
 }
 

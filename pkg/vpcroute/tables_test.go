@@ -116,10 +116,9 @@ func TestQuotaWarning(t *testing.T) {
 }
 
 // TestQuotaText: the event says where the value of the quota is known from, and where to ask for more. A table that holds more than a value that is only assumed shows that
-// the quota is larger: there is no event, and the metric shows no value.
+// the quota is larger: there is no event.
 func TestQuotaText(t *testing.T) {
 	t.Parallel()
-	registerMetrics() // those that are not registered show nothing
 	for name, test := range map[string]struct {
 		quota       Quota
 		holds, adds int
@@ -133,7 +132,6 @@ func TestQuotaText(t *testing.T) {
 		recorder := record.NewFakeRecorder(10)
 		on := &table{id: "vtb-" + name, custom: test.holds}
 		reporter{events: events.New(recorder, 0), quota: test.quota}.tableQuota(on, &plan{create: make([]alicloud.NewRoute, test.adds)}, nodeOf(0))
-		observeTable(on, test.quota)
 		text := ""
 		if len(recorder.Events) > 0 {
 			text = <-recorder.Events
@@ -146,10 +144,31 @@ func TestQuotaText(t *testing.T) {
 				t.Errorf("%s: event %q, want %q", name, text, want)
 			}
 		}
-		if shown := quotaGauge.Delete(map[string]string{"table": on.id}); shown != (test.want != nil) {
-			t.Errorf("%s: the metric shows the quota: %v", name, shown)
+	}
+}
+
+// TestQuotaMetric: a table that holds more than a value that nobody has configured shows no quota, until the cloud refuses another entry.
+func TestQuotaMetric(t *testing.T) {
+	t.Parallel()
+	assumed, configured := Quota{Value: 20, Assumed: true}, Quota{Value: 20}
+	for name, test := range map[string]struct {
+		quota          Quota
+		holds, refused int
+		want           int
+		known          bool
+	}{
+		"assumed":              {assumed, 20, 0, 20, true},
+		"raised":               {assumed, 21, 0, 0, false},
+		"raised and used up":   {assumed, 30, 30, 30, true},
+		"configured, and more": {configured, 21, 0, 20, true},
+	} {
+		full := tableQuota{}
+		if test.refused > 0 {
+			full.refused(testTable, test.refused, time.Now())
 		}
-		forgetTable(on.id)
+		if value, known := full.limit(&table{id: testTable, custom: test.holds}, test.quota); value != test.want || known != test.known {
+			t.Errorf("%s: %d, %v", name, value, known)
+		}
 	}
 }
 
