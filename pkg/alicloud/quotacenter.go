@@ -16,6 +16,9 @@ const (
 // QuotaConsole is where the owner of the account can ask for more.
 const QuotaConsole = "https://quotas.console.aliyun.com/"
 
+// RaiseQuota is the first way out of a quota, for texts.
+const RaiseQuota = "raise the quota (" + QuotaConsole + ")"
+
 // The codes of quotas that several packages name in texts.
 const (
 	QuotaBackendsPerCLB  = "slb_quota_backendservers_num"

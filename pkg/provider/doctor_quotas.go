@@ -89,9 +89,9 @@ func (e *examination) quota(line quotaLine, limit quota.Limit, first bool) {
 		e.add("quotas", string(line.code), doctor.OK, unknownText(line, limit), "to make the limit known, "+cmp.Or(limit.Advice(), "set Global.quotas in the cloud-config"))
 		return
 	case full && line.used >= limit.Value:
-		status, fix = doctor.Wrong, "ask for more: "+quota.ConsoleURL+known
+		status, fix = doctor.Wrong, "ask for more: "+alicloud.QuotaConsole+known
 	case !line.copes && (first || quota.Nearly(line.used, bound, false)):
-		fix = "request a higher quota before it is used up: " + quota.ConsoleURL + known
+		fix = "request a higher quota before it is used up: " + alicloud.QuotaConsole + known
 	}
 	if first && !full {
 		detail += "; used up first as " + string(line.grows)

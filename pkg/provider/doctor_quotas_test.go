@@ -76,7 +76,7 @@ func TestDoctorShowsQuotas(t *testing.T) {
 			at := slices.IndexFunc(checks, func(c doctor.Check) bool {
 				return strings.Contains(c.Detail, "used up first as Services are added") || c.Status == doctor.Wrong
 			})
-			if at < 0 || checks[at].Subject != string(test.first) || !strings.Contains(checks[at].Detail, test.detail) || !strings.Contains(checks[at].Fix, quota.ConsoleURL) {
+			if at < 0 || checks[at].Subject != string(test.first) || !strings.Contains(checks[at].Detail, test.detail) || !strings.Contains(checks[at].Fix, alicloud.QuotaConsole) {
 				t.Errorf("checks %+v, want %s with %q", checks, test.first, test.detail)
 			}
 			if report.Empty() != test.empty {

@@ -56,7 +56,10 @@ func (r *Reconciler) show(
 		return known, shown, Deployment{Registered: everywhere}
 	}
 	if !done.GoesBack { // if it goes back there, the next pass follows
-		known, left = r.followLeft(ctx, svc, params, known, held, in, Stuck)
+		left.Registered = everywhere
+		for _, old := range following(known.balancer, svc, Stuck) {
+			known, left = r.followOne(ctx, svc, params, known, held, in, old)
+		}
 	}
 	if !shown.Elsewhere || left.Balancer != nil && left.Balancer.ID() != "" { // there is nothing at the new place yet, or the old one is there
 		return known, shown, left
@@ -73,14 +76,7 @@ func (r *Reconciler) show(
 // everywhere is [Deployment.Registered] where there is nothing to register at.
 func everywhere(string) bool { return true }
 
-// followLeft brings the backends in line on the load balancer that the Service leaves and still shows.
-func (r *Reconciler) followLeft(ctx context.Context, svc *corev1.Service, params annotation.Params, known state, held *locks, in Inputs, when Stage) (state, Deployment) {
-	if left := following(known.balancer, svc, when); len(left) > 0 {
-		return r.followOne(ctx, svc, params, known, held, in, left[0])
-	}
-	return known, Deployment{Registered: everywhere}
-}
-
+// following returns what the Service leaves and whose backends a pass brings in line: one at most, which the Service shows, but for [Moved].
 func following(balancer Balancer, svc *corev1.Service, when Stage) []Follower {
 	if mover, ok := balancer.(Mover); ok {
 		return mover.Follows(svc, when)
@@ -163,7 +159,8 @@ func (r *Reconciler) followOne(ctx context.Context, svc *corev1.Service, params 
 // followUnplanned ends a pass without a plan, because the new place of the Service cannot be read or is refused. The one that the Service shows meanwhile is followed all the
 // same: it may be the only one, and for as long as the cause lasts. The gate of a pod that is registered there opens: there is where clients are.
 func (r *Reconciler) followUnplanned(ctx context.Context, params annotation.Params, known state, done ensured, held *locks, err error) (state, ensured, error) {
-	if known.pausedBy != "" || len(following(known.balancer, done.service, Unplanned)) == 0 {
+	shown := following(known.balancer, done.service, Unplanned)
+	if known.pausedBy != "" || len(shown) == 0 {
 		return known, done, err
 	}
 	inputs, unread := r.gatherBackends(ctx, Inputs{Service: done.service, Params: params.WithLast(known.lastValid), Invalid: params.Invalid}, known)
@@ -171,7 +168,7 @@ func (r *Reconciler) followUnplanned(ctx context.Context, params annotation.Para
 		return known, done, err
 	}
 	known.cache = inputs.cache
-	known, left := r.followLeft(ctx, done.service, params, known, held, inputs.Inputs, Unplanned)
+	known, left := r.followOne(ctx, done.service, params, known, held, inputs.Inputs, shown[0])
 	done.writes += left.Writes
 	done.wakes = append(done.wakes, inputs.readyGraceLeft)
 	if left.Balancer == nil { // there is nothing, or nobody knows

@@ -115,10 +115,7 @@ func TestAttachmentsKnownFromRefusal(t *testing.T) {
 				w.opts.Config.Quotas.Learn(quota.CLBsPerInstance, "i-2", test.refused)
 			}
 			w.show()
-			warnings := emitted(recorder)
-			if test.want == "" && len(warnings) > 0 || test.want != "" && (len(warnings) != 1 || !strings.Contains(warnings[0], test.want)) {
-				t.Errorf("warnings %q, want one with %q", warnings, test.want)
-			}
+			wantWarning(t, emitted(recorder), test.want)
 		})
 	}
 }

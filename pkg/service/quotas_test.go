@@ -241,6 +241,14 @@ func emitted(recorder *record.FakeRecorder) []string {
 	return all
 }
 
+// wantWarning checks that there is one warning, with a text, or none for an empty text.
+func wantWarning(t *testing.T, warnings []string, want string) {
+	t.Helper()
+	if want == "" && len(warnings) > 0 || want != "" && (len(warnings) != 1 || !strings.Contains(warnings[0], want)) {
+		t.Errorf("warnings %q, want one with %q", warnings, want)
+	}
+}
+
 // TestFigures: of a quota of the account all load balancers count, each once, and what each Service has for itself. On a shared load balancer, what its Services know
 // of it adds up, and what several of them know counts once, in any order.
 func TestFigures(t *testing.T) {
@@ -350,10 +358,7 @@ func TestFullLoadBalancersOfGroups(t *testing.T) {
 			w.uses.note(testkit.Service("first", test.first...), full, true)
 			w.uses.note(testkit.Service("second", grouped, overflows, ports(1)), full, true)
 			w.show()
-			warnings := slices.DeleteFunc(emitted(recorder), func(e string) bool { return !strings.Contains(e, string(quota.ListenersPerCLB)) })
-			if test.want == "" && len(warnings) > 0 || test.want != "" && (len(warnings) != 1 || !strings.Contains(warnings[0], test.want)) {
-				t.Errorf("warnings %q, want one with %q", warnings, test.want)
-			}
+			wantWarning(t, slices.DeleteFunc(emitted(recorder), func(e string) bool { return !strings.Contains(e, string(quota.ListenersPerCLB)) }), test.want)
 		})
 	}
 }
@@ -402,10 +407,7 @@ func TestWarningOfAttachments(t *testing.T) {
 			}
 			w.show()
 			w.show()
-			warnings := emitted(recorder)
-			if test.want == "" && len(warnings) > 0 || test.want != "" && (len(warnings) != 1 || !strings.Contains(warnings[0], test.want)) {
-				t.Errorf("warnings %q, want one with %q", warnings, test.want)
-			}
+			wantWarning(t, emitted(recorder), test.want)
 		})
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"k8s.io/component-base/metrics"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/events"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/quota"
 )
@@ -129,5 +130,5 @@ func nearlyText(code quota.Code, f figure, limit quota.Limit) string {
 		known = "; if the account has more, " + advice
 	}
 	return fmt.Sprintf("%d of the %d %s are used%s%s (quota %s; value: %s). Request a higher quota%s: %s%s",
-		f.firm, bound, code.Words(), by, others, code, limit.Origin(f.firm), when, quota.ConsoleURL, known)
+		f.firm, bound, code.Words(), by, others, code, limit.Origin(f.firm), when, alicloud.QuotaConsole, known)
 }

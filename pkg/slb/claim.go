@@ -32,6 +32,22 @@ const (
 	claimGroup
 )
 
+// has reports whether the Service is on the CLB, outside of any group.
+func (c claim) has() bool { return c == claimOwn || c == claimReused || c == claimMarks }
+
+// has returns the CLB with the id and what gives it to the Service, nil unless the Service is on it outside of any group.
+func (e *engine) has(ctx context.Context, svc *corev1.Service, id string) (*alicloud.LoadBalancer, claim, error) {
+	lb, err := e.read(ctx, id)
+	if err != nil || lb == nil {
+		return nil, claimNone, err
+	}
+	by, err := e.claimOf(ctx, svc, lb)
+	if err != nil || !by.has() {
+		return nil, by, err
+	}
+	return lb, by, nil
+}
+
 // claimOf reads the listeners and vServer groups only where the tags say nothing: somebody, or a policy, may have removed them.
 func (e *engine) claimOf(ctx context.Context, svc *corev1.Service, lb *alicloud.LoadBalancer) (claim, error) {
 	if isTagged(lb, svc) {

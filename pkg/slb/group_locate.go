@@ -74,17 +74,13 @@ func (c groupCloud) Claims(ctx context.Context, svc *corev1.Service, lb *aliclou
 		has, err = c.marksOn(ctx, svc, lb)
 		return has, false, err
 	}
-	return claim == claimReused || claim == claimMarks || claim == claimOwn, claim == claimReused, err
+	return claim.has(), claim == claimReused, err
 }
 
 // Stays implements groups.Cloud. A Service stays on a CLB of its own and on an existing one, but not on that of a group.
 func (c groupCloud) Stays(ctx context.Context, svc *corev1.Service, id string) (bool, error) {
-	lb, err := c.read(ctx, id)
-	if err != nil || lb == nil {
-		return false, err
-	}
-	claim, err := c.claimOf(ctx, svc, lb)
-	return claim == claimOwn || claim == claimReused || claim == claimMarks, err
+	lb, _, err := c.has(ctx, svc, id)
+	return lb != nil, err
 }
 
 // Unshareable implements groups.Cloud: each listener of a CLB has the access control of its Service.

@@ -172,10 +172,7 @@ func TestUnreadablePlaceKeepsNoGatesShut(t *testing.T) {
 		w.putPod("q", false, webGate)
 		w.mustPass("web")
 		from := w.address("web")
-		refuse := func() {
-			w.fault(map[string]any{"action": "CreateLoadBalancerTCPListener", "code": "OperationDenied.Test", "status": 400, "times": 1000})
-		}
-		refuse()
+		w.fault(map[string]any{"action": "CreateLoadBalancerTCPListener", "code": "OperationDenied.Test", "status": 400, "times": 1000})
 		w.change("web", func(svc *corev1.Service) { annotate(svc, annotation.Group, "other") })
 		w.isRefused("web", from)
 		reads := w.transport.next

@@ -103,12 +103,8 @@ func (e *engine) neverLeft(ctx context.Context, svc *corev1.Service, shows strin
 	if shows == "" {
 		return location{}, nil
 	}
-	lb, err := e.read(ctx, shows)
+	lb, by, err := e.has(ctx, svc, shows)
 	if err != nil || lb == nil {
-		return location{}, err
-	}
-	by, err := e.claimOf(ctx, svc, lb)
-	if err != nil || by != claimOwn && by != claimReused && by != claimMarks {
 		return location{}, err
 	}
 	back := e.seen(svc, lb, by != claimOwn) // one that is an existing one for all that anybody knows is not deleted with the Service
@@ -267,7 +263,7 @@ func (e *engine) claimed(ctx context.Context, svc *corev1.Service, id string, ha
 		marked, failure := e.marksOn(ctx, svc, lb)
 		return lb, marked, failure
 	}
-	return lb, claim == claimOwn || claim == claimReused || claim == claimMarks || had && claim == claimNone, err
+	return lb, claim.has() || had && claim == claimNone, err
 }
 
 // byID returns the CLB that the Service names by its label or had a moment ago, if it is the Service's although the search by tag

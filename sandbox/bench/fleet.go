@@ -279,16 +279,12 @@ func (f fleet) lateServices(ctx context.Context) ([]Figure, error) {
 	if err != nil {
 		return nil, err
 	}
-	running := 0
-	for _, lb := range balancers {
-		running += lb.Running
-	}
 	fewest, _, _ := spread(members(balancers), f.nodes)
 	operation := fmt.Sprintf("%s and %d new ones", f.name, lateServices)
 	return []Figure{
 		atMost(operation+": new Services without an address", float64(came.missing), "Services", 0),
 		atMost(operation+": calls that the cloud refuses", float64(came.tally.refused), "calls", 0),
-		atLeast(operation+": running listeners", float64(running), "listeners", float64(f.services+lateServices)),
+		atLeast(operation+": running listeners", float64(running(balancers)), "listeners", float64(f.services+lateServices)),
 		atLeast(operation+": backend servers of a Service, the fewest", float64(fewest), "servers", float64(min(f.backends, lateBackends))),
 	}, nil
 }

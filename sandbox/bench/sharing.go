@@ -70,20 +70,26 @@ func (e *env) spreadOfShares(ctx context.Context) ([]Figure, error) {
 	if err != nil {
 		return nil, err
 	}
-	groups, running := members(balancers), 0
-	for _, lb := range balancers {
-		running += lb.Running
-	}
+	groups := members(balancers)
 	fewest, most, mean := spread(groups, sharingNodes)
 	e.measured.Members = plot.Distribution(loads(groups, sharingNodes))
 	e.say("%d vServer groups have %d backend servers at least, a node is in %d at most and in %.1f on average", len(groups), fewest, most, mean)
 	return []Figure{
 		atMost("CLBs of all groups", float64(len(balancers)), "CLBs", mostCLBs),
-		atLeast("running listeners", float64(running), "listeners", sharingServices),
+		atLeast("running listeners", float64(running(balancers)), "listeners", sharingServices),
 		atLeast("backend servers of a port, the fewest", float64(fewest), "servers", leastOfPort),
 		// A node is in a whole number of groups.
 		atMost("vServer groups that a node is in, compared with the mean, the most", float64(most)/mean, "", max(overMean, (mean+1)/mean)),
 	}, nil
+}
+
+// running counts the listeners that run.
+func running(balancers []cluster.LoadBalancer) int {
+	n := 0
+	for _, lb := range balancers {
+		n += lb.Running
+	}
+	return n
 }
 
 // members lists the instances in each vServer group.

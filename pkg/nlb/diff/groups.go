@@ -49,9 +49,7 @@ func Followed(desired, actual *model.Model, owner mark.Owner) model.Plan {
 	d.compareGroups()
 	d.clearGroups()
 	d.fillGroups()
-	for i := range d.changes {
-		d.serverStep(model.OpRemoveServers, &there.Groups[i], d.changes[i].id, d.changes[i].removed)
-	}
+	d.removeServers()
 	for i := range there.Former {
 		d.plan.Steps = append(d.plan.Steps, d.meanwhile(there.Former[i].ID)...)
 	}
@@ -217,11 +215,16 @@ func (d *differ) surplus(want, have *model.Group, there map[alicloud.NLBServerKe
 	return surplus
 }
 
-// emptyGroups takes servers out, after others are in, and deletes groups that no port has any more.
-func (d *differ) emptyGroups() {
+// removeServers takes servers out, after others are in.
+func (d *differ) removeServers() {
 	for i := range d.changes {
 		d.serverStep(model.OpRemoveServers, &d.desired.Groups[i], d.changes[i].id, d.changes[i].removed)
 	}
+}
+
+// emptyGroups takes servers out, and deletes groups that no port has any more.
+func (d *differ) emptyGroups() {
+	d.removeServers()
 	for i := range d.actual.Groups {
 		if have := &d.actual.Groups[i]; !d.used[have.ID] && !d.inDoubt() {
 			d.dropGroup(have)

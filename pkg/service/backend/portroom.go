@@ -5,6 +5,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
 )
 
@@ -74,5 +75,5 @@ func (r PortRoom) Problems() []problem.Problem {
 	}
 	return []problem.Problem{problem.Newf(problem.ReasonListenerConflict,
 		"%d of %d ports get no listener: the load balancer can have %d (quota %s), and others have %s; distribute the ports over several Services, or %s",
-		len(r.without), len(r.Ports)+len(r.without), r.listeners.Quota, r.listeners.Code, problem.Count(r.listeners.Others, "listener"), raise)}
+		len(r.without), len(r.Ports)+len(r.without), r.listeners.Quota, r.listeners.Code, problem.Count(r.listeners.Others, "listener"), alicloud.RaiseQuota)}
 }

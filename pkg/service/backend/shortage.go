@@ -67,17 +67,14 @@ func (r *Resolver) Shortages() []problem.Problem {
 		problems = append(problems, problem.Newf(problem.ReasonQuotaReached,
 			"%s%d of %d backends of a port get no traffic: the %s can have %d in all its %ss (quota %s), the Service has %s there, and others have %s; %s%s distribute the pods over several Services",
 			most, s.left, s.all, r.in.pick("CLB", "NLB"), choice.Room.Quota, group, r.in.pick(alicloud.QuotaBackendsPerCLB, alicloud.QuotaServersPerNLB),
-			problem.Count(choice.Room.Groups, group), problem.Count(choice.Room.Others, "backend"), raise, r.in.pick(", use an NLB, or", ", or")))
+			problem.Count(choice.Room.Groups, group), problem.Count(choice.Room.Others, "backend"), alicloud.RaiseQuota, r.in.pick(", use an NLB, or", ", or")))
 	}
 	return problems
 }
 
-// raise is the first way out of a quota.
-const raise = "raise the quota (" + alicloud.QuotaConsole + ")"
-
 // moreAttachments is what to do where instances are backends as many times as they can be.
 func (in Input) moreAttachments() string {
-	return raise + in.pick(", use NLBs, or let several Services share a CLB", ", or use CLBs for some Services")
+	return alicloud.RaiseQuota + in.pick(", use NLBs, or let several Services share a CLB", ", or use CLBs for some Services")
 }
 
 // pick returns the text for the product.

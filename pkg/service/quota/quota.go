@@ -99,7 +99,7 @@ func (l Limit) Origin(used int) string {
 	return fmt.Sprintf("%s for the China site", l.Source)
 }
 
-// Advice says how to tell the manager of the value, where nobody has told it.
+// Advice says how to make the value known to the manager, and is empty where it is known.
 func (l Limit) Advice() string {
 	if !l.Assumed || l.Source == Center {
 		return ""

@@ -1,10 +1,6 @@
 package quota
 
-import (
-	"slices"
-
-	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
-)
+import "slices"
 
 // Use is how much of a quota is used.
 type Use struct {
@@ -48,6 +44,3 @@ func Nearly(used, limit int, before bool) bool {
 	}
 	return limit > 0 && used*100 >= limit*nearlyFrom
 }
-
-// ConsoleURL is where the owner of the account can ask for more.
-const ConsoleURL = alicloud.QuotaConsole

@@ -96,10 +96,10 @@ func (s *Shared) Full(ports int) []problem.Problem {
 	}
 	if s.Place.TooLarge {
 		return []problem.Problem{problem.Newf(problem.ReasonListenerConflict,
-			"no %s has room for the %s of the Service, which is in load balancer group %s, but for %s; distribute the ports over several Services, or raise the quota (%s)",
-			s.Product, problem.Count(ports, "port"), s.Group, s.Room, alicloud.QuotaConsole)}
+			"no %s has room for the %s of the Service, which is in load balancer group %s, but for %s; distribute the ports over several Services, or %s",
+			s.Product, problem.Count(ports, "port"), s.Group, s.Room, alicloud.RaiseQuota)}
 	}
 	return []problem.Problem{problem.Newf(problem.ReasonListenerConflict,
-		"the %s of load balancer group %s has no room for the %s of the Service: it has room for %s, and others use %d; choose another group, set %s: \"true\", or raise the quota (%s)",
-		s.Product, s.Group, problem.Count(ports, "port"), s.Room, s.Place.Others, annotation.GroupOverflow, alicloud.QuotaConsole)}
+		"the %s of load balancer group %s has no room for the %s of the Service: it has room for %s, and others use %d; choose another group, set %s: \"true\", or %s",
+		s.Product, s.Group, problem.Count(ports, "port"), s.Room, s.Place.Others, annotation.GroupOverflow, alicloud.RaiseQuota)}
 }
