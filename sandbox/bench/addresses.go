@@ -11,24 +11,27 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// addresses notes when each Service shows an address for the first time, and on which load balancer, as a watch shows it.
+// addresses notes when each of some Services shows an address for the first time, and on which load balancer, as a watch shows it.
 type addresses struct {
+	of        map[string]bool // the names of the Services
 	mu        sync.Mutex
 	first     map[string]time.Time
 	balancers map[string]string
 }
 
-// watchAddresses watches the Services that are made from now on. The returned function ends that.
-func (e *env) watchAddresses(ctx context.Context) (*addresses, func(), error) {
-	a := &addresses{first: map[string]time.Time{}, balancers: map[string]string{}}
+// watchAddresses watches Services, which need not be there yet. The returned function ends that.
+func (e *env) watchAddresses(ctx context.Context, services []*corev1.Service) (*addresses, func(), error) {
+	a := &addresses{of: map[string]bool{}, first: map[string]time.Time{}, balancers: map[string]string{}}
+	for _, service := range services {
+		a.of[service.Name] = true
+	}
 	running, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	factory := informers.NewSharedInformerFactoryWithOptions(e.client, 0, informers.WithNamespace(namespace))
 	stop := func() {
 		cancel()
 		factory.Shutdown()
 	}
-	services := factory.Core().V1().Services().Informer()
-	_, err := services.AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: a.see, UpdateFunc: func(_, now any) { a.see(now) }})
+	_, err := factory.Core().V1().Services().Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: a.see, UpdateFunc: func(_, now any) { a.see(now) }})
 	if err != nil {
 		stop()
 		return nil, nil, fmt.Errorf("watch the Services: %w", err)
@@ -40,7 +43,7 @@ func (e *env) watchAddresses(ctx context.Context) (*addresses, func(), error) {
 
 func (a *addresses) see(object any) {
 	service, ok := object.(*corev1.Service)
-	if !ok || len(service.Status.LoadBalancer.Ingress) == 0 {
+	if !ok || !a.of[service.Name] || len(service.Status.LoadBalancer.Ingress) == 0 {
 		return
 	}
 	now := time.Now()

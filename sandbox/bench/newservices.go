@@ -96,7 +96,7 @@ type arrival struct {
 
 // createTogether makes Services, and waits until all show an address, but no longer than twice what the rate limits force and a few minutes.
 func (e *env) createTogether(ctx context.Context, services []*corev1.Service, forced time.Duration) (*arrival, error) {
-	shown, stop, err := e.watchAddresses(ctx)
+	shown, stop, err := e.watchAddresses(ctx, services)
 	if err != nil {
 		return nil, err
 	}
