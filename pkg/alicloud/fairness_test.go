@@ -207,3 +207,26 @@ func TestRemovalBehindManyTenants(t *testing.T) {
 		}
 	}
 }
+
+// TestWrittenAgain: what another pass has written to in a window waits for its second turn, also if both passes were made at the same instant. The calls of one pass belong together.
+func TestWrittenAgain(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 1, 1, 0, 0, 30, 0, time.UTC)
+	for name, test := range map[string]struct {
+		call Waiting
+		at   time.Time
+		want bool
+	}{
+		"same pass":      {Waiting{Target: "a", Pass: 1}, now, false},
+		"another pass":   {Waiting{Target: "a", Pass: 2}, now, true},
+		"no pass":        {Waiting{Target: "a"}, now, true},
+		"another target": {Waiting{Target: "b", Pass: 2}, now, false},
+		"next window":    {Waiting{Target: "a", Pass: 2}, now.Add(time.Minute), false},
+	} {
+		q := newLimiter(publishedQuotas).queueLocked(sharedAction)
+		q.writes(Waiting{Target: "a", Pass: 1}, now)
+		if again := q.again(&waiter{Waiting: test.call}, test.at); again != test.want {
+			t.Errorf("%s: again %v", name, again)
+		}
+	}
+}

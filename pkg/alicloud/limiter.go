@@ -308,7 +308,7 @@ func (q *actionQueue) again(w *waiter, now time.Time) bool {
 		return false
 	}
 	pass, ok := q.written[w.Target]
-	return ok && pass != w.Pass
+	return ok && (w.Pass == 0 || pass != w.Pass)
 }
 
 // writes notes a call for a target; without one, it notes nothing.

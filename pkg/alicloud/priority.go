@@ -31,7 +31,8 @@ type Waiting struct {
 	Priority Priority
 	// Since is since when what the call is for has been waiting, which decides among calls of one priority. Zero means now.
 	Since time.Time
-	// Pass numbers the pass that makes the call. A pass that gave up its place leaves Since to the next one, which plans anew and has another number.
+	// Pass numbers the pass that makes the call. A pass that gave up its place leaves Since to the next one, which plans anew and has another number. Zero says nothing:
+	// each call counts as one of another pass.
 	Pass uint64
 	// Tenant is whom the call is for. Calls of one priority go in turns over the tenants that wait.
 	Tenant string

@@ -18,29 +18,50 @@ import (
 func TestLostCreationIsLeft(t *testing.T) {
 	t.Parallel()
 	const searches = 2 // by tag and by name
+	existing := func(svc *corev1.Service, id string) {
+		with(annotation.LoadBalancerID, id)(svc)
+		with(annotation.ForceOverrideListeners, "true")(svc)
+	}
 	redirects := map[string]func(svc *corev1.Service, mine string){
-		"back":  func(svc *corev1.Service, _ string) { with(annotation.Group, "edge")(svc) },
-		"other": func(svc *corev1.Service, _ string) { with(annotation.Group, "other")(svc) },
-		"new":   func(svc *corev1.Service, _ string) { with(annotation.Group, "third")(svc) },
-		"existing": func(svc *corev1.Service, mine string) {
-			with(annotation.LoadBalancerID, mine)(svc)
-			with(annotation.ForceOverrideListeners, "true")(svc)
+		"back":     func(svc *corev1.Service, _ string) { with(annotation.Group, "edge")(svc) },
+		"other":    func(svc *corev1.Service, _ string) { with(annotation.Group, "other")(svc) },
+		"new":      func(svc *corev1.Service, _ string) { with(annotation.Group, "third")(svc) },
+		"existing": existing,
+	}
+	// mistakes are what the author of the Service corrects a minute later.
+	mistakes := map[string]func(w *world) string{
+		"missing": func(*world) string { return "nlb-nowhere" },
+		"refused": func(w *world) string {
+			w.groupWorld(newService("other", testkit.TCP(83)))
+			return w.balancers("other")[0].ID
 		},
+	}
+	for mistake := range mistakes {
+		redirects[mistake] = existing
 	}
 	for where, redirect := range redirects {
 		for _, ends := range []bool{false, true} {
-			for _, isNew := range []bool{false, true} {
-				t.Run(fmt.Sprintf("%s, process ends %v, new %v", where, ends, isNew), func(t *testing.T) {
+			for _, from := range []string{"new", "group", "existing"} {
+				t.Run(fmt.Sprintf("%s, process ends %v, %s", where, ends, from), func(t *testing.T) {
 					t.Parallel()
 					inWorld(t, func(t *testing.T, w *world) {
-						mine := w.existing("mine")
+						mine, wrong := w.existing("mine"), ""
+						if mistake, ok := mistakes[where]; ok {
+							wrong = mistake(w)
+						}
 						w.groupWorld(grouped("shop", "edge", 0, testkit.TCP(81)), grouped("blog", "other", 1, testkit.TCP(82)))
-						if web := newService("web", testkit.TCP(80), born(2)); isNew {
+						web := newService("web", testkit.TCP(80), born(2))
+						switch from {
+						case "new":
 							w.put(web)
-						} else {
+						case "group":
 							with(annotation.Group, "edge")(web)
 							w.groupWorld(web)
 							w.change("web", without(annotation.Group))
+						case "existing":
+							existing(web, w.existing("before"))
+							w.groupWorld(web)
+							w.change("web", without(annotation.LoadBalancerID))
 						}
 						if ends {
 							w.transport.diesAfter(1)
@@ -55,10 +76,12 @@ func TestLostCreationIsLeft(t *testing.T) {
 						if ends {
 							w.restart()
 						}
-						w.change("web", func(svc *corev1.Service) { redirect(svc, mine) })
-						w.tries(20, "web")
-						time.Sleep(time.Minute)
-						w.tries(5, "web")
+						for _, at := range slices.DeleteFunc([]string{wrong, mine}, func(id string) bool { return id == "" }) {
+							w.change("web", func(svc *corev1.Service) { redirect(svc, at) })
+							w.tries(20, "web")
+							time.Sleep(time.Minute)
+							w.tries(5, "web")
+						}
 						if len(w.balancers("web")) > 0 {
 							t.Errorf("the NLB whose creation was not answered stays: %v", w.ownersOf())
 						}

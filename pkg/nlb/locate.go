@@ -148,15 +148,15 @@ func (e *engine) locateAsked(ctx context.Context, svc *corev1.Service, known obs
 		return e.seen(svc, own, false), nil
 	}
 	lb, missing, err := e.reusable(ctx, svc, asked, known.askedMissing)
+	if own == nil {
+		if doubt, unproven := e.shared.NoneCreated(ctx, svc, known.place(), adopted); unproven != nil {
+			return location{presence: doubt, askedMissing: missing}, errors.Join(err, unproven) // what the author can do something about comes first
+		}
+	}
 	if err != nil {
 		stays, refused := e.stay(ctx, svc, own, known, lastID, asked, err)
 		stays.askedMissing = missing
 		return stays, refused
-	}
-	if own == nil { // only now: the event names what the annotation asks for, not what may be in its way
-		if doubt, unproven := e.shared.NoneCreated(ctx, svc, known.place(), adopted); unproven != nil {
-			return location{presence: doubt}, unproven
-		}
 	}
 	moved := e.seen(svc, lb, true)
 	if own != nil {

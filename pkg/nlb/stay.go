@@ -37,7 +37,7 @@ func (e *engine) stayBefore(ctx context.Context, svc *corev1.Service, id string)
 // orStays keeps a Service in the group that it leaves while it may not use the load balancer that its annotation names: elsewhere nothing would follow its nodes.
 func (e *engine) orStays(ctx context.Context, of service.Request, asked location, err error) (location, error) {
 	refused, ok := errors.AsType[*problem.ConfigError](err)
-	if !ok {
+	if !ok || asked.presence.MaybeCreated() { // one of its own that may be there would be forgotten
 		return asked, err
 	}
 	stays, failure := e.stayUnlessReusable(ctx, of.Service, asked.leaves[0], of.Params.Get(annotation.LoadBalancerID), refused)

@@ -35,8 +35,8 @@ const (
 // has reports whether the Service is on the CLB, outside of any group.
 func (c claim) has() bool { return c == claimOwn || c == claimReused || c == claimMarks }
 
-// has returns the CLB with the id and what gives it to the Service, nil unless the Service is on it outside of any group.
-func (e *engine) has(ctx context.Context, svc *corev1.Service, id string) (*alicloud.LoadBalancer, claim, error) {
+// hasOn returns the CLB with the id and what gives it to the Service, nil unless the Service is on it outside of any group.
+func (e *engine) hasOn(ctx context.Context, svc *corev1.Service, id string) (*alicloud.LoadBalancer, claim, error) {
 	lb, err := e.read(ctx, id)
 	if err != nil || lb == nil {
 		return nil, claimNone, err

@@ -79,7 +79,7 @@ func (c groupCloud) Claims(ctx context.Context, svc *corev1.Service, lb *aliclou
 
 // Stays implements groups.Cloud. A Service stays on a CLB of its own and on an existing one, but not on that of a group.
 func (c groupCloud) Stays(ctx context.Context, svc *corev1.Service, id string) (bool, error) {
-	lb, _, err := c.has(ctx, svc, id)
+	lb, _, err := c.hasOn(ctx, svc, id)
 	return lb != nil, err
 }
 

@@ -18,12 +18,21 @@ import (
 // deleted, while no search shows the CLB yet. It does not stay in the cloud.
 func TestLostCreationIsLeft(t *testing.T) {
 	t.Parallel()
+	existing := func(svc *corev1.Service, id string) { svc.Annotations = reusing("web", id, "true", 80).Annotations }
 	redirects := map[string]func(svc *corev1.Service, mine string){
 		"back":     func(svc *corev1.Service, _ string) { annotate(svc, annotation.Group, "edge") },
 		"other":    func(svc *corev1.Service, _ string) { annotate(svc, annotation.Group, "other") },
 		"new":      func(svc *corev1.Service, _ string) { annotate(svc, annotation.Group, "third") },
-		"existing": func(svc *corev1.Service, mine string) { svc.Annotations = reusing("web", mine, "true", 80).Annotations },
+		"existing": existing,
 		"deleted":  func(svc *corev1.Service, _ string) { deleteService(svc) },
+	}
+	// mistakes are what the author of the Service corrects a minute later.
+	mistakes := map[string]func(w *world) string{
+		"missing": func(*world) string { return "lb-nowhere" },
+		"refused": func(w *world) string { w.putAll(testService("other", 83)); return w.balancer("a0f5e8a1cother").ID },
+	}
+	for mistake := range mistakes {
+		redirects[mistake] = existing
 	}
 	for where, redirect := range redirects {
 		for _, ends := range []bool{false, true} {
@@ -33,7 +42,10 @@ func TestLostCreationIsLeft(t *testing.T) {
 					synctest.Test(t, func(t *testing.T) {
 						w := bubbleWorld(t)
 						threeNodes(w)
-						mine := w.makeCLB()
+						mine, wrong := w.makeCLB(), ""
+						if mistake, ok := mistakes[where]; ok {
+							wrong = mistake(w)
+						}
 						w.putAll(grouped("shop", "edge", 81), grouped("blog", "other", 82))
 						if web := born(grouped("web", "edge", 80), 5); isNew {
 							delete(web.Annotations, key(annotation.Group))
@@ -56,13 +68,15 @@ func TestLostCreationIsLeft(t *testing.T) {
 						if ends {
 							w.restart()
 						}
-						w.change("web", func(svc *corev1.Service) { redirect(svc, mine.ID) })
-						for range 12 {
-							w.fillGroups()
-							_, _ = w.Reconcile(t.Context(), w.get("web"))
-							time.Sleep(5 * time.Second)
+						for _, at := range slices.DeleteFunc([]string{wrong, mine.ID}, func(id string) bool { return id == "" }) {
+							w.change("web", func(svc *corev1.Service) { redirect(svc, at) })
+							for range 12 {
+								w.fillGroups()
+								_, _ = w.Reconcile(t.Context(), w.get("web"))
+								time.Sleep(5 * time.Second)
+							}
 						}
-						if own, left := w.ownersOf()["a0f5e8a1cweb"]; left && (where != "existing" || !slices.Equal(own, []string{"tcp:80 web"})) {
+						if own, left := w.ownersOf()["a0f5e8a1cweb"]; left && (where != "existing" && wrong == "" || !slices.Equal(own, []string{"tcp:80 web"})) {
 							t.Errorf("the CLB whose creation was not answered stays; CLBs %v, Service %v %v", w.ownersOf(), w.get("web").Finalizers, w.get("web").Status.Conditions)
 						}
 					})

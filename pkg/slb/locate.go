@@ -3,6 +3,7 @@ package slb
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -58,14 +59,11 @@ func (e *engine) locateOutside(ctx context.Context, svc *corev1.Service, params 
 		if leaves == nil {
 			leaves = known.leftGroup()
 		}
-		found, err := e.locateAsked(ctx, svc, params, asked, known.place().ShownFirst(leaves))
-		if err != nil {
-			return found, err // before the doubt: the event names what the annotation asks for, not what may be in its way
+		if doubt, unproven := e.shared.NoneCreated(ctx, svc, known.place(), adopted); unproven != nil {
+			_, refused := e.reusable(ctx, svc, params, asked) // what the author can do something about comes first
+			return location{presence: doubt, leaves: leaves}, errors.Join(refused, unproven)
 		}
-		if doubt, err := e.shared.NoneCreated(ctx, svc, known.place(), adopted); err != nil {
-			return location{presence: doubt, leaves: leaves}, err
-		}
-		return found, nil
+		return e.locateAsked(ctx, svc, params, asked, known.place().ShownFirst(leaves))
 	}
 	if len(current.leaves) > 0 {
 		return e.locateAfterGroup(ctx, svc, known, known.place().ShownFirst(current.leaves), adopted)
@@ -103,7 +101,7 @@ func (e *engine) neverLeft(ctx context.Context, svc *corev1.Service, shows strin
 	if shows == "" {
 		return location{}, nil
 	}
-	lb, by, err := e.has(ctx, svc, shows)
+	lb, by, err := e.hasOn(ctx, svc, shows)
 	if err != nil || lb == nil {
 		return location{}, err
 	}
@@ -324,6 +322,15 @@ func (e *engine) read(ctx context.Context, id string) (*alicloud.LoadBalancer, e
 		return nil, fmt.Errorf("read CLB %s: %w", id, err)
 	}
 	return &lb, nil
+}
+
+// reusable returns the CLB that the annotation names, if the Service may use it as far as that shows without its listeners.
+func (e *engine) reusable(ctx context.Context, svc *corev1.Service, params annotation.Params, id string) (*alicloud.LoadBalancer, error) {
+	lb, err := e.named(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	return lb, e.admit(ctx, svc, params, lb)
 }
 
 // named returns the CLB that the annotation names. Whether the Service may use it, [engine.admit] says.

@@ -152,6 +152,7 @@ func (p *pass) compare(ctx context.Context, d *desired, tables []*table, now tim
 // emit writes the events and the figures of this pass.
 func (p *pass) emit(d *desired, readings []reading, tables []*table, plans []*plan, removals decision) {
 	newest := d.newest()
+	p.report.quota = p.opts.Quota() // the Quota Center may have answered since
 	known, _ := p.writer.network.remembered(neverRead)
 	p.report.problems(problemsOf(d, plans, known))
 	p.report.withoutCIDR(d.withoutCIDR)

@@ -43,7 +43,7 @@ type tableQuota map[string]quotaRefusal
 
 type quotaRefusal struct {
 	entries int       // that the table held
-	until   time.Time // when the cloud is asked again, for the quota may have been raised
+	until   time.Time // when the cloud is asked again, for the quota may have been raised; what the table held stays the limit until it holds more
 }
 
 // room is how many routes may be created in the table now, at most one call's worth. Without room, the time says when
@@ -51,19 +51,19 @@ type quotaRefusal struct {
 func (q tableQuota) room(t *table, now time.Time) (int, time.Time) {
 	full, ok := q[t.id]
 	if !ok || !now.Before(full.until) {
-		delete(q, t.id)
 		return alicloud.MaxRouteEntriesPerCall, time.Time{}
 	}
 	return min(alicloud.MaxRouteEntriesPerCall, max(0, full.entries-t.custom)), full.until
 }
 
-// limit is how many entries the table may hold: the quota, or, where the table shows that it is larger, what the cloud has refused to exceed. It reports whether that is known.
+// limit is how many entries the table may hold: the quota, or, where the table shows that it is larger, what the table held when the cloud refused more. It reports whether that
+// is known.
 func (q tableQuota) limit(t *table, quota Quota) (int, bool) {
 	if !quota.exceeded(t.custom) {
 		return quota.Value, true
 	}
 	full, ok := q[t.id]
-	return full.entries, ok
+	return full.entries, ok && t.custom <= full.entries
 }
 
 // refused notes that the table has no room beyond the entries that it holds.

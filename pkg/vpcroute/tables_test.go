@@ -160,13 +160,14 @@ func TestQuotaMetric(t *testing.T) {
 		"assumed":              {assumed, 20, 0, 20, true},
 		"raised":               {assumed, 21, 0, 0, false},
 		"raised and used up":   {assumed, 30, 30, 30, true},
+		"raised again":         {assumed, 31, 30, 0, false},
 		"configured, and more": {configured, 21, 0, 20, true},
 	} {
 		full := tableQuota{}
 		if test.refused > 0 {
 			full.refused(testTable, test.refused, time.Now())
 		}
-		if value, known := full.limit(&table{id: testTable, custom: test.holds}, test.quota); value != test.want || known != test.known {
+		if value, known := full.limit(&table{id: testTable, custom: test.holds}, test.quota); known != test.known || known && value != test.want {
 			t.Errorf("%s: %d, %v", name, value, known)
 		}
 	}

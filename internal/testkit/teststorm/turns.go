@@ -46,7 +46,7 @@ func (s *Storm) OncePerWindow(calls []emulator.Call) {
 		pressed++
 		again, waited := s.again(made), s.waited(calls, made, next)
 		early := overtaken(again, waited)
-		s.tb.Logf("%s at %s: %d calls, %d groups in their second turn, %d wait for the next window, of which %d could have had the place of those",
+		s.tb.Logf("%s at %s: %d calls, %d groups in their second turn, %d wait for the next window, of which %d waited before that",
 			in.action, in.began.Format("15:04"), len(made), len(again), len(waited), early)
 		if early > s.Quota/few {
 			s.tb.Errorf("%s at %s: %v have a second turn, while %v wait for the next window", in.action, in.began.Format("15:04"), again, waited)
@@ -71,7 +71,7 @@ type turn struct {
 // String implements fmt.Stringer.
 func (t turn) String() string { return t.group + " " + t.at.Format("04:05.0") }
 
-// overtaken counts the groups that could have had the place of others, which have a second turn: they waited already.
+// overtaken counts the groups that already waited when others, one for each of them, had their second turn.
 func overtaken(again, waited []turn) int {
 	slices.SortFunc(waited, func(a, b turn) int { return a.at.Compare(b.at) })
 	count := 0
@@ -121,7 +121,7 @@ func (s *Storm) waited(calls, made, next []emulator.Call) []turn {
 		}
 		since := time.Time{}
 		for _, before := range calls {
-			if before.Time.Before(call.Time) && before.Parameters[s.Group] == group {
+			if before.Code == "" && before.Time.Before(call.Time) && before.Parameters[s.Group] == group {
 				since = before.Time
 			}
 		}
