@@ -60,7 +60,7 @@ func (e *engine) locateOutside(ctx context.Context, svc *corev1.Service, params 
 			leaves = known.leftGroup()
 		}
 		if doubt, unproven := e.shared.NoneCreated(ctx, svc, known.place(), adopted); unproven != nil {
-			_, refused := e.reusable(ctx, svc, params, asked) // what the author can do something about comes first
+			refused := e.refuses(ctx, svc, params, asked) // what the author can do something about comes first
 			return location{presence: doubt, leaves: leaves}, errors.Join(refused, unproven)
 		}
 		return e.locateAsked(ctx, svc, params, asked, known.place().ShownFirst(leaves))
@@ -324,13 +324,13 @@ func (e *engine) read(ctx context.Context, id string) (*alicloud.LoadBalancer, e
 	return &lb, nil
 }
 
-// reusable returns the CLB that the annotation names, if the Service may use it as far as that shows without its listeners.
-func (e *engine) reusable(ctx context.Context, svc *corev1.Service, params annotation.Params, id string) (*alicloud.LoadBalancer, error) {
+// refuses returns why the Service may not use the CLB that the annotation names, as far as that shows without its listeners.
+func (e *engine) refuses(ctx context.Context, svc *corev1.Service, params annotation.Params, id string) error {
 	lb, err := e.named(ctx, id)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	return lb, e.admit(ctx, svc, params, lb)
+	return e.admit(ctx, svc, params, lb)
 }
 
 // named returns the CLB that the annotation names. Whether the Service may use it, [engine.admit] says.

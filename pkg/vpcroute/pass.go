@@ -38,7 +38,7 @@ type pass struct {
 
 func newPass(c *Controller) *pass {
 	return &pass{
-		opts: c.opts, writer: c.writer, report: reporter{events: c.events, quota: c.opts.Quota()}, conditions: c.conditions, checks: c.checks,
+		opts: c.opts, writer: c.writer, report: reporter{events: c.events}, conditions: c.conditions, checks: c.checks,
 		startChecks: func() { c.queue.add(taskChecks, 0) }, backoff: backoff{}, quota: tableQuota{},
 	}
 }
@@ -152,18 +152,18 @@ func (p *pass) compare(ctx context.Context, d *desired, tables []*table, now tim
 // emit writes the events and the figures of this pass.
 func (p *pass) emit(d *desired, readings []reading, tables []*table, plans []*plan, removals decision) {
 	newest := d.newest()
-	p.report.quota = p.opts.Quota() // the Quota Center may have answered since
 	known, _ := p.writer.network.remembered(neverRead)
 	p.report.problems(problemsOf(d, plans, known))
 	p.report.withoutCIDR(d.withoutCIDR)
 	for _, r := range readings {
 		p.report.reading(r, newest)
 	}
+	quota := p.opts.Quota() // as of now: the Quota Center may have answered since the pass before
 	for i, plan := range plans {
 		observePlan(plan)
-		limit, known := p.quota.limit(tables[i], p.report.quota)
+		limit, known := p.quota.limit(tables[i], quota)
 		observeQuota(plan.table, limit, known)
-		p.report.tableQuota(tables[i], plan, newest)
+		p.report.tableQuota(tables[i], plan, newest, quota)
 	}
 	p.report.withheld(len(removals.withheld), newest)
 }

@@ -17,7 +17,6 @@ const cidrGrace = 30 * time.Second
 // reporter emits the events of passes.
 type reporter struct {
 	events *events.Recorder
-	quota  Quota
 }
 
 // warnOnce emits a Warning about something that concerns many nodes, on one of them.
@@ -78,14 +77,14 @@ func (r reporter) reading(read reading, node *corev1.Node) {
 }
 
 // tableQuota warns from 80 % of the quota. The event stands on the newest node: it is what used the quota up.
-func (r reporter) tableQuota(t *table, plan *plan, newest *corev1.Node) {
+func (r reporter) tableQuota(t *table, plan *plan, newest *corev1.Node, quota Quota) {
 	used := t.custom + len(plan.create)
-	if !r.quota.nearlyFull(t.custom, used) {
+	if !quota.nearlyFull(t.custom, used) {
 		r.events.Resolve(ofTable(t.id), reasonQuota)
 		return
 	}
 	r.warnOnce(ofTable(t.id), newest, reasonQuota, "Route table %s holds or needs %d custom entries; %s. Request a higher quota before it is used up: %s%s",
-		t.id, used, r.quota, alicloud.QuotaConsole, r.quota.otherwise())
+		t.id, used, quota, alicloud.QuotaConsole, quota.otherwise())
 }
 
 // full warns that the cloud called the table full, once for all nodes.
