@@ -30,12 +30,10 @@ func (n nlb) Follows(svc *corev1.Service, when service.Stage) []service.Follower
 		return nil
 	}
 	shown := cmp.Or(n.showing, service.ShownBy(svc))
-	for _, left := range n.Left(svc) {
-		if former, ok := left.(nlb); ok && former.former == shown {
-			return []service.Follower{former}
-		}
+	if !slices.Contains(n.leavingOf(svc), shown) {
+		return nil
 	}
-	return nil
+	return []service.Follower{n.formerAt(shown)}
 }
 
 // RefreshBackends implements service.Follower. Nobody keeps what was read: the new place reads the groups again.

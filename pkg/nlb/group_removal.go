@@ -25,13 +25,19 @@ var errNotInGroup = errors.New("no NLB of the group has anything of the Service"
 
 // Left implements service.Mover.
 func (n nlb) Left(svc *corev1.Service) []service.Balancer {
+	places := n.leavingOf(svc)
 	var left []service.Balancer
-	for _, place := range n.leavingOf(svc) {
-		former := nlb{engine: n.engine, former: place, observed: n.formers[place]}
-		former.leftTags = n.leftTags
-		left = append(left, former)
+	for _, place := range slices.Concat(places, n.shared.KeptInVain(svc, n.ID(), places)) {
+		left = append(left, n.formerAt(place))
 	}
 	return left
+}
+
+// formerAt is what is known of a place that the Service has left.
+func (n nlb) formerAt(place string) nlb {
+	former := nlb{engine: n.engine, former: place, observed: n.formers[place]}
+	former.leftTags = n.leftTags
+	return former
 }
 
 // leavingOf returns what the Service has left: as this process knows it, else as its Record says.
@@ -198,7 +204,7 @@ func (n nlb) planGroupRemoval(svc *corev1.Service, applied *service.Record, remo
 		removal.Reused = true
 		record := loadRecord(applied, svc, n.observed)
 		removal.Plan = n.removes(diff.Leaving(actual, owner, n.shared.TagsOfNobody(n.group, svc, record.TagKeys)))
-		removal.Kept, err = n.shared.Kept(svc, n.group, n.ID(), tagged, "listeners and server groups")
+		removal.Kept, removal.KeptFor, err = n.shared.Kept(svc, n.group, n.ID(), tagged, "listeners and server groups")
 	}
 	return removal, err
 }

@@ -183,7 +183,7 @@ func (d *dryRun) leaveLater(ctx context.Context, svc *corev1.Service, known stat
 	}
 	defer func() { d.later = "" }()
 	known, err := d.leave(ctx, svc, known, held)
-	return known, errors.Join(err, d.storeLeft(ctx, svc, &known))
+	return known, errors.Join(err, d.storeLeft(ctx, svc, &known, err == nil))
 }
 
 // tearDown makes a pass over a Service that no longer wants the load balancer that it has.

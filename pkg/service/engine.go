@@ -369,6 +369,8 @@ type Removal struct {
 	Reused, Preserved bool
 	// Kept is why a load balancer stays that may have been created for the Service, empty for no such one.
 	Kept string
+	// KeptFor are the Services for which the load balancer stays: they name it, and no other Service is to delete it.
+	KeptFor []*corev1.Service
 	// Status is what the Service shows of it.
 	Status *corev1.LoadBalancerStatus
 }

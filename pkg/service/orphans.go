@@ -57,8 +57,13 @@ func (q OrphanQuery) Kept(orphan Orphan, tags []alicloud.Tag, clusterIDs sets.Se
 
 // Names reports whether the label or the annotation of a Service names the load balancer, so that the Service is on it or is to be.
 func Names(svc *corev1.Service, loadBalancerID string) bool {
-	asked, _ := annotation.Lookup(svc.Annotations, annotation.LoadBalancerID)
-	return svc.Labels[LabelLoadBalancerID] == loadBalancerID || strings.TrimSpace(asked) == loadBalancerID
+	return svc.Labels[LabelLoadBalancerID] == loadBalancerID || NamesByID(svc, loadBalancerID)
+}
+
+// NamesByID reports whether the annotation of a Service names a load balancer.
+func NamesByID(svc *corev1.Service, loadBalancerID string) bool {
+	asked, ok := annotation.Lookup(svc.Annotations, annotation.LoadBalancerID)
+	return ok && strings.TrimSpace(asked) == loadBalancerID
 }
 
 // Orphan is something of this cluster's in the cloud that no Service owns. It costs money or takes up a quota.

@@ -110,7 +110,10 @@ func (r *Reconciler) remove(ctx context.Context, svc *corev1.Service, known stat
 			after, done, err = known.forgotten(), Removal{}, lost
 		}
 	}()
-	if known, err = r.leave(ctx, svc, known, held); err != nil {
+	if known, err = r.leave(ctx, svc, known, held); err == nil {
+		err = r.dropKept(ctx, svc, known.engine.Product()) // or each pass would look for it again
+	}
+	if err != nil {
 		return known, Removal{}, err
 	}
 	params, _ := known.engine.Params(svc)
@@ -148,6 +151,9 @@ func (r *Reconciler) removeFrom(ctx context.Context, svc *corev1.Service, known 
 	removal, err := known.balancer.PlanRemoval(svc, known.record)
 	if known.removal.of = removal.ID; !removal.Reused {
 		known.removal.kept = removal.Kept
+	}
+	if err == nil {
+		err = r.noteKept(ctx, known.engine, removal)
 	}
 	if err != nil {
 		return known, removal, err

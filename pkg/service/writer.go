@@ -104,6 +104,7 @@ func unmark(svc *corev1.Service, product Product) {
 	svc.Finalizers = slices.DeleteFunc(svc.Finalizers, func(f string) bool { return f == product.Finalizer })
 	meta.RemoveStatusCondition(&svc.Status.Conditions, ConditionSynced)
 	meta.RemoveStatusCondition(&svc.Status.Conditions, ConditionWritten)
+	meta.RemoveStatusCondition(&svc.Status.Conditions, ConditionKept)
 	for _, label := range ownLabels {
 		delete(svc.Labels, label)
 	}

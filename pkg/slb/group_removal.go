@@ -24,18 +24,28 @@ var errNotInGroup = errors.New("no CLB of the group has anything of the Service"
 
 // Left implements service.Mover.
 func (c clb) Left(svc *corev1.Service) []service.Balancer {
-	places := c.left
-	if c.presence.IsZero() {
-		record, _ := service.RecordOn(svc)
-		places = record.Leaving
-	}
+	places := c.leavingOf(svc)
 	var left []service.Balancer
-	for _, place := range places {
-		former := clb{engine: c.engine, former: place}
-		former.empty = c.formerEmpty[place]
-		left = append(left, former)
+	for _, place := range slices.Concat(places, c.shared.KeptInVain(svc, c.ID(), places)) {
+		left = append(left, c.formerAt(place))
 	}
 	return left
+}
+
+// leavingOf returns what the Service has left: as this process knows it, else as its Record says.
+func (c clb) leavingOf(svc *corev1.Service) []string {
+	if c.presence.IsZero() && c.left == nil {
+		record, _ := service.RecordOn(svc)
+		return record.Leaving
+	}
+	return c.left
+}
+
+// formerAt is what is known of a place that the Service has left.
+func (c clb) formerAt(place string) clb {
+	former := clb{engine: c.engine, former: place}
+	former.empty = c.formerEmpty[place]
+	return former
 }
 
 // Leave implements service.Mover.
@@ -44,10 +54,7 @@ func (c clb) Leave(former service.Balancer, svc *corev1.Service, gone bool) serv
 	if !ok {
 		return c
 	}
-	if c.presence.IsZero() && c.left == nil {
-		record, _ := service.RecordOn(svc)
-		c.left = record.Leaving
-	}
+	c.left = slices.Clone(c.leavingOf(svc))
 	c.formerEmpty = maps.Clone(c.formerEmpty)
 	if c.formerEmpty == nil {
 		c.formerEmpty = map[string]presence.Emptiness{}
@@ -56,7 +63,7 @@ func (c clb) Leave(former service.Balancer, svc *corev1.Service, gone bool) serv
 	if gone {
 		delete(c.formerEmpty, from.former)
 		c.shared.Release(svc.UID, from.former, c.ID())
-		c.left = slices.DeleteFunc(slices.Clone(c.left), func(place string) bool { return place == from.former })
+		c.left = slices.DeleteFunc(c.left, func(place string) bool { return place == from.former })
 		if c.group.IsZero() {
 			c.shared.Forget(svc.UID) // or it would count as one that uses the CLB, which the last Service of the group has to delete
 		}
@@ -199,7 +206,7 @@ func (c clb) planGroupRemoval(svc *corev1.Service, applied *service.Record, remo
 		record, _ := loadRecord(applied, svc, actual)
 		nothing := &model.Model{RemoveTags: c.shared.TagsOfNobody(c.group, svc, record.TagKeys)}
 		removal.Plan = plan{clb: c, Plan: diff.Diff(nothing, actual, mark.ServiceName(svc), c.group.ClusterID)}
-		removal.Kept, err = c.shared.Kept(svc, c.group, c.ID(), tagged, "listeners and vServer groups")
+		removal.Kept, removal.KeptFor, err = c.shared.Kept(svc, c.group, c.ID(), tagged, "listeners and vServer groups")
 	}
 	return removal, err
 }

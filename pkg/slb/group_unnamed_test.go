@@ -1,0 +1,207 @@
+package slb
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clienttesting "k8s.io/client-go/testing"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/policy"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
+)
+
+// hopefuls are Services that name the CLB of a group by its ID and may not use it, and how they come to do that.
+func hopefuls() map[string]func(w *world, id string) {
+	name := func(w *world, id string) {
+		w.change("web", func(svc *corev1.Service) {
+			annotate(svc, annotation.LoadBalancerID, id)
+			annotate(svc, annotation.ForceOverrideListeners, "true")
+		})
+	}
+	return map[string]func(w *world, id string){
+		"in another group": func(w *world, id string) {
+			w.putAll(grouped("web", "other", 80))
+			name(w, id)
+			w.awhile("web", time.Second)
+		},
+		"new": func(w *world, id string) {
+			w.put(born(reusing("web", id, "true", 80), 9))
+			w.awhile("web", time.Second)
+		},
+		"without a pass": func(w *world, id string) { w.put(born(reusing("web", id, "true", 80), 9)) },
+	}
+}
+
+// unnamings are ways in which the Service web comes to name the CLB of a group no more.
+func unnamings() map[string]func(w *world) {
+	return map[string]func(w *world){
+		"annotation removed": func(w *world) {
+			w.change("web", func(svc *corev1.Service) { delete(svc.Annotations, key(annotation.LoadBalancerID)) })
+		},
+		"in a group": func(w *world) {
+			w.change("web", func(svc *corev1.Service) {
+				delete(svc.Annotations, key(annotation.LoadBalancerID))
+				annotate(svc, annotation.Group, "third")
+			})
+		},
+		"deleted": func(w *world) { w.change("web", deleteService) },
+		"ClusterIP": func(w *world) {
+			w.change("web", func(svc *corev1.Service) { svc.Spec.Type = corev1.ServiceTypeClusterIP })
+		},
+	}
+}
+
+// hopefulWorld makes a world in which the Service shop is alone in the group edge, and web names the CLB of that, which it may not use.
+func hopefulWorld(t *testing.T, hopes func(w *world, id string)) (w *world, id string) {
+	t.Helper()
+	w = bubbleWorld(t)
+	w.config.Policy.LoadBalancerReuse = policy.ReuseTagged
+	w.restart()
+	threeNodes(w)
+	w.putAll(grouped("shop", "edge", 81))
+	id = w.get("shop").Labels[service.LabelLoadBalancerID]
+	hopes(w, id)
+	return w, id
+}
+
+// awhile makes the passes over a Service that are due within a time, also those that follow an error.
+func (w *world) awhile(name string, d time.Duration) {
+	w.t.Helper()
+	for end := time.Now().Add(d); time.Now().Before(end); {
+		w.fillGroups()
+		wait, err := w.Reconcile(w.t.Context(), w.get(name))
+		switch {
+		case err != nil:
+			wait = 5 * time.Second
+		case wait == 0:
+			wait = d
+		}
+		time.Sleep(min(wait, time.Until(end)))
+	}
+}
+
+// goes deletes a Service.
+func (w *world) goes(name string) {
+	w.t.Helper()
+	w.change(name, deleteService)
+	w.live(name, time.Minute)
+	if held := w.get(name).Finalizers; len(held) > 0 {
+		w.t.Fatalf("finalizers %v of %s stay", held, name)
+	}
+	w.vanish(name)
+}
+
+// TestUnnamedCLBOfAGroupGoes: a Service names the CLB of a group by its ID and may not use it. The last Service of the group goes, and the CLB stays: the other one may still
+// get there. Once it does not name the CLB any more, the CLB goes, also after a restart in between.
+func TestUnnamedCLBOfAGroupGoes(t *testing.T) {
+	t.Parallel()
+	for who, hopes := range hopefuls() {
+		for end, unname := range unnamings() {
+			for when, then := range knownOrNot() {
+				t.Run(strings.Join([]string{who, end, when}, ", "), func(t *testing.T) {
+					t.Parallel()
+					synctest.Test(t, func(t *testing.T) {
+						w, id := hopefulWorld(t, hopes)
+						w.newEvents()
+						w.goes("shop")
+						if events := strings.Join(w.newEvents(), "\n"); strings.Count(events, problem.ReasonLoadBalancerKept) != 1 || !strings.Contains(events, "default/web") {
+							t.Errorf("events %s, want one %s that names the other Service", events, problem.ReasonLoadBalancerKept)
+						}
+						if kept := service.KeptFor(w.get("web")); !slices.Equal(kept, []string{id}) {
+							t.Errorf("%v is kept for web, want %s", kept, id)
+						}
+						then(w)
+						w.awhile("web", 31*time.Minute)
+						if _, there := w.state()[edgeCLB]; !there || len(w.orphans()) > 0 {
+							t.Fatalf("the CLB is there: %v; orphans %v", there, w.orphans())
+						}
+						then(w)
+						unname(w)
+						w.awhile("web", 3*time.Minute)
+						if _, there := w.state()[edgeCLB]; there {
+							t.Errorf("the CLB stays: %v; events %v", w.ownersOf(), w.newEvents())
+						}
+						if svc := w.get("web"); len(service.KeptFor(svc)) > 0 || strings.Contains(fmt.Sprint(svc.Status.Conditions), service.ConditionKept) {
+							t.Errorf("conditions %v", svc.Status.Conditions)
+						}
+						w.calls()
+						w.awhile("web", 5*time.Minute)
+						if writes := writesOf(w.calls()); len(writes) > 0 {
+							t.Errorf("further writes %v", writes)
+						}
+					})
+				})
+			}
+		}
+	}
+}
+
+// TestUnnamedCLBOfAGroupIsUsed: a CLB that was kept for a Service is left alone once that does not name it any more, if another Service uses or names it. It goes with the last one.
+func TestUnnamedCLBOfAGroupIsUsed(t *testing.T) {
+	t.Parallel()
+	later := map[string]func(w *world, id string){
+		"by a new Service of the group": func(w *world, _ string) { w.putAll(grouped("blog", "edge", 82)) },
+		"by another one that names it": func(w *world, id string) {
+			w.put(born(reusing("blog", id, "true", 82), 9))
+			w.awhile("blog", time.Second)
+		},
+	}
+	for how, comes := range later {
+		for _, early := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, early %v", how, early), func(t *testing.T) {
+				t.Parallel()
+				synctest.Test(t, func(t *testing.T) {
+					w, id := hopefulWorld(t, hopefuls()["new"])
+					if early {
+						comes(w, id)
+					}
+					w.goes("shop")
+					if !early {
+						comes(w, id)
+					}
+					unnamings()["annotation removed"](w)
+					w.awhile("web", 3*time.Minute)
+					if _, there := w.state()[edgeCLB]; !there {
+						t.Fatal("the CLB is gone")
+					}
+					w.goes("blog")
+					w.awhile("web", time.Minute)
+					if _, there := w.state()[edgeCLB]; there {
+						t.Errorf("the CLB stays: %v; events %v", w.ownersOf(), w.newEvents())
+					}
+				})
+			})
+		}
+	}
+}
+
+// TestNotingWhatIsKeptFails: the last Service of a group does not go before the other one holds that the CLB stays for it.
+func TestNotingWhatIsKeptFails(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w, id := hopefulWorld(t, hopefuls()["without a pass"])
+		failing := true
+		w.kube.PrependReactor("patch", "services", func(action clienttesting.Action) (bool, runtime.Object, error) {
+			patch, ok := action.(clienttesting.PatchAction)
+			return ok && failing && patch.GetName() == "web", nil, errDead
+		})
+		w.change("shop", deleteService)
+		w.passes("shop", 3)
+		if len(w.get("shop").Finalizers) == 0 || len(w.ownersOf()[edgeCLB]) == 0 {
+			t.Fatalf("finalizers %v, listeners %v", w.get("shop").Finalizers, w.ownersOf())
+		}
+		failing = false
+		w.live("shop", 10*time.Minute)
+		if kept, held := service.KeptFor(w.get("web")), w.get("shop").Finalizers; !slices.Equal(kept, []string{id}) || len(held) > 0 {
+			t.Errorf("kept %v, finalizers %v", kept, held)
+		}
+	})
+}
