@@ -76,8 +76,12 @@ func accompany(all map[string]app.ControllerInitFuncConstructor, name string, ru
 func newLifecycle(initContext app.ControllerInitContext, completed *config.CompletedConfig, cloud cloudprovider.Interface) app.InitFunc {
 	return func(ctx context.Context, controllers controllermanager.ControllerContext) (controller.Interface, bool, error) {
 		settings := completed.ComponentConfig.NodeLifecycleController
+		nodes, err := provider.LifecycleNodes(completed.SharedInformers.Core().V1().Nodes())
+		if err != nil {
+			return nil, false, err
+		}
 		ctrl, err := nodelifecycle.NewCloudNodeLifecycleController(
-			provider.LifecycleNodes(completed.SharedInformers.Core().V1().Nodes()), completed.ClientBuilder.ClientOrDie(initContext.ClientName), cloud,
+			nodes, completed.ClientBuilder.ClientOrDie(initContext.ClientName), cloud,
 			settings.NodeMonitorPeriod.Duration, int(settings.ConcurrentNodeLifecycleSyncs))
 		if err != nil {
 			return nil, false, fmt.Errorf("make the node lifecycle controller: %w", err)

@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	corelisters "k8s.io/client-go/listers/core/v1"
+	"k8s.io/client-go/tools/cache"
 	cloudprovider "k8s.io/cloud-provider"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/events"
@@ -23,6 +24,7 @@ type Instances struct {
 	opts     Options
 	idOf     func(*corev1.Node) (string, error)
 	lister   corelisters.NodeLister // nil where there is no cache of nodes
+	indexer  cache.Indexer          // the same by instance
 	snapshot *snapshot
 	guard    *deletionGuard
 	writes   *addressWrites
@@ -40,7 +42,7 @@ func NewInstances(opts Options) *Instances {
 	i.idOf = i.opts.instanceID()
 	if opts.Nodes != nil {
 		i.indexNodes(opts.Nodes.Informer())
-		i.lister = opts.Nodes.Lister()
+		i.lister, i.indexer = opts.Nodes.Lister(), opts.Nodes.Informer().GetIndexer()
 	}
 	i.snapshot = newSnapshot(opts, i.nodes, i.idOf)
 	return i

@@ -31,10 +31,10 @@ func (i *Instances) indexNodes(informer cache.SharedIndexInformer) {
 
 // ownerOf returns the oldest other Node with the instance's provider ID, nil when there is none.
 func (i *Instances) ownerOf(instanceID, except string) *corev1.Node {
-	if i.opts.Nodes == nil {
+	if i.indexer == nil {
 		return nil
 	}
-	objects, err := i.opts.Nodes.Informer().GetIndexer().ByIndex(nodesOfInstance, instanceID)
+	objects, err := i.indexer.ByIndex(nodesOfInstance, instanceID)
 	if err != nil {
 		return nil // there is no index, which the log says
 	}

@@ -35,7 +35,7 @@ func TestLifecycleNodes(t *testing.T) {
 	} {
 		testkit.Check(t, informer.Informer().GetStore().Add(n))
 	}
-	lister := LifecycleNodes(informer).Lister()
+	lister := testkit.Must(LifecycleNodes(informer))(t).Lister()
 	var names []string
 	for _, n := range testkit.Must(lister.List(labels.Everything()))(t) {
 		names = append(names, n.Name)

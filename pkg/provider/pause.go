@@ -1,7 +1,9 @@
 package provider
 
 import (
+	"bytes"
 	"context"
+	"os"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -30,6 +32,8 @@ var registerMetrics = sync.OnceFunc(func() { legacyregistry.MustRegister(Metrics
 type pauseSwitch struct {
 	started Config
 	on      atomic.Bool
+	// read is the file as it was last read: parsing it again every few seconds would be more than a hundredth of what an idle manager does.
+	read []byte
 
 	mu      sync.Mutex // guards changed
 	changed []func()
@@ -60,10 +64,15 @@ func (p *pauseSwitch) begin(ctx context.Context) {
 
 // reread leaves the switch as it is while the file cannot be read or was emptied: the source of the keys reports that.
 func (p *pauseSwitch) reread(ctx context.Context) {
-	config, err := ReadConfigFile(p.started.Path)
+	read, err := os.ReadFile(p.started.Path)
+	if err != nil || bytes.Equal(read, p.read) {
+		return
+	}
+	config, err := ReadConfig(bytes.NewReader(read))
 	if err != nil || config.isEmpty() && !p.started.isEmpty() {
 		return
 	}
+	p.read = read
 	p.set(ctx, config.Paused)
 }
 

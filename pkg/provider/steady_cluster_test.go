@@ -161,7 +161,7 @@ func (s *steadyCluster) start() {
 	c.SetInformers(factory)
 	nodes, metrics := factory.Core().V1().Nodes(), controllersmetrics.NewControllerManagerMetrics("test")
 	initializer := testkit.Must(nodecontroller.NewCloudNodeController(nodes, s.kube, c, addressPeriod, 10, 10))(s.t)
-	lifecycle := testkit.Must(nodelifecycle.NewCloudNodeLifecycleController(LifecycleNodes(nodes), s.kube, c, monitorPeriod, 10))(s.t)
+	lifecycle := testkit.Must(nodelifecycle.NewCloudNodeLifecycleController(testkit.Must(LifecycleNodes(nodes))(s.t), s.kube, c, monitorPeriod, 10))(s.t)
 	routes, ours, services := testkit.Must(c.RouteController())(s.t), testkit.Must(c.NodeController(addressPeriod))(s.t), testkit.Must(c.ServiceController())(s.t)
 	running := &sync.WaitGroup{}
 	factory.Start(ctx.Done())

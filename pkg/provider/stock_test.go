@@ -132,7 +132,11 @@ func startStockControllers(ctx context.Context, t *testing.T, server *emulatorte
 	if err != nil {
 		t.Fatal(err)
 	}
-	lifecycle, err := nodelifecycle.NewCloudNodeLifecycleController(LifecycleNodes(nodeInformer), kube, c, monitorPeriod, 1)
+	lifecycleNodes, err := LifecycleNodes(nodeInformer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lifecycle, err := nodelifecycle.NewCloudNodeLifecycleController(lifecycleNodes, kube, c, monitorPeriod, 1)
 	if err != nil {
 		t.Fatal(err)
 	}

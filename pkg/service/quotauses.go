@@ -85,8 +85,9 @@ type figure struct {
 func (u *uses) figures() map[quotaSubject]figure {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	found, balancers := map[quotaSubject]figure{}, map[string]bool{}
-	used, firm := parts{}, parts{}
+	count := len(u.bySvc)
+	found, balancers := make(map[quotaSubject]figure, 2*count), make(map[string]bool, count)
+	used, firm := make(parts, 2*count), make(parts, 2*count)
 	for _, held := range u.bySvc {
 		product := held.engine.Product()
 		if !balancers[held.id] { // several Services may share it
