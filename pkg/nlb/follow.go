@@ -30,10 +30,12 @@ func (n nlb) Follows(svc *corev1.Service, when service.Stage) []service.Follower
 		return nil
 	}
 	shown := cmp.Or(n.showing, service.ShownBy(svc))
-	if !slices.Contains(n.leavingOf(svc), shown) {
-		return nil
+	for _, left := range n.Left(svc) {
+		if former, ok := left.(nlb); ok && former.former == shown {
+			return []service.Follower{former}
+		}
 	}
-	return []service.Follower{n.formerAt(shown)}
+	return nil
 }
 
 // RefreshBackends implements service.Follower. Nobody keeps what was read: the new place reads the groups again.

@@ -25,19 +25,13 @@ var errNotInGroup = errors.New("no NLB of the group has anything of the Service"
 
 // Left implements service.Mover.
 func (n nlb) Left(svc *corev1.Service) []service.Balancer {
-	places := n.leavingOf(svc)
 	var left []service.Balancer
-	for _, place := range slices.Concat(places, n.shared.KeptInVain(svc, n.ID(), places)) {
-		left = append(left, n.formerAt(place))
+	for _, place := range n.leavingOf(svc) {
+		former := nlb{engine: n.engine, former: place, observed: n.formers[place]}
+		former.leftTags = n.leftTags
+		left = append(left, former)
 	}
 	return left
-}
-
-// formerAt is what is known of a place that the Service has left.
-func (n nlb) formerAt(place string) nlb {
-	former := nlb{engine: n.engine, former: place, observed: n.formers[place]}
-	former.leftTags = n.leftTags
-	return former
 }
 
 // leavingOf returns what the Service has left: as this process knows it, else as its Record says.
@@ -48,6 +42,9 @@ func (n nlb) leavingOf(svc *corev1.Service) []string {
 	}
 	return n.leaving
 }
+
+// Former implements service.Mover.
+func (n nlb) Former(id string) service.Balancer { return nlb{engine: n.engine, former: id} }
 
 // Leave implements service.Mover.
 func (n nlb) Leave(former service.Balancer, svc *corev1.Service, gone bool) service.Balancer {
@@ -188,7 +185,8 @@ func (n nlb) planGroupRemoval(svc *corev1.Service, applied *service.Record, remo
 	}
 	_, tagged := groupOn(&n.lb.Value)
 	last := tagged && !used && !n.hasOthersListener(svc)
-	removal.Preserved = removal.Preserved && (last || n.former == "") // a port that the Service leaves may be what another one waits for
+	// A port that the Service leaves may be what another one waits for, and where it has nothing, it keeps nothing.
+	removal.Preserved = removal.Preserved && (n.former == "" || last && n.hasListener(svc))
 	switch {
 	case removal.Preserved && last:
 		removal.Plan = n.removes(diff.Preserving(actual, mark.Preserved(svc, n.config.ClusterID)))
@@ -207,6 +205,14 @@ func (n nlb) planGroupRemoval(svc *corev1.Service, applied *service.Record, remo
 		removal.Kept, removal.KeptFor, err = n.shared.Kept(svc, n.group, n.ID(), tagged, "listeners and server groups")
 	}
 	return removal, err
+}
+
+// guests are the other Services that name the NLB of a group by its ID, as this one does, if no Service of the group is to delete it.
+func (n nlb) guests(svc *corev1.Service) (guests []*corev1.Service, err error) {
+	if group, in := n.clusterGroupOn(&n.lb.Value); in {
+		guests, _, err = n.shared.Guests(svc, group, n.ID())
+	}
+	return guests, err
 }
 
 // absenceOf is whom an absence is about: a Service, or all of a group.

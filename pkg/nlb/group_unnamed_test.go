@@ -76,7 +76,7 @@ func TestUnnamedNLBOfAGroupGoes(t *testing.T) {
 						if events := strings.Join(w.newEvents(), "\n"); strings.Count(events, problem.ReasonLoadBalancerKept) != 1 || !strings.Contains(events, "default/web") {
 							t.Errorf("events %s, want one %s that names the other Service", events, problem.ReasonLoadBalancerKept)
 						}
-						if kept := service.KeptFor(w.get("web")); !slices.Equal(kept, []string{id}) {
+						if kept := Product.KeptFor(w.get("web")); !slices.Equal(kept, []string{id}) {
 							t.Errorf("%v is kept for web, want %s", kept, id)
 						}
 						if restarted {
@@ -96,7 +96,7 @@ func TestUnnamedNLBOfAGroupGoes(t *testing.T) {
 						if w.exists(id) {
 							t.Errorf("the NLB stays: %v; events %v", w.ownersOf(), w.newEvents())
 						}
-						if svc := w.get("web"); strings.Contains(fmt.Sprint(svc.Status.Conditions), service.ConditionKept) {
+						if svc := w.get("web"); strings.Contains(fmt.Sprint(svc.Status.Conditions), service.ConditionsKept) {
 							t.Errorf("conditions %v", svc.Status.Conditions)
 						}
 						w.calls()

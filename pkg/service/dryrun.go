@@ -183,12 +183,15 @@ func (d *dryRun) leaveLater(ctx context.Context, svc *corev1.Service, known stat
 	}
 	defer func() { d.later = "" }()
 	known, err := d.leave(ctx, svc, known, held)
-	return known, errors.Join(err, d.storeLeft(ctx, svc, &known, err == nil))
+	return known, errors.Join(err, d.storeLeft(ctx, svc, &known))
 }
 
 // tearDown makes a pass over a Service that no longer wants the load balancer that it has.
 func (d *dryRun) tearDown(ctx context.Context, svc *corev1.Service, held *locks) ([]problem.Problem, error) {
 	known, done, err := d.remove(ctx, svc, d.stateOf(svc), held)
+	if err == nil {
+		known, err = d.leaveUnnamed(ctx, svc, known, held)
+	}
 	d.states.commit(svc, known)
 	if err != nil {
 		return nil, err

@@ -138,6 +138,8 @@ type Mover interface {
 	Balancer
 	// Left returns what the Service has left and may have something on. Of each, [Balancer.RefreshForRemoval] and [Balancer.PlanRemoval] are made.
 	Left(svc *corev1.Service) []Balancer
+	// Former returns a load balancer that the Service is to leave, and of which nothing is known yet.
+	Former(id string) Balancer
 	// Leave returns what is known once something that the Service has left was read or removed. gone says that nothing of the Service is there.
 	Leave(former Balancer, svc *corev1.Service, gone bool) Balancer
 	// Follows returns those of what it leaves whose backends do not follow the endpoints without this: until the Service shows its new place, only the one that it shows.

@@ -3,8 +3,11 @@ package service
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -12,88 +15,149 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/config"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
 )
 
-// ConditionKept on a Service holds, as JSON in its message, which load balancers of groups stay in the cloud because the Service names them by their IDs. The last Service of
-// the group has gone, and this one may never get there: without the condition, nobody would delete them once its annotation changes.
-const ConditionKept = "service.alibabacloud.com/LoadBalancerKept"
+// ConditionsKept begins the type of a condition on a Service for each load balancer of a group that stays in the cloud because the Service names it by its ID, which is the
+// rest of the type. The last Service of the group has gone, and this one may never get there: without the condition, nobody would delete the load balancer once the annotation
+// changes. As each has a condition of its own, no two writers overwrite what the other one has noted.
+const ConditionsKept = "kept.service.alibabacloud.com/"
 
-// reasonKept is the reason of [ConditionKept].
-const reasonKept = "NamedByAnnotation"
+// reasonKept is the reason of the [ConditionsKept].
+const reasonKept = "StaysForService"
 
-// kept is what [ConditionKept] holds.
+// kept is what one of the [ConditionsKept] holds, as JSON in its message.
 type kept struct {
-	LoadBalancers []string `json:"loadBalancers"`
+	// Product is the name of that of the load balancer.
+	Product string `json:"product"`
 	// UID is that of the Service: backup tools restore the status of a Service in another cluster, where the load balancers are not its own.
 	UID types.UID `json:"uid"`
 }
 
-// KeptFor returns the ids of the load balancers of groups that stay in the cloud because a Service names them, or has named them.
-func KeptFor(svc *corev1.Service) []string {
-	condition := meta.FindStatusCondition(svc.Status.Conditions, ConditionKept)
-	if condition == nil {
-		return nil
-	}
+// keptBy returns what a condition says that is one of the [ConditionsKept] and about this Service.
+func keptBy(svc *corev1.Service, condition *metav1.Condition) (id, product string, ok bool) {
 	var found kept
-	if err := json.Unmarshal([]byte(condition.Message), &found); err != nil || found.UID != svc.UID {
-		return nil
+	if id, ok = strings.CutPrefix(condition.Type, ConditionsKept); !ok || json.Unmarshal([]byte(condition.Message), &found) != nil || found.UID != svc.UID {
+		return "", "", false
 	}
-	return found.LoadBalancers
+	return id, found.Product, true
 }
 
-// KeptInVain returns those of [KeptFor] that the Service names no more, or that it names without asking for a load balancer of the product.
-func (p Product) KeptInVain(config config.Config, svc *corev1.Service) []string {
-	return slices.DeleteFunc(KeptFor(svc), func(id string) bool { return p.AskedBy(config, svc) && NamesByID(svc, id) })
+// KeptFor returns the ids of the load balancers of groups that stay in the cloud because a Service names them, or has named them.
+func (p Product) KeptFor(svc *corev1.Service) []string {
+	var ids []string
+	for i := range svc.Status.Conditions {
+		if id, product, ok := keptBy(svc, &svc.Status.Conditions[i]); ok && product == p.Name {
+			ids = append(ids, id)
+		}
+	}
+	return ids
 }
 
-// storeKept has a Service hold which load balancers are kept for it.
-func storeKept(svc *corev1.Service, ids []string) {
-	if len(ids) == 0 {
-		meta.RemoveStatusCondition(&svc.Status.Conditions, ConditionKept)
-		return
+// IsKeptFor reports whether the load balancer with the id is one of [Product.KeptFor], of any product.
+func IsKeptFor(svc *corev1.Service, id string) bool {
+	condition := meta.FindStatusCondition(svc.Status.Conditions, ConditionsKept+id)
+	if condition == nil {
+		return false
 	}
-	slices.Sort(ids)
-	text, err := json.Marshal(kept{slices.Compact(ids), svc.UID})
-	if err != nil {
-		return // strings can always be encoded
-	}
-	meta.SetStatusCondition(&svc.Status.Conditions, metav1.Condition{Type: ConditionKept, Status: metav1.ConditionTrue, Reason: reasonKept, Message: string(text)})
+	_, _, ok := keptBy(svc, condition)
+	return ok
 }
 
-// dropKept drops what was kept for a Service in vain, which is gone by now or somebody else's.
-func dropKept(svc *corev1.Service, config config.Config, product Product) {
-	vain := product.KeptInVain(config, svc)
-	storeKept(svc, slices.DeleteFunc(KeptFor(svc), func(id string) bool { return slices.Contains(vain, id) }))
-}
-
-// dropKept has a Service hold no more what was kept for it in vain, and what it has deleted by now, unless somebody else uses it.
-func (r *Reconciler) dropKept(ctx context.Context, svc *corev1.Service, product Product) error {
-	if _, err := r.writer.change(ctx, svc, func(svc *corev1.Service) { dropKept(svc, r.opts.Config, product) }); err != nil {
-		return fmt.Errorf("record that nothing stays for the Service: %w", err)
-	}
-	return nil
+// dropKept has a Service hold no more that a load balancer stays for it.
+func dropKept(svc *corev1.Service, id string) {
+	meta.RemoveStatusCondition(&svc.Status.Conditions, ConditionsKept+id)
 }
 
 // noteKept notes on the Services for which a load balancer stays that it does, before the one goes that would delete it.
 func (r *Reconciler) noteKept(ctx context.Context, engine Engine, removal Removal) error {
 	for _, guest := range removal.KeptFor {
+		text, err := json.Marshal(kept{engine.Product().Name, guest.UID})
+		if err != nil {
+			return fmt.Errorf("encode why %s stays: %w", removal.ID, err)
+		}
 		written, err := r.writer.change(ctx, guest, func(guest *corev1.Service) {
-			if guest.DeletionTimestamp == nil {
+			if guest.DeletionTimestamp == nil && r.opts.pausedBy(guest) == "" {
 				addFinalizer(guest, engine) // or it could go without a pass
 			}
-			storeKept(guest, append(KeptFor(guest), removal.ID))
+			meta.SetStatusCondition(&guest.Status.Conditions, metav1.Condition{
+				Type: ConditionsKept + removal.ID, Status: metav1.ConditionTrue, Reason: reasonKept, Message: string(text),
+			})
 		})
 		name := mark.ServiceName(guest)
 		switch {
 		case err != nil:
 			return fmt.Errorf("record that %s stays for Service %s: %w", removal.ID, name, err)
 		case written == nil:
-			return &problem.WaitError{Reason: fmt.Sprintf("Service %s, for which %s would stay, is being deleted", name, removal.ID), For: time.Second}
+			return &problem.WaitError{Reason: fmt.Sprintf("Service %s, for which %s would stay, has gone", name, removal.ID), For: time.Second}
+		case written != guest:
+			r.wakeAll([]types.NamespacedName{name}) // its annotation may have changed meanwhile
 		}
-		r.wakeAll([]types.NamespacedName{name}) // its annotation may have changed meanwhile
 	}
 	return nil
+}
+
+// unnamed returns the load balancers of [Product.KeptFor] that a Service names no more. It is on none of them: what it is on, it leaves like any other one.
+func (r *Reconciler) unnamed(svc *corev1.Service, known state) []string {
+	product, record := known.engine.Product(), Record{}
+	ids := product.KeptFor(svc)
+	if len(ids) > 0 {
+		record, _ = RecordOn(svc)
+	}
+	return slices.DeleteFunc(ids, func(id string) bool {
+		on := slices.Contains([]string{known.balancer.ID(), svc.Labels[LabelLoadBalancerID], record.LoadBalancerID}, id)
+		return on || NamesByID(svc, id) && product.AskedBy(r.opts.Config, svc)
+	})
+}
+
+// leaveUnnamed deletes the load balancers that stay in the cloud for a Service and that it names no more. Those that somebody else uses or names stay.
+func (r *Reconciler) leaveUnnamed(ctx context.Context, svc *corev1.Service, known state, held *locks) (state, error) {
+	mover, ok := known.balancer.(Mover)
+	if !ok {
+		return known, nil
+	}
+	var errs []error
+	for _, id := range r.unnamed(svc, known) {
+		left := known
+		left.record = nil
+		if left.balancer, ok = known.kept[id]; !ok {
+			left.balancer = mover.Former(id)
+		}
+		left, gone, err := r.leaveOne(ctx, svc, left, held)
+		known.kept = maps.Clone(known.kept)
+		if known.kept == nil {
+			known.kept = map[string]Balancer{}
+		}
+		if known.kept[id] = left.balancer; err == nil && gone {
+			delete(known.kept, id)
+			if _, err = r.writer.change(ctx, svc, func(svc *corev1.Service) { dropKept(svc, id) }); err != nil {
+				err = fmt.Errorf("record that %s no longer stays for the Service: %w", id, err)
+			}
+		}
+		errs = append(errs, err)
+	}
+	return known, errors.Join(errs...)
+}
+
+// unnamedPause is how soon a load balancer that stays in vain is to be deleted again after that failed.
+const unnamedPause = time.Minute
+
+// leaveUnnamedNow is [Reconciler.leaveUnnamed] in a pass over a Service that has a load balancer, or is to have one. What fails keeps it from nothing else. It returns after what
+// time it is to be called again, 0 for never.
+func (r *Reconciler) leaveUnnamedNow(ctx context.Context, svc *corev1.Service, known state, held *locks) (state, time.Duration) {
+	if known.pausedBy != "" {
+		return known, 0
+	}
+	known, err := r.leaveUnnamed(alicloud.WithReason(ctx, causeMove), svc, known, held)
+	if err == nil || ctx.Err() != nil {
+		return known, 0
+	}
+	wait, later := waitTime(err)
+	if !later {
+		r.emitFailure(svc, problem.ReasonCleanFailed, signature(err), err)
+		wait = unnamedPause
+	}
+	return known, wait
 }

@@ -38,7 +38,7 @@ func (r *Reconciler) leaveAfterMove(ctx context.Context, svc *corev1.Service, kn
 		return known, wait, nil
 	}
 	known, err := r.leave(ctx, svc, known, held)
-	if stored := r.storeLeft(ctx, svc, &known, err == nil); err == nil {
+	if stored := r.storeLeft(ctx, svc, &known); err == nil {
 		err = stored
 	}
 	return known, atOnce, err // what was in use there may go now
@@ -203,19 +203,14 @@ func (r *Reconciler) forgetGone(ctx context.Context, svc *corev1.Service, params
 	return known, soonest
 }
 
-// storeLeft writes to the Service what it still has to leave. all says that it has left everything that it could.
-func (r *Reconciler) storeLeft(ctx context.Context, svc *corev1.Service, known *state, all bool) error {
+// storeLeft writes to the Service what it still has to leave.
+func (r *Reconciler) storeLeft(ctx context.Context, svc *corev1.Service, known *state) error {
 	if known.record == nil {
 		return nil
 	}
 	record := known.balancer.Recorded(*known.record)
 	known.record = &record
-	if _, err := r.writer.change(ctx, svc, func(svc *corev1.Service) {
-		record.store()(svc)
-		if all {
-			dropKept(svc, r.opts.Config, known.engine.Product())
-		}
-	}); err != nil {
+	if _, err := r.writer.change(ctx, svc, record.store()); err != nil {
 		return fmt.Errorf("record what the Service has left: %w", err)
 	}
 	return nil

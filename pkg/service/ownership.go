@@ -35,6 +35,15 @@ func (p Product) AskedBy(config config.Config, svc *corev1.Service) bool {
 	return p.Wants(svc)
 }
 
+// Serves reports whether the product makes passes over a Service: it has something of the product, or asks for that and has nothing of another one.
+func (p Product) Serves(config config.Config, svc *corev1.Service) bool {
+	return HasFinalizer(svc, p.Finalizer) ||
+		p.AskedBy(config, svc) && !slices.ContainsFunc(svc.Finalizers, func(f string) bool { return strings.HasPrefix(f, finalizers) })
+}
+
+// finalizers begins the finalizers of all products.
+const finalizers = "service.k8s.alibaba/"
+
 // mayServe reports whether the Service is a load balancer of this class, or of none, and nothing hands it to somebody else.
 func (p Product) mayServe(svc *corev1.Service) bool {
 	class := svc.Spec.LoadBalancerClass

@@ -22,15 +22,9 @@ func (r *Reconciler) provision(ctx context.Context, cached *corev1.Service, held
 	adopted := known.has(cached)
 	known = known.began(adopted).caused(cached).edited(cached)
 	defer func() { r.states.commit(cached, known) }()
-	by := r.opts.pausedBy(cached)
-	known = known.paused(by)
-	svc, err := r.writer.change(ctx, cached, func(svc *corev1.Service) {
-		if by == "" { // a paused Service without anything in the cloud may go at any time
-			addFinalizer(svc, known.engine)
-		}
-	})
+	known = known.paused(r.opts.pausedBy(cached))
+	svc, err := r.withFinalizer(ctx, cached, known)
 	if err != nil {
-		err = fmt.Errorf("add the finalizer: %w", err)
 		known.failure = r.emitUnwritten(cached, problem.ReasonFailedAddFinalizer, err)
 		behind.note(mark.ServiceName(cached), lag{known.engine.Product().Name, problem.ReasonFailedAddFinalizer}, time.Now())
 		return 0, err
@@ -56,6 +50,7 @@ func (r *Reconciler) provision(ctx context.Context, cached *corev1.Service, held
 		return 0, errors.Join(syncErr, err)
 	}
 	known.failure, known.replaced = r.emit(svc, known, done, syncErr, retryLater)
+	known, done.keptWait = r.leaveUnnamedNow(ctx, done.service, known, held)
 	if retryLater {
 		return wait, nil
 	}
@@ -64,6 +59,18 @@ func (r *Reconciler) provision(ctx context.Context, cached *corev1.Service, held
 	}
 	known = known.skipping(done.problems).conflicting(done.problems, syncErr)
 	return r.next(known, done, syncErr)
+}
+
+// withFinalizer adds the finalizer to a Service, unless it is there. A paused Service without anything in the cloud may go at any time.
+func (r *Reconciler) withFinalizer(ctx context.Context, svc *corev1.Service, known state) (*corev1.Service, error) {
+	if known.pausedBy != "" || HasFinalizer(svc, known.engine.Product().Finalizer) {
+		return svc, nil
+	}
+	svc, err := r.writer.change(ctx, svc, func(svc *corev1.Service) { addFinalizer(svc, known.engine) })
+	if err != nil {
+		return nil, fmt.Errorf("add the finalizer: %w", err)
+	}
+	return svc, nil
 }
 
 // follow does what may only follow the status of the Service: it writes readiness gates and, once the Service is in its place, leaves the load
@@ -107,6 +114,8 @@ type ensured struct {
 	keepsLeft bool
 	// unmade counts the steps that were not carried out, because the Service is paused.
 	unmade int
+	// keptWait is after what time the Service is due for another pass because of what stays in the cloud for it, 0 for none.
+	keptWait time.Duration
 	// wakes are times after which the Service is due for another pass; 0 is none.
 	wakes []time.Duration
 }
@@ -248,7 +257,7 @@ func (r *Reconciler) next(known state, done ensured, syncErr error) (time.Durati
 	switch {
 	case allConfig(syncErr):
 		// Only a change of the Service, or the pass for drift, can help: repeating does not.
-		return r.opts.ResyncPeriod, nil
+		return soonest(r.opts.ResyncPeriod, done.keptWait), nil
 	case syncErr != nil:
 		return 0, syncErr
 	case problem.HasReason(done.problems, problem.ReasonListenerConflict):
@@ -259,10 +268,15 @@ func (r *Reconciler) next(known state, done ensured, syncErr error) (time.Durati
 	if done.writes > 0 && problem.HasReason(done.problems, problem.ReasonQuotaReached) {
 		wait = min(balanceWait, wait)
 	}
-	for _, sooner := range done.wakes {
+	return soonest(wait, append(done.wakes, done.keptWait)...), nil
+}
+
+// soonest returns the shortest of the times, where 0 is none.
+func soonest(wait time.Duration, others ...time.Duration) time.Duration {
+	for _, sooner := range others {
 		if sooner > 0 {
 			wait = min(sooner, wait)
 		}
 	}
-	return wait, nil
+	return wait
 }

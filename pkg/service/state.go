@@ -48,6 +48,8 @@ type state struct {
 	leaveAt time.Time
 	// leaving are the places that leaveAt is for, as a Record names them.
 	leaving []string
+	// kept are load balancers that stay in the cloud for the Service, and that it is to delete, as they were last read, by id.
+	kept map[string]Balancer
 	// leftLock is the lock of the load balancer that the Service has left and that was last followed, nil before that: with that, one read of it is enough.
 	leftLock *string
 	// replaced is the id of a load balancer that vanished and whose replacement has no event yet.
@@ -314,13 +316,17 @@ func (s *states) invalidateShared(ids []string, except types.UID, reason string)
 func (s *states) dueSoon(within time.Duration) []Balancer {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	var due []state
+	type next struct {
+		at       time.Time
+		balancer Balancer
+	}
+	var due []next // whole states, of thousands of Services, were a fifth of the garbage of an idle manager
 	for _, known := range s.byKey {
 		if known.balancer != nil && !known.driftAt.IsZero() && time.Until(known.driftAt) < within {
-			due = append(due, known)
+			due = append(due, next{known.driftAt, known.balancer})
 		}
 	}
-	slices.SortFunc(due, func(a, b state) int { return a.driftAt.Compare(b.driftAt) })
+	slices.SortFunc(due, func(a, b next) int { return a.at.Compare(b.at) })
 	balancers := make([]Balancer, 0, len(due))
 	for i := range due {
 		balancers = append(balancers, due[i].balancer)

@@ -28,7 +28,11 @@ func (r *Reconciler) tearDown(ctx context.Context, svc *corev1.Service, held *lo
 	}
 	measured := measure(passDelete, known.engine.Product())
 	turn, end := r.takeTurn(ctx, mark.ServiceName(svc), known.backoff)
-	known, done, err := r.remove(alicloud.WithReason(turn, causeDeletion), svc, known, held)
+	turn = alicloud.WithReason(turn, causeDeletion)
+	known, done, err := r.remove(turn, svc, known, held)
+	if err == nil {
+		known, err = r.leaveUnnamed(turn, svc, known, held)
+	}
 	known.backoff.waitingSince = end(err)
 	if err != nil && ctx.Err() != nil {
 		return 0, err // shutting down is no failure
@@ -110,10 +114,7 @@ func (r *Reconciler) remove(ctx context.Context, svc *corev1.Service, known stat
 			after, done, err = known.forgotten(), Removal{}, lost
 		}
 	}()
-	if known, err = r.leave(ctx, svc, known, held); err == nil {
-		err = r.dropKept(ctx, svc, known.engine.Product()) // or each pass would look for it again
-	}
-	if err != nil {
+	if known, err = r.leave(ctx, svc, known, held); err != nil {
 		return known, Removal{}, err
 	}
 	params, _ := known.engine.Params(svc)

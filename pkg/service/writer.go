@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -104,7 +105,7 @@ func unmark(svc *corev1.Service, product Product) {
 	svc.Finalizers = slices.DeleteFunc(svc.Finalizers, func(f string) bool { return f == product.Finalizer })
 	meta.RemoveStatusCondition(&svc.Status.Conditions, ConditionSynced)
 	meta.RemoveStatusCondition(&svc.Status.Conditions, ConditionWritten)
-	meta.RemoveStatusCondition(&svc.Status.Conditions, ConditionKept)
+	svc.Status.Conditions = slices.DeleteFunc(svc.Status.Conditions, func(c metav1.Condition) bool { return strings.HasPrefix(c.Type, ConditionsKept) })
 	for _, label := range ownLabels {
 		delete(svc.Labels, label)
 	}

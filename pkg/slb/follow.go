@@ -21,9 +21,9 @@ var _ service.Follower = clb{}
 func (c clb) Follows(svc *corev1.Service, when service.Stage) []service.Follower {
 	shown := cmp.Or(c.showing, svc.Labels[service.LabelLoadBalancerID])
 	var follows []service.Follower
-	for _, place := range c.leavingOf(svc) {
-		if place == shown || when == service.Moved && !mark.IsGroup(place) {
-			follows = append(follows, c.formerAt(place))
+	for _, left := range c.Left(svc) {
+		if former, ok := left.(clb); ok && (former.former == shown || when == service.Moved && !mark.IsGroup(former.former)) {
+			follows = append(follows, former)
 		}
 	}
 	return follows

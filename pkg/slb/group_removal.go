@@ -24,29 +24,22 @@ var errNotInGroup = errors.New("no CLB of the group has anything of the Service"
 
 // Left implements service.Mover.
 func (c clb) Left(svc *corev1.Service) []service.Balancer {
-	places := c.leavingOf(svc)
+	places := c.left
+	if c.presence.IsZero() {
+		record, _ := service.RecordOn(svc)
+		places = record.Leaving
+	}
 	var left []service.Balancer
-	for _, place := range slices.Concat(places, c.shared.KeptInVain(svc, c.ID(), places)) {
-		left = append(left, c.formerAt(place))
+	for _, place := range places {
+		former := clb{engine: c.engine, former: place}
+		former.empty = c.formerEmpty[place]
+		left = append(left, former)
 	}
 	return left
 }
 
-// leavingOf returns what the Service has left: as this process knows it, else as its Record says.
-func (c clb) leavingOf(svc *corev1.Service) []string {
-	if c.presence.IsZero() && c.left == nil {
-		record, _ := service.RecordOn(svc)
-		return record.Leaving
-	}
-	return c.left
-}
-
-// formerAt is what is known of a place that the Service has left.
-func (c clb) formerAt(place string) clb {
-	former := clb{engine: c.engine, former: place}
-	former.empty = c.formerEmpty[place]
-	return former
-}
+// Former implements service.Mover.
+func (c clb) Former(id string) service.Balancer { return clb{engine: c.engine, former: id} }
 
 // Leave implements service.Mover.
 func (c clb) Leave(former service.Balancer, svc *corev1.Service, gone bool) service.Balancer {
@@ -54,7 +47,10 @@ func (c clb) Leave(former service.Balancer, svc *corev1.Service, gone bool) serv
 	if !ok {
 		return c
 	}
-	c.left = slices.Clone(c.leavingOf(svc))
+	if c.presence.IsZero() && c.left == nil {
+		record, _ := service.RecordOn(svc)
+		c.left = record.Leaving
+	}
 	c.formerEmpty = maps.Clone(c.formerEmpty)
 	if c.formerEmpty == nil {
 		c.formerEmpty = map[string]presence.Emptiness{}
@@ -63,7 +59,7 @@ func (c clb) Leave(former service.Balancer, svc *corev1.Service, gone bool) serv
 	if gone {
 		delete(c.formerEmpty, from.former)
 		c.shared.Release(svc.UID, from.former, c.ID())
-		c.left = slices.DeleteFunc(c.left, func(place string) bool { return place == from.former })
+		c.left = slices.DeleteFunc(slices.Clone(c.left), func(place string) bool { return place == from.former })
 		if c.group.IsZero() {
 			c.shared.Forget(svc.UID) // or it would count as one that uses the CLB, which the last Service of the group has to delete
 		}
@@ -190,7 +186,8 @@ func (c clb) planGroupRemoval(svc *corev1.Service, applied *service.Record, remo
 	}
 	_, tagged := groupOn(&actual.LoadBalancer)
 	last := tagged && !used && !c.hasOthersListener(svc)
-	removal.Preserved = removal.Preserved && (last || c.former == "") // a port that the Service leaves may be what another one waits for
+	// A port that the Service leaves may be what another one waits for, and where it has nothing, it keeps nothing.
+	removal.Preserved = removal.Preserved && (c.former == "" || last && c.hasListener(svc))
 	switch {
 	case removal.Preserved && last:
 		removal.Plan = plan{clb: c, Plan: diff.Preserving(actual, mark.Preserved(svc, c.config.ClusterID))}
@@ -209,6 +206,14 @@ func (c clb) planGroupRemoval(svc *corev1.Service, applied *service.Record, remo
 		removal.Kept, removal.KeptFor, err = c.shared.Kept(svc, c.group, c.ID(), tagged, "listeners and vServer groups")
 	}
 	return removal, err
+}
+
+// guests are the other Services that name the CLB of a group by its ID, as this one does, if no Service of the group is to delete it.
+func (c clb) guests(svc *corev1.Service) (guests []*corev1.Service, err error) {
+	if group, in := c.clusterGroupOn(&c.loadBalancer.Value); in {
+		guests, _, err = c.shared.Guests(svc, group, c.ID())
+	}
+	return guests, err
 }
 
 // leftGroup notes that a Service is no longer on the CLB of a group.

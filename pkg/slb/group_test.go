@@ -23,13 +23,19 @@ func (w *world) fillGroups() {
 	list, err := w.kube.CoreV1().Services(metav1.NamespaceAll).List(w.t.Context(), metav1.ListOptions{})
 	if err != nil || !slices.ContainsFunc(list.Items, func(svc corev1.Service) bool {
 		record, _ := service.RecordOn(&svc)
-		return svc.Annotations[key(annotation.Group)] != "" || record.Group != "" || len(record.Leaving) > 0 || len(service.KeptFor(&svc)) > 0
+		return svc.Annotations[key(annotation.Group)] != "" || record.Group != "" || len(record.Leaving) > 0 || len(Product.KeptFor(&svc)) > 0
 	}) {
 		return
 	}
-	all := make([]any, 0, len(list.Items))
-	for i := range list.Items {
-		all = append(all, &list.Items[i])
+	w.fillCache(list.Items)
+}
+
+// fillCache fills the cache with Services.
+func (w *world) fillCache(services []corev1.Service) {
+	w.t.Helper()
+	all := make([]any, 0, len(services))
+	for i := range services {
+		all = append(all, &services[i])
 	}
 	if err := w.factory.Core().V1().Services().Informer().GetIndexer().Replace(all, ""); err != nil {
 		w.t.Fatal(err)

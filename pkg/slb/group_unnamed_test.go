@@ -115,7 +115,7 @@ func TestUnnamedCLBOfAGroupGoes(t *testing.T) {
 						if events := strings.Join(w.newEvents(), "\n"); strings.Count(events, problem.ReasonLoadBalancerKept) != 1 || !strings.Contains(events, "default/web") {
 							t.Errorf("events %s, want one %s that names the other Service", events, problem.ReasonLoadBalancerKept)
 						}
-						if kept := service.KeptFor(w.get("web")); !slices.Equal(kept, []string{id}) {
+						if kept := Product.KeptFor(w.get("web")); !slices.Equal(kept, []string{id}) {
 							t.Errorf("%v is kept for web, want %s", kept, id)
 						}
 						then(w)
@@ -129,7 +129,7 @@ func TestUnnamedCLBOfAGroupGoes(t *testing.T) {
 						if _, there := w.state()[edgeCLB]; there {
 							t.Errorf("the CLB stays: %v; events %v", w.ownersOf(), w.newEvents())
 						}
-						if svc := w.get("web"); len(service.KeptFor(svc)) > 0 || strings.Contains(fmt.Sprint(svc.Status.Conditions), service.ConditionKept) {
+						if svc := w.get("web"); len(Product.KeptFor(svc)) > 0 || strings.Contains(fmt.Sprint(svc.Status.Conditions), service.ConditionsKept) {
 							t.Errorf("conditions %v", svc.Status.Conditions)
 						}
 						w.calls()
@@ -200,8 +200,147 @@ func TestNotingWhatIsKeptFails(t *testing.T) {
 		}
 		failing = false
 		w.live("shop", 10*time.Minute)
-		if kept, held := service.KeptFor(w.get("web")), w.get("shop").Finalizers; !slices.Equal(kept, []string{id}) || len(held) > 0 {
+		if kept, held := Product.KeptFor(w.get("web")), w.get("shop").Finalizers; !slices.Equal(kept, []string{id}) || len(held) > 0 {
 			t.Errorf("kept %v, finalizers %v", kept, held)
+		}
+	})
+}
+
+// TestPreservedOnCLBOfAGroupByID: a CLB of a group was kept for a Service that is on it by its ID. The Service keeps its listeners there when it goes, as its annotation says, also if
+// a process deletes it that has made no pass over it.
+func TestPreservedOnCLBOfAGroupByID(t *testing.T) {
+	t.Parallel()
+	for when, then := range knownOrNot() {
+		t.Run(when, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				w := bubbleWorld(t)
+				threeNodes(w)
+				w.putAll(grouped("shop", "edge", 81))
+				web := reusing("web", w.get("shop").Labels[service.LabelLoadBalancerID], "true", 80)
+				annotate(web, annotation.PreserveOnDelete, "true")
+				w.put(born(web, 9))
+				w.awhile("web", time.Minute)
+				w.goes("shop")
+				w.putAll(grouped("blog", "edge", 82))
+				then(w)
+				w.goes("web")
+				wantOwners(t, w, map[string][]string{edgeCLB: {"tcp:80 web", "tcp:82 blog"}})
+			})
+		})
+	}
+}
+
+// TestUnnamedByTheLast: the last Service of a group has gone, and so has one that was on the CLB by its ID. The CLB goes with the next one that names it and may not use it.
+func TestUnnamedByTheLast(t *testing.T) {
+	t.Parallel()
+	for when, then := range knownOrNot() {
+		t.Run(when, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				w := bubbleWorld(t)
+				threeNodes(w)
+				w.putAll(grouped("shop", "edge", 81))
+				id := w.get("shop").Labels[service.LabelLoadBalancerID]
+				w.put(born(reusing("web", id, "true", 80), 9))
+				w.awhile("web", time.Minute)
+				w.goes("shop")
+				w.awhile("web", time.Minute)
+				if kept := Product.KeptFor(w.get("web")); len(kept) > 0 {
+					t.Errorf("%v is kept for web, which is on it", kept)
+				}
+				w.config.Policy.LoadBalancerReuse = policy.ReuseTagged
+				w.restart()
+				w.awhile("web", time.Minute)
+				w.put(born(reusing("blog", id, "true", 82), 9))
+				w.awhile("blog", time.Minute)
+				then(w)
+				w.fillCache([]corev1.Service{*w.get("web"), *w.get("blog")})
+				w.goes("web")
+				if _, there := w.state()[edgeCLB]; !there {
+					t.Fatal("the CLB is gone")
+				}
+				w.change("blog", func(svc *corev1.Service) { delete(svc.Annotations, key(annotation.LoadBalancerID)) })
+				w.awhile("blog", 3*time.Minute)
+				if _, there := w.state()[edgeCLB]; there {
+					t.Errorf("the CLB stays: %v", w.ownersOf())
+				}
+			})
+		})
+	}
+}
+
+// TestUnnamedIsNotPreserved: a Service that keeps its CLB when it goes, as its annotation says, does not keep one that it has never been on.
+func TestUnnamedIsNotPreserved(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w, _ := hopefulWorld(t, hopefuls()["new"])
+		w.change("web", func(svc *corev1.Service) { annotate(svc, annotation.PreserveOnDelete, "true") })
+		w.goes("shop")
+		w.change("web", deleteService)
+		w.awhile("web", 3*time.Minute)
+		if left := w.ownersOf(); len(left) > 0 || len(w.get("web").Finalizers) > 0 {
+			t.Errorf("CLBs %v stay, finalizers %v", left, w.get("web").Finalizers)
+		}
+	})
+}
+
+// TestUnnamedForOneThatIsMissing: a Service that names another CLB, which does not exist, does not keep the first one.
+func TestUnnamedForOneThatIsMissing(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w, _ := hopefulWorld(t, hopefuls()["new"])
+		w.goes("shop")
+		w.change("web", func(svc *corev1.Service) { annotate(svc, annotation.LoadBalancerID, "lb-none") })
+		w.awhile("web", 3*time.Minute)
+		if _, there := w.state()[edgeCLB]; there {
+			t.Errorf("the CLB stays: %v; events %v", w.ownersOf(), w.newEvents())
+		}
+	})
+}
+
+// TestKeptForAPausedService: a CLB stays for a paused Service that names it. The Service may go at any time.
+func TestKeptForAPausedService(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w, id := hopefulWorld(t, hopefuls()["without a pass"])
+		w.change("web", func(svc *corev1.Service) { svc.Annotations[service.AnnotationPaused] = "true" })
+		w.goes("shop")
+		if svc := w.get("web"); len(svc.Finalizers) > 0 || !slices.Equal(Product.KeptFor(svc), []string{id}) {
+			t.Errorf("finalizers %v; kept %v", svc.Finalizers, Product.KeptFor(svc))
+		}
+		w.change("web", func(svc *corev1.Service) { delete(svc.Annotations, service.AnnotationPaused) })
+		w.awhile("web", time.Minute)
+		w.goes("web")
+		if _, there := w.state()[edgeCLB]; there {
+			t.Errorf("the CLB stays: %v; events %v", w.ownersOf(), w.newEvents())
+		}
+	})
+}
+
+// TestTwoKept: two CLBs are kept for a Service that has named one after the other. Each note outlives the other one, also where it is written by a pass that has not seen it.
+func TestTwoKept(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w, _ := hopefulWorld(t, hopefuls()["new"])
+		w.putAll(grouped("cart", "second", 83))
+		w.goes("shop")
+		second := w.get("cart").Labels[service.LabelLoadBalancerID]
+		w.change("web", func(svc *corev1.Service) { delete(svc.Annotations, key(annotation.LoadBalancerID)) })
+		stale := w.get("web")
+		w.change("web", func(svc *corev1.Service) { annotate(svc, annotation.LoadBalancerID, second) })
+		w.goes("cart")
+		for range 10 {
+			_, _ = w.Reconcile(t.Context(), stale)
+			time.Sleep(10 * time.Second)
+		}
+		if kept := Product.KeptFor(w.get("web")); !slices.Equal(kept, []string{second}) {
+			t.Errorf("kept %v, want %s", kept, second)
+		}
+		w.change("web", func(svc *corev1.Service) { delete(svc.Annotations, key(annotation.LoadBalancerID)) })
+		w.awhile("web", 3*time.Minute)
+		if left := w.ownersOf(); len(left) != 1 {
+			t.Errorf("CLBs %v stay", left)
 		}
 	})
 }

@@ -163,16 +163,9 @@ func (g *Groups[LB]) hasGone(svc *corev1.Service) bool {
 	return g.isRemoved(svc.UID) && !g.Product.AskedBy(g.Config, svc)
 }
 
-// names reports whether the annotation of a Service names the load balancer with the id, and the Service has passes of the product.
+// names reports whether the annotation of a Service of the product names the load balancer with the id.
 func (g *Groups[LB]) names(svc *corev1.Service, id string) bool {
-	return service.NamesByID(svc, id) && (service.HasFinalizer(svc, g.Product.Finalizer) || g.Product.AskedBy(g.Config, svc))
-}
-
-// KeptInVain returns the ids of load balancers that stay in the cloud only for a Service, which names them no more: it is the one that deletes them. at is where it is, and
-// leaves what it leaves anyway.
-func (g *Groups[LB]) KeptInVain(svc *corev1.Service, at string, leaves []string) []string {
-	ids := g.Product.KeptInVain(g.Config, svc)
-	return slices.DeleteFunc(ids, func(id string) bool { return id == at || slices.Contains(leaves, id) })
+	return service.NamesByID(svc, id) && g.Product.Serves(g.Config, svc)
 }
 
 func (g *Groups[LB]) uses(svc *corev1.Service, group mark.Group, id string) bool {
@@ -218,31 +211,37 @@ func (g *Groups[LB]) Candidates(ctx context.Context, svc *corev1.Service, group 
 	return found, false, nil // the id is that of one that the Service was to leave
 }
 
-// Kept says why a load balancer of a group stays when a Service goes, empty where another Service of the group uses it, and for which Services. tagged says that it has
-// the tag of the group, and contents what of the Service was removed from it.
-func (g *Groups[LB]) Kept(svc *corev1.Service, group mark.Group, id string, tagged bool, contents string) (why string, guests []*corev1.Service, err error) {
+// Guests returns the other Services for which the load balancer of a group stays only because they name it by its ID. inUse says that a Service of the group uses it, and is to
+// delete it.
+func (g *Groups[LB]) Guests(svc *corev1.Service, group mark.Group, id string) (guests []*corev1.Service, inUse bool, err error) {
 	others, err := g.others(svc, group, id)
-	if err != nil {
-		return "", nil, err
-	}
-	if slices.ContainsFunc(others, func(other *corev1.Service) bool {
+	if err != nil || slices.ContainsFunc(others, func(other *corev1.Service) bool {
 		_, in := g.Asked(other)
 		return in || !g.names(other, id)
 	}) {
-		return "", nil, nil
+		return nil, true, err
 	}
+	return others, false, nil
+}
+
+// Kept says why a load balancer of a group stays when a Service goes, empty where another Service of the group uses it, and for which Services. tagged says that it has
+// the tag of the group, and contents what of the Service was removed from it.
+func (g *Groups[LB]) Kept(svc *corev1.Service, group mark.Group, id string, tagged bool, contents string) (why string, guests []*corev1.Service, err error) {
+	guests, inUse, err := g.Guests(svc, group, id)
 	switch {
+	case err != nil || inUse:
+		return "", nil, err
 	case !tagged:
 		return fmt.Sprintf("%s %s stays in the cloud, without %s of this Service: its tag %s=%s was removed, so somebody may use it; if nobody does, delete it",
 			g.Product.Name, id, contents, mark.TagGroup, group.Mark()), nil, nil
-	case len(others) > 0:
+	case len(guests) > 0:
 		var named []string
-		for _, other := range others {
-			named = append(named, mark.ServiceName(other).String())
+		for _, guest := range guests {
+			named = append(named, mark.ServiceName(guest).String())
 		}
 		slices.Sort(named)
 		return fmt.Sprintf("%s %s of load balancer group %s stays in the cloud: no Service of the group uses it, but the annotation %s of other Services names it (%s); the manager deletes it with the last of them",
-			g.Product.Name, id, group, annotation.LoadBalancerID, problem.Some(named)), others, nil
+			g.Product.Name, id, group, annotation.LoadBalancerID, problem.Some(named)), guests, nil
 	}
 	return fmt.Sprintf("%s %s of load balancer group %s stays in the cloud: no Service of the group uses it, but it has listeners of others", g.Product.Name, id, group), nil, nil
 }

@@ -269,7 +269,7 @@ func (g *Groups[LB]) TagsOfNobody(group mark.Group, svc *corev1.Service, keys []
 // MayBeOn reports whether a Service says that it is, or is to be, on a load balancer, or that it is about to leave it. shared is the group of that, zero
 // for none.
 func MayBeOn(svc *corev1.Service, id string, shared mark.Group) bool {
-	if service.Names(svc, id) || slices.Contains(service.KeptFor(svc), id) {
+	if service.Names(svc, id) || service.IsKeptFor(svc, id) {
 		return true
 	}
 	record, _ := service.RecordOn(svc)
