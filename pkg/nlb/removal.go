@@ -232,11 +232,10 @@ func (n nlb) PlanRemoval(svc *corev1.Service, applied *service.Record) (service.
 		if n.former == "" { // one that the Service moves away from may be anybody's
 			removal.Kept = n.kept(svc, params)
 		}
-		guests, err := n.guests(svc)
-		if err != nil {
+		var err error
+		if removal, err = n.forGuests(svc, removal); err != nil {
 			return removal, err
 		}
-		removal.KeptFor = guests
 		keys, err := n.removableTags(svc, n.ID(), loadRecord(applied, svc, n.observed).TagKeys)
 		if err != nil {
 			return removal, err

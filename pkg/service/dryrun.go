@@ -140,7 +140,9 @@ func (d *dryRun) ensure(ctx context.Context, svc *corev1.Service, adopted bool, 
 	known.record, record = recordApply(*known.record, goal.Applied, deployed, deployed.Err != nil)
 	svc, err = d.updateService(ctx, svc, known, shown, record)
 	if err = errors.Join(err, unread); err == nil && deployed.outcome() == nil && shown.Status != nil {
-		known, err = d.leaveLater(ctx, svc, known, held)
+		if known, err = d.leaveKept(ctx, svc, d.unnamed(svc, known), known, held); err == nil {
+			known, err = d.leaveLater(ctx, svc, known, held)
+		}
 	}
 	return known, problems, err
 }
@@ -190,7 +192,7 @@ func (d *dryRun) leaveLater(ctx context.Context, svc *corev1.Service, known stat
 func (d *dryRun) tearDown(ctx context.Context, svc *corev1.Service, held *locks) ([]problem.Problem, error) {
 	known, done, err := d.remove(ctx, svc, d.stateOf(svc), held)
 	if err == nil {
-		known, err = d.leaveUnnamed(ctx, svc, known, held)
+		known, err = d.leaveKept(ctx, svc, known.engine.Product().keptAfter(svc, done), known, held)
 	}
 	d.states.commit(svc, known)
 	if err != nil {

@@ -373,6 +373,8 @@ type Removal struct {
 	Kept string
 	// KeptFor are the Services for which the load balancer stays: they name it, and no other Service is to delete it.
 	KeptFor []*corev1.Service
+	// Group is the mark of its group, where there are any.
+	Group string
 	// Status is what the Service shows of it.
 	Status *corev1.LoadBalancerStatus
 }

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
 )
@@ -32,24 +33,25 @@ const reasonKept = "StaysForService"
 type kept struct {
 	// Product is the name of that of the load balancer.
 	Product string `json:"product"`
+	// Group is the mark of its group.
+	Group string `json:"group"`
 	// UID is that of the Service: backup tools restore the status of a Service in another cluster, where the load balancers are not its own.
 	UID types.UID `json:"uid"`
 }
 
 // keptBy returns what a condition says that is one of the [ConditionsKept] and about this Service.
-func keptBy(svc *corev1.Service, condition *metav1.Condition) (id, product string, ok bool) {
-	var found kept
+func keptBy(svc *corev1.Service, condition *metav1.Condition) (id string, found kept, ok bool) {
 	if id, ok = strings.CutPrefix(condition.Type, ConditionsKept); !ok || json.Unmarshal([]byte(condition.Message), &found) != nil || found.UID != svc.UID {
-		return "", "", false
+		return "", kept{}, false
 	}
-	return id, found.Product, true
+	return id, found, true
 }
 
 // KeptFor returns the ids of the load balancers of groups that stay in the cloud because a Service names them, or has named them.
 func (p Product) KeptFor(svc *corev1.Service) []string {
 	var ids []string
 	for i := range svc.Status.Conditions {
-		if id, product, ok := keptBy(svc, &svc.Status.Conditions[i]); ok && product == p.Name {
+		if id, found, ok := keptBy(svc, &svc.Status.Conditions[i]); ok && found.Product == p.Name {
 			ids = append(ids, id)
 		}
 	}
@@ -57,13 +59,16 @@ func (p Product) KeptFor(svc *corev1.Service) []string {
 }
 
 // IsKeptFor reports whether the load balancer with the id is one of [Product.KeptFor], of any product.
-func IsKeptFor(svc *corev1.Service, id string) bool {
+func IsKeptFor(svc *corev1.Service, id string) bool { return keptGroup(svc, id) != "" }
+
+// keptGroup returns the mark of the group of a load balancer that stays for a Service, empty for any other one.
+func keptGroup(svc *corev1.Service, id string) string {
 	condition := meta.FindStatusCondition(svc.Status.Conditions, ConditionsKept+id)
 	if condition == nil {
-		return false
+		return ""
 	}
-	_, _, ok := keptBy(svc, condition)
-	return ok
+	_, found, _ := keptBy(svc, condition)
+	return found.Group
 }
 
 // dropKept has a Service hold no more that a load balancer stays for it.
@@ -74,7 +79,7 @@ func dropKept(svc *corev1.Service, id string) {
 // noteKept notes on the Services for which a load balancer stays that it does, before the one goes that would delete it.
 func (r *Reconciler) noteKept(ctx context.Context, engine Engine, removal Removal) error {
 	for _, guest := range removal.KeptFor {
-		text, err := json.Marshal(kept{engine.Product().Name, guest.UID})
+		text, err := json.Marshal(kept{engine.Product().Name, removal.Group, guest.UID})
 		if err != nil {
 			return fmt.Errorf("encode why %s stays: %w", removal.ID, err)
 		}
@@ -99,27 +104,38 @@ func (r *Reconciler) noteKept(ctx context.Context, engine Engine, removal Remova
 	return nil
 }
 
-// unnamed returns the load balancers of [Product.KeptFor] that a Service names no more. It is on none of them: what it is on, it leaves like any other one.
+// unnamed returns the load balancers of [Product.KeptFor] that a Service with a load balancer names no more, and is neither on nor leaves: those, it leaves like any other one. One
+// of its own group is the place of that.
 func (r *Reconciler) unnamed(svc *corev1.Service, known state) []string {
-	product, record := known.engine.Product(), Record{}
-	ids := product.KeptFor(svc)
-	if len(ids) > 0 {
-		record, _ = RecordOn(svc)
+	ids := known.engine.Product().KeptFor(svc)
+	if len(ids) == 0 {
+		return nil
 	}
+	record, _ := RecordOn(svc)
+	its := slices.Concat(known.balancer.Recorded(Record{}).Leaving, record.Leaving, []string{known.balancer.ID(), record.LoadBalancerID})
+	if known.balancer.ID() == "" {
+		its = append(its, svc.Labels[LabelLoadBalancerID])
+	}
+	group, grouped := r.askedGroup(svc)
 	return slices.DeleteFunc(ids, func(id string) bool {
-		on := slices.Contains([]string{known.balancer.ID(), svc.Labels[LabelLoadBalancerID], record.LoadBalancerID}, id)
-		return on || NamesByID(svc, id) && product.AskedBy(r.opts.Config, svc)
+		return slices.Contains(its, id) || NamesByID(svc, id) || grouped && keptGroup(svc, id) == group
 	})
 }
 
-// leaveUnnamed deletes the load balancers that stay in the cloud for a Service and that it names no more. Those that somebody else uses or names stay.
-func (r *Reconciler) leaveUnnamed(ctx context.Context, svc *corev1.Service, known state, held *locks) (state, error) {
+// askedGroup returns the mark of the group that a Service asks for, false for none.
+func (r *Reconciler) askedGroup(svc *corev1.Service) (string, bool) {
+	namespace, name, ok := annotation.GroupOf(svc)
+	return mark.Group{ClusterID: r.opts.Config.ClusterID, Namespace: namespace, Name: name}.Mark(), ok
+}
+
+// leaveKept deletes load balancers that stay in the cloud for a Service. Those that somebody else uses or names stay.
+func (r *Reconciler) leaveKept(ctx context.Context, svc *corev1.Service, ids []string, known state, held *locks) (state, error) {
 	mover, ok := known.balancer.(Mover)
 	if !ok {
 		return known, nil
 	}
 	var errs []error
-	for _, id := range r.unnamed(svc, known) {
+	for _, id := range ids {
 		left := known
 		left.record = nil
 		if left.balancer, ok = known.kept[id]; !ok {
@@ -130,7 +146,11 @@ func (r *Reconciler) leaveUnnamed(ctx context.Context, svc *corev1.Service, know
 		if known.kept == nil {
 			known.kept = map[string]Balancer{}
 		}
-		if known.kept[id] = left.balancer; err == nil && gone {
+		switch known.kept[id] = left.balancer; {
+		case err != nil:
+		case !gone:
+			err = &problem.WaitError{Reason: "something of the Service is still on " + id, For: followSoon}
+		default:
 			delete(known.kept, id)
 			if _, err = r.writer.change(ctx, svc, func(svc *corev1.Service) { dropKept(svc, id) }); err != nil {
 				err = fmt.Errorf("record that %s no longer stays for the Service: %w", id, err)
@@ -141,23 +161,32 @@ func (r *Reconciler) leaveUnnamed(ctx context.Context, svc *corev1.Service, know
 	return known, errors.Join(errs...)
 }
 
-// unnamedPause is how soon a load balancer that stays in vain is to be deleted again after that failed.
-const unnamedPause = time.Minute
+// keptPause is how soon a load balancer that stays in vain is to be deleted again after that failed.
+const keptPause = 10 * time.Minute
 
-// leaveUnnamedNow is [Reconciler.leaveUnnamed] in a pass over a Service that has a load balancer, or is to have one. What fails keeps it from nothing else. It returns after what
-// time it is to be called again, 0 for never.
-func (r *Reconciler) leaveUnnamedNow(ctx context.Context, svc *corev1.Service, known state, held *locks) (state, time.Duration) {
-	if known.pausedBy != "" {
+// leaveUnnamed leaves what stays in the cloud for a Service and what it names no more, unless it is not known where the Service is. What fails keeps it from nothing else. It
+// returns after what time it is to be called again, 0 for never.
+func (r *Reconciler) leaveUnnamed(ctx context.Context, svc *corev1.Service, known state, held *locks, syncErr error) (state, time.Duration) {
+	if known.pausedBy != "" || syncErr != nil && !allConfig(syncErr) {
 		return known, 0
 	}
-	known, err := r.leaveUnnamed(alicloud.WithReason(ctx, causeMove), svc, known, held)
+	known, err := r.leaveKept(alicloud.WithReason(ctx, causeMove), svc, r.unnamed(svc, known), known, held)
 	if err == nil || ctx.Err() != nil {
+		known.keptFailure = ""
 		return known, 0
 	}
 	wait, later := waitTime(err)
 	if !later {
-		r.emitFailure(svc, problem.ReasonCleanFailed, signature(err), err)
-		wait = unnamedPause
+		wait = keptPause
+		if failure := signature(err); failure != known.keptFailure {
+			known.keptFailure = failure
+			r.emitFailure(svc, problem.ReasonCleanFailed, failure, err)
+		}
 	}
 	return known, wait
+}
+
+// keptAfter returns what stays in the cloud for a Service that gives up its load balancer, but for the one that it was on by its ID: it may have kept its listeners there.
+func (p Product) keptAfter(svc *corev1.Service, done Removal) []string {
+	return slices.DeleteFunc(p.KeptFor(svc), func(id string) bool { return id == done.ID })
 }

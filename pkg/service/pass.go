@@ -50,7 +50,7 @@ func (r *Reconciler) provision(ctx context.Context, cached *corev1.Service, held
 		return 0, errors.Join(syncErr, err)
 	}
 	known.failure, known.replaced = r.emit(svc, known, done, syncErr, retryLater)
-	known, done.keptWait = r.leaveUnnamedNow(ctx, done.service, known, held)
+	known, done.keptWait = r.leaveUnnamed(ctx, done.service, known, held, syncErr)
 	if retryLater {
 		return wait, nil
 	}

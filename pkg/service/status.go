@@ -22,7 +22,6 @@ func (r *Reconciler) updateStatus(ctx context.Context, known state, done ensured
 	repeated := syncErr != nil && signature(syncErr) == known.failure
 	_, err := r.writer.change(ctx, done.service, func(svc *corev1.Service) {
 		setLabels(svc, known.balancer.ID(), done.securityGroup)
-		dropKept(svc, known.balancer.ID()) // once it has gone there, it leaves that like any other one
 		if done.status != nil {
 			svc.Status.LoadBalancer = withModes(*done.status, svc.Status.LoadBalancer)
 		}

@@ -31,7 +31,7 @@ func (r *Reconciler) tearDown(ctx context.Context, svc *corev1.Service, held *lo
 	turn = alicloud.WithReason(turn, causeDeletion)
 	known, done, err := r.remove(turn, svc, known, held)
 	if err == nil {
-		known, err = r.leaveUnnamed(turn, svc, known, held)
+		known, err = r.leaveKept(turn, svc, known.engine.Product().keptAfter(svc, done), known, held)
 	}
 	known.backoff.waitingSince = end(err)
 	if err != nil && ctx.Err() != nil {
@@ -52,10 +52,14 @@ func (r *Reconciler) tearDown(ctx context.Context, svc *corev1.Service, held *lo
 	}
 	r.emitKept(ctx, svc, done)
 	known.engine.Released(svc.UID)
-	if _, err := r.writer.change(ctx, svc, func(svc *corev1.Service) { release(svc, known.engine.Product(), r.opts.foreign(svc)) }); err != nil {
+	released, err := r.writer.release(ctx, svc, func(svc *corev1.Service) { release(svc, known.engine.Product(), r.opts.foreign(svc)) })
+	if err != nil {
 		err = fmt.Errorf("remove the finalizer: %w", err)
 		known.failure = r.emitUnwritten(svc, problem.ReasonFailedRemoveFinalizer, err)
 		return 0, err
+	}
+	if !released {
+		return releaseAgain, nil
 	}
 	known.failure, known.removal.released = "", true
 	r.leaveCrowd(svc.UID)
@@ -65,6 +69,9 @@ func (r *Reconciler) tearDown(ctx context.Context, svc *corev1.Service, held *lo
 	r.emitRemoved(svc, known.engine.Product().Name, done)
 	return 0, nil
 }
+
+// releaseAgain is how soon a Service is released that has changed meanwhile.
+const releaseAgain = time.Second
 
 // emitKept reports that a load balancer stays that a Service has left, or that is gone: nobody else hears of it.
 func (r *Reconciler) emitKept(ctx context.Context, svc *corev1.Service, done Removal) {

@@ -16,6 +16,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 )
 
 // serviceWriter is the one place that writes Services. Every change is a patch of the status subresource, which also takes
@@ -34,16 +36,41 @@ func (w serviceWriter) change(ctx context.Context, svc *corev1.Service, f func(*
 	if w.local != nil {
 		return changed, w.local.Update(changed)
 	}
+	written, err := w.patch(ctx, svc, changed)
+	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+		return nil, nil
+	}
+	return written, err
+}
+
+// release is [serviceWriter.change] for a Service of which nothing is left. It reports false for one that has changed meanwhile and that names a load balancer by its ID: somebody
+// may have noted on it that one stays for it. A Service that is gone counts as released.
+func (w serviceWriter) release(ctx context.Context, svc *corev1.Service, f func(*corev1.Service)) (bool, error) {
+	before := svc.DeepCopy()
+	if _, names := annotation.Lookup(svc.Annotations, annotation.LoadBalancerID); names {
+		before.ResourceVersion = "" // so that the patch names it, and is refused on any other one
+	}
+	changed := svc.DeepCopy()
+	f(changed)
+	_, err := w.patch(ctx, before, changed)
+	switch {
+	case apierrors.IsConflict(err):
+		return before.ResourceVersion != "", nil // or another one of its name is there
+	case apierrors.IsNotFound(err):
+		return true, nil
+	}
+	return err == nil, err
+}
+
+// patch writes the difference of two states of a Service.
+func (w serviceWriter) patch(ctx context.Context, svc, changed *corev1.Service) (*corev1.Service, error) {
 	patch, err := servicePatch(svc, changed)
 	if err != nil || patch == nil {
 		return svc, err
 	}
 	written, err := w.client.CoreV1().Services(svc.Namespace).Patch(
 		ctx, svc.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status")
-	switch {
-	case apierrors.IsNotFound(err), apierrors.IsConflict(err):
-		return nil, nil
-	case err != nil:
+	if err != nil {
 		return nil, fmt.Errorf("patch Service %s/%s: %w", svc.Namespace, svc.Name, err)
 	}
 	return written, nil

@@ -187,6 +187,7 @@ func (c clb) planGroupRemoval(svc *corev1.Service, applied *service.Record, remo
 	_, tagged := groupOn(&actual.LoadBalancer)
 	last := tagged && !used && !c.hasOthersListener(svc)
 	// A port that the Service leaves may be what another one waits for, and where it has nothing, it keeps nothing.
+	removal.Group = c.group.Mark()
 	removal.Preserved = removal.Preserved && (c.former == "" || last && c.hasListener(svc))
 	switch {
 	case removal.Preserved && last:
@@ -208,12 +209,13 @@ func (c clb) planGroupRemoval(svc *corev1.Service, applied *service.Record, remo
 	return removal, err
 }
 
-// guests are the other Services that name the CLB of a group by its ID, as this one does, if no Service of the group is to delete it.
-func (c clb) guests(svc *corev1.Service) (guests []*corev1.Service, err error) {
+// forGuests adds the other Services that name the CLB of a group by its ID, as this one does, if no Service of the group is to delete it.
+func (c clb) forGuests(svc *corev1.Service, removal service.Removal) (_ service.Removal, err error) {
 	if group, in := c.clusterGroupOn(&c.loadBalancer.Value); in {
-		guests, _, err = c.shared.Guests(svc, group, c.ID())
+		removal.Group = group.Mark()
+		removal.KeptFor, _, err = c.shared.Guests(svc, group, c.ID())
 	}
-	return guests, err
+	return removal, err
 }
 
 // leftGroup notes that a Service is no longer on the CLB of a group.

@@ -1,6 +1,7 @@
 package slb
 
 import (
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -9,6 +10,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
 	clienttesting "k8s.io/client-go/testing"
 
@@ -246,9 +248,6 @@ func TestUnnamedByTheLast(t *testing.T) {
 				w.awhile("web", time.Minute)
 				w.goes("shop")
 				w.awhile("web", time.Minute)
-				if kept := Product.KeptFor(w.get("web")); len(kept) > 0 {
-					t.Errorf("%v is kept for web, which is on it", kept)
-				}
 				w.config.Policy.LoadBalancerReuse = policy.ReuseTagged
 				w.restart()
 				w.awhile("web", time.Minute)
@@ -341,6 +340,160 @@ func TestTwoKept(t *testing.T) {
 		w.awhile("web", 3*time.Minute)
 		if left := w.ownersOf(); len(left) != 1 {
 			t.Errorf("CLBs %v stay", left)
+		}
+	})
+}
+
+// TestKeptOnTheWayOut: a CLB of a group was kept for a Service that is on it by its ID, and that moves before another pass. Clients go on to use the old address for a while.
+func TestKeptOnTheWayOut(t *testing.T) {
+	t.Parallel()
+	for when, then := range knownOrNot() {
+		t.Run(when, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				w := bubbleWorld(t)
+				w.moveGrace = time.Minute
+				w.restart()
+				threeNodes(w)
+				w.putAll(grouped("shop", "edge", 81))
+				w.put(born(reusing("web", w.get("shop").Labels[service.LabelLoadBalancerID], "true", 80), 9))
+				w.awhile("web", time.Minute)
+				w.goes("shop")
+				w.change("web", func(svc *corev1.Service) {
+					delete(svc.Annotations, key(annotation.LoadBalancerID))
+					annotate(svc, annotation.Group, "third")
+				})
+				then(w)
+				w.awhile("web", 50*time.Second)
+				if left := w.ownersOf(); !slices.Equal(left[edgeCLB], []string{"tcp:80 web"}) || !slices.Equal(left["k8s-group-default-third"], []string{"tcp:80 web"}) {
+					t.Errorf("within the grace: %v", left)
+				}
+				w.awhile("web", 3*time.Minute)
+				wantOwners(t, w, map[string][]string{"k8s-group-default-third": {"tcp:80 web"}})
+			})
+		})
+	}
+}
+
+// TestUnnamedWithALabel: the label of a Service says that it is on a CLB that stays for it, and it has never been there.
+func TestUnnamedWithALabel(t *testing.T) {
+	t.Parallel()
+	for end, unname := range unnamings() {
+		for when, then := range knownOrNot() {
+			t.Run(end+", "+when, func(t *testing.T) {
+				t.Parallel()
+				synctest.Test(t, func(t *testing.T) {
+					w, _ := hopefulWorld(t, func(w *world, id string) {
+						web := born(reusing("web", id, "true", 80), 9)
+						web.Labels = map[string]string{service.LabelLoadBalancerID: id}
+						w.put(web)
+						w.awhile("web", time.Second)
+					})
+					w.goes("shop")
+					then(w)
+					unname(w)
+					w.awhile("web", 15*time.Minute)
+					if _, there := w.state()[edgeCLB]; there {
+						t.Errorf("the CLB stays: %v; finalizers %v", w.ownersOf(), w.get("web").Finalizers)
+					}
+				})
+			})
+		}
+	}
+}
+
+// TestUnnamedJoinsTheGroup: a CLB stays for a Service that names it by its ID, and then asks for its group. It gets that CLB, whatever fails meanwhile.
+func TestUnnamedJoinsTheGroup(t *testing.T) {
+	t.Parallel()
+	for _, code := range []string{"Throttling", "InternalError", "Forbidden.RAM", ""} {
+		t.Run(code, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				w, id := hopefulWorld(t, hopefuls()["new"])
+				w.goes("shop")
+				w.change("web", func(svc *corev1.Service) {
+					delete(svc.Annotations, key(annotation.LoadBalancerID))
+					annotate(svc, annotation.Group, "edge")
+				})
+				if code == "" { // more ports than a CLB has listeners
+					w.change("web", func(svc *corev1.Service) {
+						for i := range int32(2 * service.MaxPorts) {
+							svc.Spec.Ports = append(svc.Spec.Ports, testPort(1000+i, corev1.ProtocolTCP))
+						}
+					})
+					w.awhile("web", 5*time.Minute)
+					w.change("web", func(svc *corev1.Service) { svc.Spec.Ports = svc.Spec.Ports[:1] })
+				}
+				for range 20 {
+					if code != "" {
+						w.fault(map[string]any{"action": "DescribeLoadBalancers", "code": code, "status": 400, "times": 1})
+					}
+					w.awhile("web", 3*time.Second)
+				}
+				w.awhile("web", 10*time.Minute)
+				if on := w.get("web").Labels[service.LabelLoadBalancerID]; on != id {
+					t.Errorf("web is on %s, want %s; %v", on, id, w.ownersOf())
+				}
+			})
+		})
+	}
+}
+
+// TestUnnamedCannotBeDeleted: the cloud does not let a CLB go that stays in vain. One event says so, few calls are made, and it goes once the cloud lets it.
+func TestUnnamedCannotBeDeleted(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w, _ := hopefulWorld(t, hopefuls()["new"])
+		w.goes("shop")
+		unnamings()["annotation removed"](w)
+		w.fault(map[string]any{"action": "DeleteLoadBalancer", "code": "Forbidden.RAM", "status": 403, "times": 5})
+		w.newEvents()
+		w.awhile("web", time.Minute)
+		w.calls()
+		w.awhile("web", 29*time.Minute)
+		if failed := strings.Count(strings.Join(w.newEvents(), "\n"), problem.ReasonCleanFailed); failed != 1 {
+			t.Errorf("%d events %s, want one", failed, problem.ReasonCleanFailed)
+		}
+		if calls := w.calls(); len(calls) > 60 {
+			t.Errorf("%d calls in 29 minutes: %v", len(calls), calls)
+		}
+		w.awhile("web", 40*time.Minute)
+		if _, there := w.state()[edgeCLB]; there {
+			t.Error("the CLB stays")
+		}
+	})
+}
+
+// TestKeptDuringRemoval: the last Service of a group goes while a pass over one that names the CLB removes that from the cloud, too. The pass has not seen that the CLB stays.
+func TestKeptDuringRemoval(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w, _ := hopefulWorld(t, hopefuls()["new"])
+		w.kube.PrependReactor("patch", "services", func(action clienttesting.Action) (bool, runtime.Object, error) {
+			patch, ok := action.(clienttesting.PatchAction)
+			var named struct {
+				Metadata struct{ ResourceVersion string }
+			}
+			if !ok || json.Unmarshal(patch.GetPatch(), &named) != nil || named.Metadata.ResourceVersion != "1" {
+				return false, nil, nil
+			}
+			return true, nil, apierrors.NewConflict(corev1.Resource("services"), patch.GetName(), errDead)
+		})
+		w.change("web", func(svc *corev1.Service) { svc.ResourceVersion = "1" })
+		w.change("web", deleteService)
+		stale := w.get("web")
+		w.goes("shop")
+		w.change("web", func(svc *corev1.Service) { svc.ResourceVersion = "2" })
+		for range 3 {
+			_, _ = w.Reconcile(t.Context(), stale)
+			time.Sleep(10 * time.Second)
+		}
+		if len(w.get("web").Finalizers) == 0 {
+			t.Error("the Service was released by a pass that did not see what stays for it")
+		}
+		w.awhile("web", 3*time.Minute)
+		if left := w.ownersOf(); len(left) > 0 || len(w.get("web").Finalizers) > 0 {
+			t.Errorf("CLBs %v stay, finalizers %v", left, w.get("web").Finalizers)
 		}
 	})
 }

@@ -117,11 +117,10 @@ func (c clb) PlanRemoval(svc *corev1.Service, applied *service.Record) (service.
 		if c.former == "" { // one that the Service moves away from may be anybody's
 			removal.Kept = c.kept(svc)
 		}
-		guests, err := c.guests(svc)
-		if err != nil {
+		var err error
+		if removal, err = c.forGuests(svc, removal); err != nil {
 			return removal, err
 		}
-		removal.KeptFor = guests
 		clusterID, proven := c.markedOn(svc, nil)
 		if !proven {
 			return removal, nil // what is there may be another cluster's

@@ -75,6 +75,7 @@ func TestServices(t *testing.T) {
 	w.lostBalancerIsMadeAnew()
 	w.unservedCostsNothing()
 	w.existingCLBKeepsNothing()
+	w.unnamedCLBGoes()
 	w.changedTypeLetsGo()
 	w.orphansAreFound()
 }
