@@ -52,6 +52,7 @@ func TestPauseFollowsTheFile(t *testing.T) {
 		} {
 			write(step.text)
 			time.Sleep(time.Minute)
+			synctest.Wait()
 			if pause.active() != step.on || changes != step.changes {
 				t.Errorf("paused %t after %d changes, want %t after %d", pause.active(), changes, step.on, step.changes)
 			}
