@@ -25,7 +25,7 @@ const (
 	neighborServices = 60
 	neighborPause    = 40 * time.Second
 	// neighborSettle is the time until the managers know their shares, neighborWork the one after it that counts.
-	neighborSettle, neighborWork = 4 * time.Minute, 8 * time.Minute
+	neighborSettle, neighborWork = 2 * time.Minute, 8 * time.Minute
 	// urgentPause is how long after it left, or came back, an endpoint of a Service in another namespace comes back, or leaves again.
 	urgentPause = 11 * time.Second
 )
