@@ -110,3 +110,30 @@ func TestUnnamedNLBOfAGroupGoes(t *testing.T) {
 		}
 	}
 }
+
+// TestPreservedOnNLBOfAGroupByID: an NLB of a group was kept for a Service that is on it by its ID, and that moves. It keeps its listeners there, as its annotation says.
+func TestPreservedOnNLBOfAGroupByID(t *testing.T) {
+	t.Parallel()
+	for _, deleted := range []bool{false, true} {
+		t.Run(fmt.Sprintf("deleted within the grace %v", deleted), func(t *testing.T) {
+			t.Parallel()
+			inWorld(t, func(t *testing.T, w *world) {
+				w.groupWorld(grouped("shop", "edge", 0, testkit.TCP(81)))
+				id := w.named(edgeNLB)
+				w.groupWorld(newService("web", testkit.TCP(80), born(1), with(annotation.LoadBalancerID, id), with(annotation.ForceOverrideListeners, "true"), with(annotation.PreserveOnDelete, "true")))
+				w.remove("shop")
+				w.live("shop", time.Minute)
+				w.vanish("shop")
+				w.change("web", without(annotation.LoadBalancerID))
+				if deleted {
+					w.awhile("web", 10*time.Second)
+					w.remove("web")
+				}
+				w.awhile("web", 15*time.Minute)
+				if left := w.ownersOf()[edgeNLB]; !slices.Equal(left, []string{"tcp:80 web"}) {
+					t.Errorf("the NLB has %v; %v", left, w.ownersOf())
+				}
+			})
+		})
+	}
+}

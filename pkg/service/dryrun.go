@@ -140,9 +140,10 @@ func (d *dryRun) ensure(ctx context.Context, svc *corev1.Service, adopted bool, 
 	known.record, record = recordApply(*known.record, goal.Applied, deployed, deployed.Err != nil)
 	svc, err = d.updateService(ctx, svc, known, shown, record)
 	if err = errors.Join(err, unread); err == nil && deployed.outcome() == nil && shown.Status != nil {
-		if known, err = d.leaveKept(ctx, svc, d.unnamed(svc, known), known, held); err == nil {
-			known, err = d.leaveLater(ctx, svc, known, held)
-		}
+		var kept, left error
+		svc, known, kept = d.leaveKept(ctx, svc, d.unnamed(svc, known), known, held)
+		known, left = d.leaveLater(ctx, svc, known, held)
+		err = errors.Join(kept, left)
 	}
 	return known, problems, err
 }
@@ -184,15 +185,16 @@ func (d *dryRun) leaveLater(ctx context.Context, svc *corev1.Service, known stat
 		d.later = fmt.Sprintf("once the Service has shown the other load balancer for %s", d.opts.MoveGrace.Round(time.Second))
 	}
 	defer func() { d.later = "" }()
+	before := known.balancer.Recorded(Record{}).Leaving
 	known, err := d.leave(ctx, svc, known, held)
-	return known, errors.Join(err, d.storeLeft(ctx, svc, &known))
+	return known, errors.Join(err, d.storeLeft(ctx, svc, &known, before))
 }
 
 // tearDown makes a pass over a Service that no longer wants the load balancer that it has.
 func (d *dryRun) tearDown(ctx context.Context, svc *corev1.Service, held *locks) ([]problem.Problem, error) {
 	known, done, err := d.remove(ctx, svc, d.stateOf(svc), held)
 	if err == nil {
-		known, err = d.leaveKept(ctx, svc, known.engine.Product().keptAfter(svc, done), known, held)
+		svc, known, err = d.leaveKept(ctx, svc, known.engine.Product().keptAfter(svc, done), known, held)
 	}
 	d.states.commit(svc, known)
 	if err != nil {

@@ -373,7 +373,7 @@ type Removal struct {
 	Kept string
 	// KeptFor are the Services for which the load balancer stays: they name it, and no other Service is to delete it.
 	KeptFor []*corev1.Service
-	// Group is the mark of its group, where there are any.
+	// Group is the mark of the group whose load balancer it is, where there are Services for which it stays.
 	Group string
 	// Status is what the Service shows of it.
 	Status *corev1.LoadBalancerStatus

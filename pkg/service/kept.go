@@ -22,8 +22,8 @@ import (
 )
 
 // ConditionsKept begins the type of a condition on a Service for each load balancer of a group that stays in the cloud because the Service names it by its ID, which is the
-// rest of the type. The last Service of the group has gone, and this one may never get there: without the condition, nobody would delete the load balancer once the annotation
-// changes. As each has a condition of its own, no two writers overwrite what the other one has noted.
+// rest of the type. The last Service of the group has gone, and this one may not be there, and may never get there: without the condition, nobody would delete the load balancer
+// once the annotation changes. As each has a condition of its own, no two writers overwrite what the other one has noted.
 const ConditionsKept = "kept.service.alibabacloud.com/"
 
 // reasonKept is the reason of the [ConditionsKept].
@@ -59,16 +59,19 @@ func (p Product) KeptFor(svc *corev1.Service) []string {
 }
 
 // IsKeptFor reports whether the load balancer with the id is one of [Product.KeptFor], of any product.
-func IsKeptFor(svc *corev1.Service, id string) bool { return keptGroup(svc, id) != "" }
+func IsKeptFor(svc *corev1.Service, id string) bool {
+	_, ok := keptAs(svc, id)
+	return ok
+}
 
-// keptGroup returns the mark of the group of a load balancer that stays for a Service, empty for any other one.
-func keptGroup(svc *corev1.Service, id string) string {
+// keptAs returns what a Service holds of a load balancer that stays for it, false for any other one.
+func keptAs(svc *corev1.Service, id string) (kept, bool) {
 	condition := meta.FindStatusCondition(svc.Status.Conditions, ConditionsKept+id)
 	if condition == nil {
-		return ""
+		return kept{}, false
 	}
-	_, found, _ := keptBy(svc, condition)
-	return found.Group
+	_, found, ok := keptBy(svc, condition)
+	return found, ok
 }
 
 // dropKept has a Service hold no more that a load balancer stays for it.
@@ -104,8 +107,8 @@ func (r *Reconciler) noteKept(ctx context.Context, engine Engine, removal Remova
 	return nil
 }
 
-// unnamed returns the load balancers of [Product.KeptFor] that a Service with a load balancer names no more, and is neither on nor leaves: those, it leaves like any other one. One
-// of its own group is the place of that.
+// unnamed returns the load balancers of [Product.KeptFor] that a Service which wants a load balancer names no more, and that it will not be on: it is not on them, does not leave
+// them, which takes a while, and does not ask for their group.
 func (r *Reconciler) unnamed(svc *corev1.Service, known state) []string {
 	ids := known.engine.Product().KeptFor(svc)
 	if len(ids) == 0 {
@@ -118,7 +121,8 @@ func (r *Reconciler) unnamed(svc *corev1.Service, known state) []string {
 	}
 	group, grouped := r.askedGroup(svc)
 	return slices.DeleteFunc(ids, func(id string) bool {
-		return slices.Contains(its, id) || NamesByID(svc, id) || grouped && keptGroup(svc, id) == group
+		noted, _ := keptAs(svc, id)
+		return slices.Contains(its, id) || slices.Contains(its, noted.Group) || NamesByID(svc, id) || grouped && noted.Group == group
 	})
 }
 
@@ -128,11 +132,11 @@ func (r *Reconciler) askedGroup(svc *corev1.Service) (string, bool) {
 	return mark.Group{ClusterID: r.opts.Config.ClusterID, Namespace: namespace, Name: name}.Mark(), ok
 }
 
-// leaveKept deletes load balancers that stay in the cloud for a Service. Those that somebody else uses or names stay.
-func (r *Reconciler) leaveKept(ctx context.Context, svc *corev1.Service, ids []string, known state, held *locks) (state, error) {
+// leaveKept deletes load balancers that stay in the cloud for a Service. Those that somebody else uses or names stay. It returns the Service as it is then.
+func (r *Reconciler) leaveKept(ctx context.Context, svc *corev1.Service, ids []string, known state, held *locks) (*corev1.Service, state, error) {
 	mover, ok := known.balancer.(Mover)
 	if !ok {
-		return known, nil
+		return svc, known, nil
 	}
 	var errs []error
 	for _, id := range ids {
@@ -152,13 +156,16 @@ func (r *Reconciler) leaveKept(ctx context.Context, svc *corev1.Service, ids []s
 			err = &problem.WaitError{Reason: "something of the Service is still on " + id, For: followSoon}
 		default:
 			delete(known.kept, id)
-			if _, err = r.writer.change(ctx, svc, func(svc *corev1.Service) { dropKept(svc, id) }); err != nil {
+			var written *corev1.Service
+			if written, err = r.writer.change(ctx, svc, func(svc *corev1.Service) { dropKept(svc, id) }); err != nil {
 				err = fmt.Errorf("record that %s no longer stays for the Service: %w", id, err)
+			} else if written != nil {
+				svc = written
 			}
 		}
 		errs = append(errs, err)
 	}
-	return known, errors.Join(errs...)
+	return svc, known, errors.Join(errs...)
 }
 
 // keptPause is how soon a load balancer that stays in vain is to be deleted again after that failed.
@@ -166,11 +173,12 @@ const keptPause = 10 * time.Minute
 
 // leaveUnnamed leaves what stays in the cloud for a Service and what it names no more, unless it is not known where the Service is. What fails keeps it from nothing else. It
 // returns after what time it is to be called again, 0 for never.
-func (r *Reconciler) leaveUnnamed(ctx context.Context, svc *corev1.Service, known state, held *locks, syncErr error) (state, time.Duration) {
-	if known.pausedBy != "" || syncErr != nil && !allConfig(syncErr) {
+func (r *Reconciler) leaveUnnamed(ctx context.Context, done ensured, known state, held *locks, syncErr error) (state, time.Duration) {
+	svc := done.service
+	if known.pausedBy != "" || !done.located && !allConfig(syncErr) {
 		return known, 0
 	}
-	known, err := r.leaveKept(alicloud.WithReason(ctx, causeMove), svc, r.unnamed(svc, known), known, held)
+	_, known, err := r.leaveKept(alicloud.WithReason(ctx, causeMove), svc, r.unnamed(svc, known), known, held)
 	if err == nil || ctx.Err() != nil {
 		known.keptFailure = ""
 		return known, 0
@@ -186,7 +194,8 @@ func (r *Reconciler) leaveUnnamed(ctx context.Context, svc *corev1.Service, know
 	return known, wait
 }
 
-// keptAfter returns what stays in the cloud for a Service that gives up its load balancer, but for the one that it was on by its ID: it may have kept its listeners there.
+// keptAfter returns what stays in the cloud for a Service that gives up its load balancer, but for what it was on or was leaving: it may have kept its listeners there.
 func (p Product) keptAfter(svc *corev1.Service, done Removal) []string {
-	return slices.DeleteFunc(p.KeptFor(svc), func(id string) bool { return id == done.ID })
+	record, _ := RecordOn(svc)
+	return slices.DeleteFunc(p.KeptFor(svc), func(id string) bool { return id == done.ID || slices.Contains(record.Leaving, id) })
 }

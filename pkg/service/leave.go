@@ -37,8 +37,9 @@ func (r *Reconciler) leaveAfterMove(ctx context.Context, svc *corev1.Service, kn
 	if wait == 0 || time.Now().Before(known.leaveAt) {
 		return known, wait, nil
 	}
+	before := known.leaving
 	known, err := r.leave(ctx, svc, known, held)
-	if stored := r.storeLeft(ctx, svc, &known); err == nil {
+	if stored := r.storeLeft(ctx, svc, &known, before); err == nil {
 		err = stored
 	}
 	return known, atOnce, err // what was in use there may go now
@@ -203,14 +204,21 @@ func (r *Reconciler) forgetGone(ctx context.Context, svc *corev1.Service, params
 	return known, soonest
 }
 
-// storeLeft writes to the Service what it still has to leave.
-func (r *Reconciler) storeLeft(ctx context.Context, svc *corev1.Service, known *state) error {
+// storeLeft writes to the Service what it still has to leave of the places before. What it has left stays for it no more: it may have kept its listeners there.
+func (r *Reconciler) storeLeft(ctx context.Context, svc *corev1.Service, known *state, before []string) error {
 	if known.record == nil {
 		return nil
 	}
 	record := known.balancer.Recorded(*known.record)
 	known.record = &record
-	if _, err := r.writer.change(ctx, svc, record.store()); err != nil {
+	if _, err := r.writer.change(ctx, svc, func(svc *corev1.Service) {
+		record.store()(svc)
+		for _, place := range before {
+			if !slices.Contains(record.Leaving, place) {
+				dropKept(svc, place)
+			}
+		}
+	}); err != nil {
 		return fmt.Errorf("record what the Service has left: %w", err)
 	}
 	return nil

@@ -50,7 +50,7 @@ func (r *Reconciler) provision(ctx context.Context, cached *corev1.Service, held
 		return 0, errors.Join(syncErr, err)
 	}
 	known.failure, known.replaced = r.emit(svc, known, done, syncErr, retryLater)
-	known, done.keptWait = r.leaveUnnamed(ctx, done.service, known, held, syncErr)
+	known, done.keptWait = r.leaveUnnamed(ctx, done, known, held, syncErr)
 	if retryLater {
 		return wait, nil
 	}
@@ -114,6 +114,8 @@ type ensured struct {
 	keepsLeft bool
 	// unmade counts the steps that were not carried out, because the Service is paused.
 	unmade int
+	// located says that this pass knows on which load balancer the Service is.
+	located bool
 	// keptWait is after what time the Service is due for another pass because of what stays in the cloud for it, 0 for none.
 	keptWait time.Duration
 	// wakes are times after which the Service is due for another pass; 0 is none.
@@ -137,6 +139,7 @@ func (r *Reconciler) ensure(ctx context.Context, svc *corev1.Service, adopted bo
 	if err != nil {
 		return r.followUnplanned(ctx, params, known, done, held, err)
 	}
+	done.located = true
 	if err = known.engine.Refuse(params); err != nil && known.balancer.ID() == "" {
 		return r.followUnplanned(ctx, params, known, done, held, err)
 	}

@@ -70,6 +70,8 @@ type state struct {
 type removal struct {
 	// of is the id of a load balancer whose removal was begun, and kept why others of the Service stay, see [Removal.Kept].
 	of, kept string
+	// reused says that the load balancer itself stays.
+	reused bool
 	// released says that nothing of ours is left on the Service.
 	released bool
 	// reclaimed is the id of a load balancer whose removal was begun before its Service wanted it again. Its delete protection is off.
@@ -153,7 +155,7 @@ func (s state) began(adopted bool) state {
 	if s.removal.of != "" {
 		s.removal.reclaimed = s.removal.of
 	}
-	s.removal.of, s.removal.kept, s.removal.released = "", "", false
+	s.removal.of, s.removal.kept, s.removal.reused, s.removal.released = "", "", false, false
 	return s
 }
 

@@ -31,7 +31,7 @@ func (r *Reconciler) tearDown(ctx context.Context, svc *corev1.Service, held *lo
 	turn = alicloud.WithReason(turn, causeDeletion)
 	known, done, err := r.remove(turn, svc, known, held)
 	if err == nil {
-		known, err = r.leaveKept(turn, svc, known.engine.Product().keptAfter(svc, done), known, held)
+		svc, known, err = r.leaveKept(turn, svc, known.engine.Product().keptAfter(svc, done), known, held)
 	}
 	known.backoff.waitingSince = end(err)
 	if err != nil && ctx.Err() != nil {
@@ -133,7 +133,7 @@ func (r *Reconciler) remove(ctx context.Context, svc *corev1.Service, known stat
 	}
 	if known.balancer.ID() == "" {
 		known, err = r.removeLeftovers(ctx, svc, known)
-		return known, Removal{ID: known.removal.of, Kept: known.removal.kept}, err
+		return known, Removal{ID: known.removal.of, Reused: known.removal.reused, Kept: known.removal.kept}, err
 	}
 	known, removal, err := r.removeFrom(ctx, svc, known, held)
 	if err == nil && removal.Reused && !removal.Preserved {
@@ -157,7 +157,8 @@ func (r *Reconciler) remove(ctx context.Context, svc *corev1.Service, known stat
 // removeFrom removes what is known to be on the load balancer.
 func (r *Reconciler) removeFrom(ctx context.Context, svc *corev1.Service, known state, held *locks) (state, Removal, error) {
 	removal, err := known.balancer.PlanRemoval(svc, known.record)
-	if known.removal.of = removal.ID; !removal.Reused {
+	known.removal.of, known.removal.reused = removal.ID, removal.Reused
+	if !removal.Reused {
 		known.removal.kept = removal.Kept
 	}
 	if err == nil {
