@@ -493,3 +493,18 @@ func TestKeptDuringRemoval(t *testing.T) {
 		}
 	})
 }
+
+// TestUnnamedMakesRoom: the account has no room for a CLB of the Service's own while one stays for it in vain.
+func TestUnnamedMakesRoom(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w, _ := hopefulWorld(t, hopefuls()["new"])
+		w.goes("shop")
+		unnamings()["annotation removed"](w)
+		w.fault(map[string]any{"action": "CreateLoadBalancer", "code": "ORDER.QUOTA_EXCEEDED", "status": 400, "times": 1000})
+		w.awhile("web", 10*time.Minute)
+		if left := w.state(); len(left) > 0 {
+			t.Errorf("CLBs %v stay", w.ownersOf())
+		}
+	})
+}
