@@ -20,19 +20,7 @@ import (
 // passes makes passes over a Service as they become due for a time, also where they fail, with the backoff of the controller.
 func (w *world) passes(name string, over time.Duration) {
 	w.t.Helper()
-	failed := time.Second
-	for end := time.Now().Add(over); time.Now().Before(end); {
-		wait, err := w.Reconcile(w.t.Context(), w.get(name))
-		if err != nil {
-			wait, failed = failed, min(2*failed, 2*time.Minute)
-		} else {
-			failed = time.Second
-		}
-		if wait == 0 || time.Now().Add(wait).After(end) {
-			wait = time.Until(end)
-		}
-		time.Sleep(wait)
-	}
+	testkit.Passes(over, func() (time.Duration, error) { return w.Reconcile(w.t.Context(), w.get(name)) })
 }
 
 // TestRefusedSettingStopsNothingElse: a setting that the cloud refuses for good, or whose job fails each time, keeps no port and no backend server

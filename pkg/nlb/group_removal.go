@@ -186,7 +186,6 @@ func (n nlb) planGroupRemoval(svc *corev1.Service, applied *service.Record, remo
 	_, tagged := groupOn(&n.lb.Value)
 	last := tagged && !used && !n.hasOthersListener(svc)
 	// A port that the Service leaves may be what another one waits for, and where it has nothing, it keeps nothing.
-	removal.Group = n.group.Mark()
 	removal.Preserved = removal.Preserved && (n.former == "" || last && n.hasListener(svc))
 	switch {
 	case removal.Preserved && last:
@@ -211,7 +210,6 @@ func (n nlb) planGroupRemoval(svc *corev1.Service, applied *service.Record, remo
 // forGuests adds the other Services that name the NLB of a group by its ID, as this one does, if no Service of the group is to delete it.
 func (n nlb) forGuests(svc *corev1.Service, removal service.Removal) (_ service.Removal, err error) {
 	if group, in := n.clusterGroupOn(&n.lb.Value); in {
-		removal.Group = group.Mark()
 		removal.KeptFor, _, err = n.shared.Guests(svc, group, n.ID())
 	}
 	return removal, err

@@ -19,17 +19,10 @@ import (
 // awhile makes the passes over a Service that are due within a time, also those that follow an error.
 func (w *world) awhile(name string, d time.Duration) {
 	w.t.Helper()
-	for end := time.Now().Add(d); time.Now().Before(end); {
+	testkit.Passes(d, func() (time.Duration, error) {
 		w.fillServices()
-		wait, err := w.Reconcile(w.t.Context(), w.get(name))
-		switch {
-		case err != nil:
-			wait = 5 * time.Second
-		case wait == 0:
-			wait = d
-		}
-		time.Sleep(min(wait, time.Until(end)))
-	}
+		return w.Reconcile(w.t.Context(), w.get(name))
+	})
 }
 
 // TestUnnamedNLBOfAGroupGoes: a Service names the NLB of a group by its ID and may not use it. The last Service of the group goes, and the NLB stays: the other one may still

@@ -371,10 +371,15 @@ type Removal struct {
 	Reused, Preserved bool
 	// Kept is why a load balancer stays that may have been created for the Service, empty for no such one.
 	Kept string
-	// KeptFor are the Services for which the load balancer stays: they name it, and no other Service is to delete it.
-	KeptFor []*corev1.Service
-	// Group is the mark of the group whose load balancer it is, where there are Services for which it stays.
-	Group string
+	// KeptFor are those for which the load balancer stays.
+	KeptFor Guests
 	// Status is what the Service shows of it.
 	Status *corev1.LoadBalancerStatus
+}
+
+// Guests are Services that name the load balancer of a group by its ID, while no Service of the group is to delete it. The zero value is none.
+type Guests struct {
+	Services []*corev1.Service
+	// Group is the mark of the group.
+	Group string
 }

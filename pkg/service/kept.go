@@ -16,7 +16,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
-	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
 )
@@ -81,8 +80,8 @@ func dropKept(svc *corev1.Service, id string) {
 
 // noteKept notes on the Services for which a load balancer stays that it does, before the one goes that would delete it.
 func (r *Reconciler) noteKept(ctx context.Context, engine Engine, removal Removal) error {
-	for _, guest := range removal.KeptFor {
-		text, err := json.Marshal(kept{engine.Product().Name, removal.Group, guest.UID})
+	for _, guest := range removal.KeptFor.Services {
+		text, err := json.Marshal(kept{engine.Product().Name, removal.KeptFor.Group, guest.UID})
 		if err != nil {
 			return fmt.Errorf("encode why %s stays: %w", removal.ID, err)
 		}
@@ -119,17 +118,11 @@ func (r *Reconciler) unnamed(svc *corev1.Service, known state) []string {
 	if known.balancer.ID() == "" {
 		its = append(its, svc.Labels[LabelLoadBalancerID])
 	}
-	group, grouped := r.askedGroup(svc)
+	group, grouped := AskedGroup(r.opts.Config, svc)
 	return slices.DeleteFunc(ids, func(id string) bool {
 		noted, _ := keptAs(svc, id)
-		return slices.Contains(its, id) || slices.Contains(its, noted.Group) || NamesByID(svc, id) || grouped && noted.Group == group
+		return slices.Contains(its, id) || slices.Contains(its, noted.Group) || NamesByID(svc, id) || grouped && noted.Group == group.Mark()
 	})
-}
-
-// askedGroup returns the mark of the group that a Service asks for, false for none.
-func (r *Reconciler) askedGroup(svc *corev1.Service) (string, bool) {
-	namespace, name, ok := annotation.GroupOf(svc)
-	return mark.Group{ClusterID: r.opts.Config.ClusterID, Namespace: namespace, Name: name}.Mark(), ok
 }
 
 // leaveKept deletes load balancers that stay in the cloud for a Service. Those that somebody else uses or names stay. It returns the Service as it is then.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/config"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
 )
 
@@ -52,6 +53,15 @@ func (p Product) mayServe(svc *corev1.Service) bool {
 	}
 	_, tunneled := annotation.Lookup(svc.Annotations, annotation.TunnelType)
 	return !tunneled
+}
+
+// AskedGroup returns the group that a Service asks for and may join, false for none.
+func AskedGroup(config config.Config, svc *corev1.Service) (mark.Group, bool) {
+	namespace, name, ok := annotation.GroupOf(svc)
+	if !ok || !config.Policy.AllowsGroup(svc.Namespace, namespace, name) {
+		return mark.Group{}, false
+	}
+	return mark.Group{ClusterID: config.ClusterID, Namespace: namespace, Name: name}, true
 }
 
 // HandsOver reports whether the annotation [annotation.Type] says what serves the Service, in place of its class.

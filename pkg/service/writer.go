@@ -47,7 +47,8 @@ func (w serviceWriter) change(ctx context.Context, svc *corev1.Service, f func(*
 // may have noted on it that one stays for it. A Service that is gone counts as released.
 func (w serviceWriter) release(ctx context.Context, svc *corev1.Service, f func(*corev1.Service)) (bool, error) {
 	before := svc.DeepCopy()
-	if _, names := annotation.Lookup(svc.Annotations, annotation.LoadBalancerID); names {
+	_, names := annotation.Lookup(svc.Annotations, annotation.LoadBalancerID)
+	if names {
 		before.ResourceVersion = "" // so that the patch names it, and is refused on any other one
 	}
 	changed := svc.DeepCopy()
@@ -55,7 +56,7 @@ func (w serviceWriter) release(ctx context.Context, svc *corev1.Service, f func(
 	_, err := w.patch(ctx, before, changed)
 	switch {
 	case apierrors.IsConflict(err):
-		return before.ResourceVersion != "", nil // or another one of its name is there
+		return !names, nil // another one of its name is there, where the patch names the UID alone
 	case apierrors.IsNotFound(err):
 		return true, nil
 	}

@@ -187,7 +187,6 @@ func (c clb) planGroupRemoval(svc *corev1.Service, applied *service.Record, remo
 	_, tagged := groupOn(&actual.LoadBalancer)
 	last := tagged && !used && !c.hasOthersListener(svc)
 	// A port that the Service leaves may be what another one waits for, and where it has nothing, it keeps nothing.
-	removal.Group = c.group.Mark()
 	removal.Preserved = removal.Preserved && (c.former == "" || last && c.hasListener(svc))
 	switch {
 	case removal.Preserved && last:
@@ -212,7 +211,6 @@ func (c clb) planGroupRemoval(svc *corev1.Service, applied *service.Record, remo
 // forGuests adds the other Services that name the CLB of a group by its ID, as this one does, if no Service of the group is to delete it.
 func (c clb) forGuests(svc *corev1.Service, removal service.Removal) (_ service.Removal, err error) {
 	if group, in := c.clusterGroupOn(&c.loadBalancer.Value); in {
-		removal.Group = group.Mark()
 		removal.KeptFor, _, err = c.shared.Guests(svc, group, c.ID())
 	}
 	return removal, err

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	clienttesting "k8s.io/client-go/testing"
 
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/policy"
@@ -41,12 +42,13 @@ func hopefuls() map[string]func(w *world, id string) {
 	}
 }
 
+// unnamed changes a Service to name no CLB by its ID.
+func unnamed(svc *corev1.Service) { delete(svc.Annotations, key(annotation.LoadBalancerID)) }
+
 // unnamings are ways in which the Service web comes to name the CLB of a group no more.
 func unnamings() map[string]func(w *world) {
 	return map[string]func(w *world){
-		"annotation removed": func(w *world) {
-			w.change("web", func(svc *corev1.Service) { delete(svc.Annotations, key(annotation.LoadBalancerID)) })
-		},
+		"annotation removed": func(w *world) { w.change("web", unnamed) },
 		"in a group": func(w *world) {
 			w.change("web", func(svc *corev1.Service) {
 				delete(svc.Annotations, key(annotation.LoadBalancerID))
@@ -76,16 +78,17 @@ func hopefulWorld(t *testing.T, hopes func(w *world, id string)) (w *world, id s
 // awhile makes the passes over a Service that are due within a time, also those that follow an error.
 func (w *world) awhile(name string, d time.Duration) {
 	w.t.Helper()
-	for end := time.Now().Add(d); time.Now().Before(end); {
+	testkit.Passes(d, func() (time.Duration, error) {
 		w.fillGroups()
-		wait, err := w.Reconcile(w.t.Context(), w.get(name))
-		switch {
-		case err != nil:
-			wait = 5 * time.Second
-		case wait == 0:
-			wait = d
-		}
-		time.Sleep(min(wait, time.Until(end)))
+		return w.Reconcile(w.t.Context(), w.get(name))
+	})
+}
+
+// edgeIsGone checks that the CLB of the group edge is gone.
+func (w *world) edgeIsGone() {
+	w.t.Helper()
+	if _, there := w.state()[edgeCLB]; there {
+		w.t.Errorf("the CLB stays: %v; events %v", w.ownersOf(), w.newEvents())
 	}
 }
 
@@ -127,9 +130,7 @@ func TestUnnamedCLBOfAGroupGoes(t *testing.T) {
 						then(w)
 						unname(w)
 						w.awhile("web", 3*time.Minute)
-						if _, there := w.state()[edgeCLB]; there {
-							t.Errorf("the CLB stays: %v; events %v", w.ownersOf(), w.newEvents())
-						}
+						w.edgeIsGone()
 						if svc := w.get("web"); len(Product.KeptFor(svc)) > 0 || strings.Contains(fmt.Sprint(svc.Status.Conditions), service.ConditionsKept) {
 							t.Errorf("conditions %v", svc.Status.Conditions)
 						}
@@ -168,16 +169,14 @@ func TestUnnamedCLBOfAGroupIsUsed(t *testing.T) {
 					if !early {
 						comes(w, id)
 					}
-					unnamings()["annotation removed"](w)
+					w.change("web", unnamed)
 					w.awhile("web", 3*time.Minute)
 					if _, there := w.state()[edgeCLB]; !there {
 						t.Fatal("the CLB is gone")
 					}
 					w.goes("blog")
 					w.awhile("web", time.Minute)
-					if _, there := w.state()[edgeCLB]; there {
-						t.Errorf("the CLB stays: %v; events %v", w.ownersOf(), w.newEvents())
-					}
+					w.edgeIsGone()
 				})
 			})
 		}
@@ -258,11 +257,9 @@ func TestUnnamedByTheLast(t *testing.T) {
 				if _, there := w.state()[edgeCLB]; !there {
 					t.Fatal("the CLB is gone")
 				}
-				w.change("blog", func(svc *corev1.Service) { delete(svc.Annotations, key(annotation.LoadBalancerID)) })
+				w.change("blog", unnamed)
 				w.awhile("blog", 3*time.Minute)
-				if _, there := w.state()[edgeCLB]; there {
-					t.Errorf("the CLB stays: %v", w.ownersOf())
-				}
+				w.edgeIsGone()
 			})
 		})
 	}
@@ -291,9 +288,7 @@ func TestUnnamedForOneThatIsMissing(t *testing.T) {
 		w.goes("shop")
 		w.change("web", func(svc *corev1.Service) { annotate(svc, annotation.LoadBalancerID, "lb-none") })
 		w.awhile("web", 3*time.Minute)
-		if _, there := w.state()[edgeCLB]; there {
-			t.Errorf("the CLB stays: %v; events %v", w.ownersOf(), w.newEvents())
-		}
+		w.edgeIsGone()
 	})
 }
 
@@ -310,9 +305,7 @@ func TestKeptForAPausedService(t *testing.T) {
 		w.change("web", func(svc *corev1.Service) { delete(svc.Annotations, service.AnnotationPaused) })
 		w.awhile("web", time.Minute)
 		w.goes("web")
-		if _, there := w.state()[edgeCLB]; there {
-			t.Errorf("the CLB stays: %v; events %v", w.ownersOf(), w.newEvents())
-		}
+		w.edgeIsGone()
 	})
 }
 
@@ -324,7 +317,7 @@ func TestTwoKept(t *testing.T) {
 		w.putAll(grouped("cart", "second", 83))
 		w.goes("shop")
 		second := w.get("cart").Labels[service.LabelLoadBalancerID]
-		w.change("web", func(svc *corev1.Service) { delete(svc.Annotations, key(annotation.LoadBalancerID)) })
+		w.change("web", unnamed)
 		stale := w.get("web")
 		w.change("web", func(svc *corev1.Service) { annotate(svc, annotation.LoadBalancerID, second) })
 		w.goes("cart")
@@ -335,7 +328,7 @@ func TestTwoKept(t *testing.T) {
 		if kept := Product.KeptFor(w.get("web")); !slices.Equal(kept, []string{second}) {
 			t.Errorf("kept %v, want %s", kept, second)
 		}
-		w.change("web", func(svc *corev1.Service) { delete(svc.Annotations, key(annotation.LoadBalancerID)) })
+		w.change("web", unnamed)
 		w.awhile("web", 3*time.Minute)
 		if left := w.ownersOf(); len(left) != 1 {
 			t.Errorf("CLBs %v stay", left)
@@ -392,9 +385,7 @@ func TestUnnamedWithALabel(t *testing.T) {
 					then(w)
 					unname(w)
 					w.awhile("web", 15*time.Minute)
-					if _, there := w.state()[edgeCLB]; there {
-						t.Errorf("the CLB stays: %v; finalizers %v", w.ownersOf(), w.get("web").Finalizers)
-					}
+					w.edgeIsGone()
 				})
 			})
 		}
@@ -444,7 +435,7 @@ func TestUnnamedCannotBeDeleted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, _ := hopefulWorld(t, hopefuls()["new"])
 		w.goes("shop")
-		unnamings()["annotation removed"](w)
+		w.change("web", unnamed)
 		w.fault(map[string]any{"action": "DeleteLoadBalancer", "code": "Forbidden.RAM", "status": 403, "times": 5})
 		w.newEvents()
 		w.awhile("web", time.Minute)
@@ -457,9 +448,7 @@ func TestUnnamedCannotBeDeleted(t *testing.T) {
 			t.Errorf("%d calls in 29 minutes: %v", len(calls), calls)
 		}
 		w.awhile("web", 40*time.Minute)
-		if _, there := w.state()[edgeCLB]; there {
-			t.Error("the CLB stays")
-		}
+		w.edgeIsGone()
 	})
 }
 
@@ -500,7 +489,7 @@ func TestUnnamedMakesRoom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, _ := hopefulWorld(t, hopefuls()["new"])
 		w.goes("shop")
-		unnamings()["annotation removed"](w)
+		w.change("web", unnamed)
 		w.fault(map[string]any{"action": "CreateLoadBalancer", "code": "ORDER.QUOTA_EXCEEDED", "status": 400, "times": 1000})
 		w.awhile("web", 10*time.Minute)
 		if left := w.state(); len(left) > 0 {

@@ -7,6 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 )
@@ -59,15 +60,12 @@ func TestEveryMoveHasItsGrace(t *testing.T) {
 // passesFor makes passes over a Service for a time, as they become due.
 func (w *world) passesFor(name string, d time.Duration) {
 	w.t.Helper()
-	for end := time.Now().Add(d); time.Now().Before(end); {
+	testkit.Passes(d, func() (time.Duration, error) {
 		w.fillGroups()
 		wait, err := w.Reconcile(w.t.Context(), w.get(name))
 		if err != nil {
 			w.t.Fatal(err)
 		}
-		if wait == 0 {
-			wait = d
-		}
-		time.Sleep(min(wait, time.Until(end)))
-	}
+		return wait, nil
+	})
 }

@@ -213,35 +213,35 @@ func (g *Groups[LB]) Candidates(ctx context.Context, svc *corev1.Service, group 
 
 // Guests returns the other Services for which the load balancer of a group stays only because they name it by its ID. inUse says that a Service of the group uses it, and is to
 // delete it.
-func (g *Groups[LB]) Guests(svc *corev1.Service, group mark.Group, id string) (guests []*corev1.Service, inUse bool, err error) {
+func (g *Groups[LB]) Guests(svc *corev1.Service, group mark.Group, id string) (guests service.Guests, inUse bool, err error) {
 	others, err := g.others(svc, group, id)
 	if err != nil || slices.ContainsFunc(others, func(other *corev1.Service) bool {
 		_, in := g.Asked(other)
 		return in || !g.names(other, id)
 	}) {
-		return nil, true, err
+		return service.Guests{}, true, err
 	}
-	return others, false, nil
+	return service.Guests{Services: others, Group: group.Mark()}, false, nil
 }
 
 // Kept says why a load balancer of a group stays when a Service goes, empty where another Service of the group uses it, and for which Services. tagged says that it has
 // the tag of the group, and contents what of the Service was removed from it.
-func (g *Groups[LB]) Kept(svc *corev1.Service, group mark.Group, id string, tagged bool, contents string) (why string, guests []*corev1.Service, err error) {
+func (g *Groups[LB]) Kept(svc *corev1.Service, group mark.Group, id string, tagged bool, contents string) (why string, guests service.Guests, err error) {
 	guests, inUse, err := g.Guests(svc, group, id)
 	switch {
 	case err != nil || inUse:
-		return "", nil, err
+		return "", service.Guests{}, err
 	case !tagged:
 		return fmt.Sprintf("%s %s stays in the cloud, without %s of this Service: its tag %s=%s was removed, so somebody may use it; if nobody does, delete it",
-			g.Product.Name, id, contents, mark.TagGroup, group.Mark()), nil, nil
-	case len(guests) > 0:
+			g.Product.Name, id, contents, mark.TagGroup, group.Mark()), service.Guests{}, nil
+	case len(guests.Services) > 0:
 		var named []string
-		for _, guest := range guests {
+		for _, guest := range guests.Services {
 			named = append(named, mark.ServiceName(guest).String())
 		}
 		slices.Sort(named)
 		return fmt.Sprintf("%s %s of load balancer group %s stays in the cloud: no Service of the group uses it, but the annotation %s of other Services names it (%s); the manager deletes it with the last of them",
 			g.Product.Name, id, group, annotation.LoadBalancerID, problem.Some(named)), guests, nil
 	}
-	return fmt.Sprintf("%s %s of load balancer group %s stays in the cloud: no Service of the group uses it, but it has listeners of others", g.Product.Name, id, group), nil, nil
+	return fmt.Sprintf("%s %s of load balancer group %s stays in the cloud: no Service of the group uses it, but it has listeners of others", g.Product.Name, id, group), service.Guests{}, nil
 }

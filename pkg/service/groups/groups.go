@@ -123,13 +123,9 @@ func (g *Groups[LB]) placeOf(svc *corev1.Service) string {
 	return svc.Labels[service.LabelLoadBalancerID]
 }
 
-// Asked returns the group that a Service asks for and may join, false for none.
+// Asked is [service.AskedGroup].
 func (g *Groups[LB]) Asked(svc *corev1.Service) (mark.Group, bool) {
-	namespace, name, ok := annotation.GroupOf(svc)
-	if !ok || !g.Config.Policy.AllowsGroup(svc.Namespace, namespace, name) {
-		return mark.Group{}, false
-	}
-	return mark.Group{ClusterID: g.Config.ClusterID, Namespace: namespace, Name: name}, true
+	return service.AskedGroup(g.Config, svc)
 }
 
 // Wanted returns the group that a Service is to be in. While its annotation is not accepted, it stays in that where it is, which is zero where this
