@@ -18,7 +18,6 @@ func TestWritesSayWhy(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := unstartedWorld(t, cloud.DefaultConfig())
-		w.inProcess = true
 		w.restart()
 		threeNodes(w)
 		var lines []string

@@ -13,10 +13,13 @@ import (
 )
 
 // emptied answers one action with success and nothing else, as a gateway does that lost the answer of the cloud.
-type emptied struct{ action string }
+type emptied struct {
+	next   http.RoundTripper
+	action string
+}
 
 func (e emptied) RoundTrip(request *http.Request) (*http.Response, error) {
-	answer, err := http.DefaultTransport.RoundTrip(request)
+	answer, err := e.next.RoundTrip(request)
 	if err != nil || request.URL.Query().Get("Action") != e.action {
 		return answer, err
 	}
@@ -38,9 +41,9 @@ func TestEmptyAnswerMakesNoSecondGroup(t *testing.T) {
 			w := settled(t, testService("web", 80))
 			for _, begin := range []func(){func() { w.drift("web") }, w.restart} {
 				begin()
-				w.transport.next = emptied{action}
+				w.transport.next = emptied{w.transport.next, action}
 				_ = w.pass("web") //nolint:errcheck // whether it fails does not matter
-				w.transport.next = nil
+				w.transport.next = w.emulator.Transport()
 				w.converge("web")
 			}
 			for _, call := range writesOf(w.calls()) {

@@ -21,7 +21,6 @@ import (
 func strictWorld(t *testing.T, rules ...policy.AddressRule) *world {
 	t.Helper()
 	w := unstartedWorld(t, cloud.DefaultConfig())
-	w.inProcess = true
 	w.config.Policy = policy.Policy{EndpointAddresses: policy.AddressesPods, AllowedAddresses: rules}
 	w.pods = service.NewPods(t.Context(), w.kube)
 	w.restart()

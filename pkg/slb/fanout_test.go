@@ -111,7 +111,7 @@ func newFanOut(t *testing.T, services int, prepare func(*world)) *fanOut {
 func newFanOutIn(t *testing.T, cfg *cloud.Config, workers int, prepare func(*world)) *fanOut {
 	t.Helper()
 	w := unstartedWorld(t, cfg)
-	w.inProcess, w.events = true, make(chan string, 20*manyServices) // nobody reads them
+	w.events = make(chan string, 20*manyServices) // nobody reads them
 	w.config.Quotas = roomy()
 	w.factory = informers.NewSharedInformerFactory(w.kube, 0)
 	w.restart()

@@ -78,7 +78,7 @@ func (w *world) podRequests() (n int) {
 // gateWorld has a Service in ENI mode with the pods p (address of i-a) and q (address of i-b), neither of them ready.
 func gateWorld(t *testing.T, change ...func(*corev1.Service)) (w *world, ready func(names ...string)) {
 	t.Helper()
-	w = bubbleWorld(t)
+	w = newWorld(t)
 	threeNodes(w)
 	svc := testService("web", 80)
 	eni(svc)

@@ -22,6 +22,7 @@ import (
 
 // hiding is a cloud that does not show something for a number of answers: a CLB by its id, or a listener by its port.
 type hiding struct {
+	next  http.RoundTripper
 	id    string
 	port  float64
 	mu    sync.Mutex // guards the rest
@@ -31,7 +32,7 @@ type hiding struct {
 
 // RoundTrip implements http.RoundTripper.
 func (h *hiding) RoundTrip(request *http.Request) (*http.Response, error) {
-	answer, err := http.DefaultTransport.RoundTrip(request)
+	answer, err := h.next.RoundTrip(request)
 	action := request.URL.Query().Get("Action")
 	if err != nil || answer.StatusCode != http.StatusOK || !strings.HasPrefix(action, "Describe") {
 		return answer, err
@@ -104,7 +105,7 @@ func TestOneAnswerMovesNobodyInAGroup(t *testing.T) {
 				w, id := twoCLBs(t, name)
 				owners, address := w.ownersOf(), w.address(name)
 				begin(w)
-				hidden := &hiding{id: id, times: 2} // in the search and by its id
+				hidden := &hiding{next: w.transport.next, id: id, times: 2} // in the search and by its id
 				w.transport.next = hidden
 				if _, err := w.Reconcile(t.Context(), w.get(name)); err != nil {
 					t.Log(err)
@@ -113,7 +114,7 @@ func TestOneAnswerMovesNobodyInAGroup(t *testing.T) {
 				if now := w.address(name); now != address || !hidden.hit {
 					t.Errorf("the status shows %s, want %s as before; hidden %v", now, address, hidden.hit)
 				}
-				w.transport.next = nil
+				w.transport.next = w.emulator.Transport()
 				for range 3 {
 					w.mustPass(name)
 				}
@@ -155,12 +156,12 @@ func TestNewcomerMakesNoSecondCLB(t *testing.T) {
 			annotate(newcomer, annotation.DeleteProtection, "off")
 			w.put(newcomer)
 			begin(w)
-			w.transport.next = &hiding{id: id, times: 3} // in the searches and by its id
+			w.transport.next = &hiding{next: w.transport.next, id: id, times: 3} // in the searches and by its id
 			w.fillGroups()
 			if _, err := w.Reconcile(t.Context(), w.get("shop")); err != nil {
 				t.Log(err)
 			}
-			w.transport.next = nil
+			w.transport.next = w.emulator.Transport()
 			if n := len(w.lbs()); n != 1 {
 				t.Errorf("%d CLBs, want 1", n)
 			}
@@ -267,6 +268,7 @@ func TestGroupAndLateTagSearch(t *testing.T) {
 
 // meeting has another process run in the middle of a pass: before the request with the number at, counted from 0.
 type meeting struct {
+	next  http.RoundTripper
 	mu    sync.Mutex // guards the rest
 	at, n int
 	other func()
@@ -281,7 +283,7 @@ func (m *meeting) RoundTrip(request *http.Request) (*http.Response, error) {
 	if now {
 		m.other()
 	}
-	return http.DefaultTransport.RoundTrip(request)
+	return m.next.RoundTrip(request)
 }
 
 // TestTwoLeadersOfAGroup: a leader that does not know yet that it has lost its Lease, and the next one, make one CLB, whenever in the pass of the
@@ -304,7 +306,7 @@ func TestTwoLeadersOfAGroup(t *testing.T) {
 			w := begun(t)
 			next := *w
 			next.restart()
-			w.transport.next = &meeting{at: at, other: func() {
+			w.transport.next = &meeting{next: w.transport.next, at: at, other: func() {
 				if err := next.pass("shop"); err != nil {
 					t.Log(err)
 				}

@@ -50,11 +50,11 @@ func TestLastOneOfAGroup(t *testing.T) {
 		w.restart()
 		w.change("web", deleteService)
 		w.fillGroups()
-		w.transport.next = emptied{"DescribeLoadBalancerListeners"}
+		w.transport.next = emptied{w.transport.next, "DescribeLoadBalancerListeners"}
 		if _, err := w.Reconcile(t.Context(), w.get("web")); err != nil {
 			t.Log(err)
 		}
-		w.transport.next = nil
+		w.transport.next = w.emulator.Transport()
 		for range 3 {
 			w.mustPass("web")
 		}
@@ -69,7 +69,7 @@ func TestLeftCLBGoesWithTheLastOne(t *testing.T) {
 		t.Run(fmt.Sprint(restarted), func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				w := bubbleWorld(t)
+				w := newWorld(t)
 				w.moveGrace = time.Minute
 				w.restart()
 				threeNodes(w)
@@ -146,7 +146,7 @@ func TestPartialAnswerDeletesNoListenerOfOthers(t *testing.T) {
 			w := groupWorld(t, grouped("web", "edge", 80))
 			w.makeListener(w.onlyCLB(), 9000, "by hand")
 			begin(w)
-			hidden := &hiding{port: 9000, times: 1}
+			hidden := &hiding{next: w.transport.next, port: 9000, times: 1}
 			w.transport.next = hidden
 			w.change("web", deleteService)
 			for range 3 {
@@ -187,10 +187,10 @@ func TestPartialAnswerWhileTheLastOneMoves(t *testing.T) {
 		w := groupWorld(t, grouped("web", "edge", 80))
 		w.makeListener(w.onlyCLB(), 9000, "by hand")
 		w.change("web", func(svc *corev1.Service) { delete(svc.Annotations, key(annotation.Group)) })
-		hidden := &hidingOnce{hiding: hiding{port: 9000}, at: at}
+		hidden := &hidingOnce{hiding: hiding{next: w.transport.next, port: 9000}, at: at}
 		w.transport.next = hidden
 		w.passes("web", 8)
-		w.transport.next = nil
+		w.transport.next = w.emulator.Transport()
 		if hidden.seen < at {
 			return // there is no such answer
 		}

@@ -33,7 +33,7 @@ func TestLastOfAGroupGoesWithItsGuest(t *testing.T) {
 				t.Parallel()
 				synctest.Test(t, func(t *testing.T) {
 					other := map[string]string{"guest": "web", "web": "guest"}[first]
-					w := bubbleWorld(t)
+					w := newWorld(t)
 					threeNodes(w)
 					w.putAll(grouped("web", "edge", 80))
 					w.put(born(reusing("guest", w.onlyCLB(), "true", 81), 5))
@@ -65,7 +65,7 @@ func TestGuestComesWhileTheLastOfAGroupGoes(t *testing.T) {
 		t.Run(action, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				w := bubbleWorld(t)
+				w := newWorld(t)
 				threeNodes(w)
 				w.putAll(grouped("web", "edge", 80))
 				id, shown := w.onlyCLB(), ""

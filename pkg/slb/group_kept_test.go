@@ -59,7 +59,7 @@ func TestOverflowKeepsItsListeners(t *testing.T) {
 				t.Run(fmt.Sprint(why, order[0], restarted), func(t *testing.T) {
 					t.Parallel()
 					synctest.Test(t, func(t *testing.T) {
-						w := bubbleWorld(t)
+						w := newWorld(t)
 						threeNodes(w)
 						w.putAll(overflowing(grouped("shop", "edge", 80)), grouped("blog", "edge", 81))
 						w.fault(refusal)
@@ -98,7 +98,7 @@ func TestOverflowGoesWhereItMay(t *testing.T) {
 			t.Run(fmt.Sprint(order[0], restarted), func(t *testing.T) {
 				t.Parallel()
 				synctest.Test(t, func(t *testing.T) {
-					w := bubbleWorld(t)
+					w := newWorld(t)
 					threeNodes(w)
 					w.putAll(overflowing(public(grouped("shop", "edge", 80))), overflowing(public(grouped("blog", "edge", 80))))
 					w.change("blog", func(svc *corev1.Service) { svc.Spec.Ports[0].Port = 82 })

@@ -11,7 +11,7 @@ import (
 // movedWorld is a world with three nodes in which the Service web shows the place that it has just moved to. It returns the address of the old one.
 func movedWorld(t *testing.T, move stuckMove, grace time.Duration, also ...func(*world)) (w *world, from string) {
 	t.Helper()
-	w = bubbleWorld(t)
+	w = newWorld(t)
 	w.moveGrace = grace
 	w.restart()
 	threeNodes(w)

@@ -40,7 +40,7 @@ func TestLostCreationIsLeft(t *testing.T) {
 				t.Run(fmt.Sprintf("%s, process ends %v, new %v", where, ends, isNew), func(t *testing.T) {
 					t.Parallel()
 					synctest.Test(t, func(t *testing.T) {
-						w := bubbleWorld(t)
+						w := newWorld(t)
 						threeNodes(w)
 						places := []string{w.makeCLB().ID}
 						if mistake, ok := mistakes[where]; ok {

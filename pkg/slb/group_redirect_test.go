@@ -47,7 +47,7 @@ func TestRedirectedMoveGoesBack(t *testing.T) {
 		t.Run(why, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				w := bubbleWorld(t)
+				w := newWorld(t)
 				threeNodes(w)
 				mine := w.makeCLB()
 				w.putAll(grouped("old", "third", 80), grouped("web", "other", 80))
@@ -79,7 +79,7 @@ func TestRedirectedMoveLeavesNothing(t *testing.T) {
 				t.Run(fmt.Sprintf("from %q, %s, %d writes", from, why, died), func(t *testing.T) {
 					t.Parallel()
 					synctest.Test(t, func(t *testing.T) {
-						w := bubbleWorld(t)
+						w := newWorld(t)
 						threeNodes(w)
 						mine := w.makeCLB()
 						web := testService("web", 80)
@@ -121,7 +121,7 @@ func TestRedirectToRefusedOwnCLBStays(t *testing.T) {
 				t.Run(fmt.Sprintf("from %s, %s, %s", from, why, when), func(t *testing.T) {
 					t.Parallel()
 					synctest.Test(t, func(t *testing.T) {
-						w := bubbleWorld(t)
+						w := newWorld(t)
 						threeNodes(w)
 						web := grouped("web", "other", 80)
 						if from != "a group" {

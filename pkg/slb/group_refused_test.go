@@ -44,7 +44,7 @@ func refusedIDs() map[string]refusedID {
 // namesRefused makes a world in which the Service web of a group names an existing CLB that it may not use, with and without the annotation of its group.
 func namesRefused(t *testing.T, refused refusedID, keepsGroup bool) *world {
 	t.Helper()
-	w := bubbleWorld(t)
+	w := newWorld(t)
 	w.config.Policy.LoadBalancerReuse = refused.reuse
 	w.restart()
 	threeNodes(w)
@@ -154,7 +154,7 @@ func TestExistingCLBGoneInTheMove(t *testing.T) {
 		t.Run(when, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				w := bubbleWorld(t)
+				w := newWorld(t)
 				threeNodes(w)
 				web := grouped("web", "edge", 80)
 				annotate(web, annotation.Hostname, "web.example.com") // any CLB can have it

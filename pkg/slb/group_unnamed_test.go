@@ -65,7 +65,7 @@ func unnamings() map[string]func(w *world) {
 // hopefulWorld makes a world in which the Service shop is alone in the group edge, and web names the CLB of that, which it may not use.
 func hopefulWorld(t *testing.T, hopes func(w *world, id string)) (w *world, id string) {
 	t.Helper()
-	w = bubbleWorld(t)
+	w = newWorld(t)
 	w.config.Policy.LoadBalancerReuse = policy.ReuseTagged
 	w.restart()
 	threeNodes(w)
@@ -214,7 +214,7 @@ func TestPreservedOnCLBOfAGroupByID(t *testing.T) {
 		t.Run(when, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				w := bubbleWorld(t)
+				w := newWorld(t)
 				threeNodes(w)
 				w.putAll(grouped("shop", "edge", 81))
 				web := reusing("web", w.get("shop").Labels[service.LabelLoadBalancerID], "true", 80)
@@ -238,7 +238,7 @@ func TestUnnamedByTheLast(t *testing.T) {
 		t.Run(when, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				w := bubbleWorld(t)
+				w := newWorld(t)
 				threeNodes(w)
 				w.putAll(grouped("shop", "edge", 81))
 				id := w.get("shop").Labels[service.LabelLoadBalancerID]
@@ -343,7 +343,7 @@ func TestKeptOnTheWayOut(t *testing.T) {
 		t.Run(when, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				w := bubbleWorld(t)
+				w := newWorld(t)
 				w.moveGrace = time.Minute
 				w.restart()
 				threeNodes(w)

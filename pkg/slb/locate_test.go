@@ -16,10 +16,10 @@ import (
 )
 
 // lateTags answers searches by tag as long as tags are not indexed: with no load balancer.
-type lateTags struct{}
+type lateTags struct{ next http.RoundTripper }
 
-func (lateTags) RoundTrip(request *http.Request) (*http.Response, error) {
-	answer, err := http.DefaultTransport.RoundTrip(request)
+func (l lateTags) RoundTrip(request *http.Request) (*http.Response, error) {
+	answer, err := l.next.RoundTrip(request)
 	query := request.URL.Query()
 	if err != nil || query.Get("Action") != "DescribeLoadBalancers" || !strings.Contains(request.URL.RawQuery, "Tag") {
 		return answer, err
@@ -52,10 +52,10 @@ func TestEmptyTagSearchIsNotGone(t *testing.T) {
 			w.change("web", func(svc *corev1.Service) { annotate(svc, annotation.Name, "shop") })
 			w.mustPass("web")
 			w.restart()
-			w.transport.next = lateTags{}
+			w.transport.next = lateTags{w.transport.next}
 			w.change("web", test.change)
 			w.mustPass("web")
-			w.transport.next = nil
+			w.transport.next = w.emulator.Transport()
 			if got := len(w.lbs()); got != test.left {
 				t.Errorf("%d CLBs, want %d", got, test.left)
 			}
@@ -83,10 +83,10 @@ func TestAddressShowsTheCLB(t *testing.T) {
 			t.Parallel()
 			w, id := test.begin(t)
 			w.restart()
-			w.transport.next = lateTags{}
+			w.transport.next = lateTags{w.transport.next}
 			w.change("web", test.change)
 			w.converge("web")
-			w.transport.next = nil
+			w.transport.next = w.emulator.Transport()
 			if all := w.lbs(); len(all) != test.left || test.left == 1 && all[0].ID != id {
 				t.Errorf("CLBs %v, want %d, and %s if there is one", all, test.left, id)
 			}

@@ -23,7 +23,7 @@ func TestDriftIsCounted(t *testing.T) {
 		}
 	}
 	synctest.Test(t, func(t *testing.T) {
-		w := bubbleWorld(t)
+		w := newWorld(t)
 		threeNodes(w)
 		w.put(testService("web", 80))
 		w.mustPass("web")

@@ -21,7 +21,7 @@ func TestEveryMoveHasItsGrace(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				const grace = 30 * time.Second
-				w := bubbleWorld(t)
+				w := newWorld(t)
 				w.moveGrace = grace
 				w.restart()
 				threeNodes(w)

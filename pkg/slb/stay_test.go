@@ -90,7 +90,7 @@ func (w *world) live(name string, d time.Duration) {
 // refusedMove makes a world with the Services web and shop in which web has begun a move that the cloud refuses. It returns web as it was before.
 func refusedMove(t *testing.T, move moveToNewCLB, refusal map[string]any) (w *world, before *corev1.Service) {
 	t.Helper()
-	w = bubbleWorld(t)
+	w = newWorld(t)
 	threeNodes(w)
 	w.put(born(grouped("shop", "edge", 81), 0))
 	w.mustPass("shop")
@@ -256,7 +256,7 @@ func TestStayingEnds(t *testing.T) {
 func TestQuotaIsOneForAll(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		w := bubbleWorld(t)
+		w := newWorld(t)
 		threeNodes(w)
 		names := []string{"web", "shop", "blog", "wiki"}
 		for i, name := range names {
@@ -318,7 +318,7 @@ func TestMoveThatIsRefusedWithoutACall(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				w := bubbleWorld(t)
+				w := newWorld(t)
 				threeNodes(w)
 				w.put(born(grouped("web", "edge", 80), 0))
 				w.mustPass("web")

@@ -223,7 +223,7 @@ func unknownQuotaWorld(t *testing.T) *world {
 	cfg := cloud.DefaultConfig()
 	cfg.Quotas.LBsPerInstance = 2
 	w := unstartedWorld(t, cfg)
-	w.inProcess, w.config.Quotas = true, quota.NewBook(nil)
+	w.config.Quotas = quota.NewBook(nil)
 	w.restart()
 	threeNodes(w)
 	return w

@@ -136,7 +136,7 @@ func TestQuotaIsLearned(t *testing.T) {
 		cfg := cloud.DefaultConfig()
 		cfg.Quotas.BackendsPerLB = 5
 		w := unstartedWorld(t, cfg)
-		w.inProcess, w.config.Quotas = true, quota.NewBook(nil)
+		w.config.Quotas = quota.NewBook(nil)
 		w.restart()
 		for i := range 7 {
 			w.addNode(fmt.Sprint("n", i))
@@ -297,7 +297,7 @@ func TestInstanceThatOthersUseUp(t *testing.T) {
 		cfg := cloud.DefaultConfig()
 		cfg.Quotas.LBsPerInstance = attachments
 		w := unstartedWorld(t, cfg)
-		w.inProcess, w.config.Quotas, w.config.BackendSubset = true, quota.NewBook(nil), 2
+		w.config.Quotas, w.config.BackendSubset = quota.NewBook(nil), 2
 		w.restart()
 		for i := range 5 {
 			w.addNode(fmt.Sprint("n", i))

@@ -17,7 +17,7 @@ import (
 func TestUnresolvedNodeForever(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		w := bubbleWorld(t)
+		w := newWorld(t)
 		threeNodes(w)
 		w.put(testService("web", 80))
 		w.mustPass("web")
