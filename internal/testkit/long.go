@@ -2,11 +2,23 @@ package testkit
 
 import "testing"
 
-// Long marks a test that takes long because it goes through hundreds of cases, or through hours of many Services. The race detector would make it several times
-// slower, and find nothing that shorter tests do not: with it, the test is skipped. make test runs it without, see hack/long-tests.sh.
+// Long marks a test that goes through hours of many Services, whose short brothers cover the same code. It is skipped with -short, as in make test.
 func Long(tb testing.TB) {
 	tb.Helper()
-	if raceDetector {
-		tb.Skip("takes too long with the race detector: run it without")
+	if testing.Short() {
+		tb.Skip("takes long: run it without -short, as make test-all does")
 	}
+}
+
+// Sample returns which of the n cases in a row of a matrix a test tries: all of them or, with -short, a single one. Which one depends on the number of the row
+// alone, so that nobody's change fails by chance, and goes round, so that neighboring rows try different ones.
+func Sample(row, n int) []int {
+	if testing.Short() && n > 0 {
+		return []int{row % n}
+	}
+	all := make([]int, n)
+	for i := range all {
+		all[i] = i
+	}
+	return all
 }

@@ -127,16 +127,12 @@ func changesOfGroups() []operation {
 
 // TestKilledWhileGroupsChange is [TestKilledAfterEveryWrite] for more operations of groups.
 func TestKilledWhileGroupsChange(t *testing.T) {
-	testkit.Long(t)
 	t.Parallel()
 	killed(t, changesOfGroups())
 }
 
 // TestWritesOfGroupsMayGoWrong is [TestEveryWriteMayGoWrong] for more operations of groups.
 func TestWritesOfGroupsMayGoWrong(t *testing.T) {
-	testkit.Long(t)
 	t.Parallel()
-	goWrong(t, changesOfGroups(), map[string]string{
-		"answer lost": `"drop":"after"`, "job fails": `"job":"failed"`, "refused": `"code":"ServiceUnavailable","status":503`,
-	})
+	goWrong(t, changesOfGroups(), mainFaults())
 }

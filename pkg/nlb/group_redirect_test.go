@@ -48,6 +48,7 @@ func TestRedirectedMoveGoesBack(t *testing.T) {
 // TestRedirectToRefusedOwnNLBStays: a Service that has begun to move into a group, and shows its old place, is to have an NLB of its own, which the cloud refuses or an annotation.
 // It keeps the place that it shows, which follows the nodes, and what was begun goes.
 func TestRedirectToRefusedOwnNLBStays(t *testing.T) {
+	testkit.Long(t)
 	t.Parallel()
 	for _, from := range []string{"a group", "an existing NLB"} {
 		for _, why := range []string{"quota", "invalid"} {

@@ -61,6 +61,7 @@ func knownOrNot() map[string]func(*world) {
 
 // TestUnreadablePlaceStopsNoFollowing: in the middle of a move, the new place cannot be read. The old place follows the nodes, and the Service goes on to move afterwards.
 func TestUnreadablePlaceStopsNoFollowing(t *testing.T) {
+	testkit.Long(t)
 	t.Parallel()
 	for when, then := range knownOrNot() {
 		t.Run(when, func(t *testing.T) {
@@ -96,6 +97,7 @@ func TestUnreadablePlaceStopsNoFollowing(t *testing.T) {
 
 // TestWithdrawnPlaceStopsNoFollowing: in the middle of a move to an existing NLB, somebody gives that to another Service or controller. The old place follows the nodes.
 func TestWithdrawnPlaceStopsNoFollowing(t *testing.T) {
+	testkit.Long(t)
 	t.Parallel()
 	for when, then := range knownOrNot() {
 		for _, tag := range []string{mark.TagCluster, mark.TagOwner} {

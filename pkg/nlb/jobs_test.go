@@ -179,13 +179,17 @@ var noJob = []string{
 
 // TestJobsThatHang: each write of each operation begins a job that never ends. A pass says so within the time that such a job may take.
 func TestJobsThatHang(t *testing.T) {
-	testkit.Long(t)
 	t.Parallel()
-	for _, op := range ownOperations() { // what Services that share an NLB do at a time differs with the job
-		before := map[string]int{}
-		for i, action := range op.writes(t) {
-			nth := before[action]
-			if before[action]++; slices.Contains(noJob, action) {
+	for row, op := range ownOperations() { // what Services that share an NLB do at a time differs with the job
+		actions := op.writes(t)
+		for _, i := range testkit.Sample(row, len(actions)) {
+			action, nth := actions[i], 0
+			for _, earlier := range actions[:i] {
+				if earlier == action {
+					nth++
+				}
+			}
+			if slices.Contains(noJob, action) {
 				continue
 			}
 			t.Run(fmt.Sprintf("%s/%d %s", op.name, i, action), func(t *testing.T) {

@@ -9,7 +9,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
@@ -101,7 +100,6 @@ func TestBackendQuota(t *testing.T) {
 // writes to the cloud, and nothing in it changes. After a node joined and a setting changed and changed back, the official CCM would
 // find everything as it wants it. A tear-down leaves nothing of the Service.
 func TestAdoptionOfEveryKind(t *testing.T) {
-	testkit.Long(t)
 	t.Parallel()
 	marks := slices.Concat(plainKinds(), protocolKinds(), podKinds(), nodeKinds(), reuseKinds())
 	settings := slices.Concat(annotatedKinds(), instanceKinds(), listenerKinds())
@@ -110,6 +108,9 @@ func TestAdoptionOfEveryKind(t *testing.T) {
 		clusterID string
 		kinds     []kind
 	}{{literalClusterID, marks}, {testCluster, slices.Concat(marks, settings)}} {
+		if test.clusterID == literalClusterID && testing.Short() {
+			continue // the next one has the same kinds
+		}
 		for _, kind := range test.kinds {
 			t.Run(kind.name+", "+test.clusterID, func(t *testing.T) {
 				t.Parallel()

@@ -10,6 +10,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
 )
@@ -52,6 +53,7 @@ func (w *world) follows(names ...string) {
 // TestOverflowKeepsItsListeners: an older Service wants the port of one that may overflow, and the cloud refuses another CLB. The younger one keeps its
 // listener, and its backend servers are followed, until it may move. Only then the older one gets the port.
 func TestOverflowKeepsItsListeners(t *testing.T) {
+	testkit.Long(t)
 	t.Parallel()
 	for why, refusal := range refusalsOfCreation() {
 		for _, order := range [][]string{{"old", "shop", "blog"}, {"shop", "blog", "old"}} {

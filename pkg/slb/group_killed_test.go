@@ -42,15 +42,14 @@ func pairChanges() []pairChange {
 
 // TestWritesOfTwoServicesMayGoWrong is [TestEveryWriteMayGoWrong] for what concerns two Services of a group, whichever of them has its pass first.
 func TestWritesOfTwoServicesMayGoWrong(t *testing.T) {
-	testkit.Long(t)
 	t.Parallel()
-	for _, change := range pairChanges() {
+	for row, change := range pairChanges() {
 		for _, order := range [][]string{{"web", "shop"}, {"shop", "web"}} {
 			t.Run(change.name+", first "+order[0], func(t *testing.T) {
 				t.Parallel()
 				want, writes := change.undisturbed(t, order)
-				for _, mishap := range mishaps() {
-					for k := range writes {
+				for i, mishap := range mishaps() {
+					for _, k := range testkit.Sample(row+i, writes) {
 						t.Run(fmt.Sprintf("write %d %s", k+1, mishap.name), func(t *testing.T) {
 							t.Parallel()
 							w := change.begin(t)

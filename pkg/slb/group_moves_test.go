@@ -347,7 +347,6 @@ func (w *world) answers(name, address string) bool {
 
 // TestHalfAMoveIsTornDown: a Service that goes in the middle of a move, whatever write of that went wrong, leaves nothing behind, at neither place.
 func TestHalfAMoveIsTornDown(t *testing.T) {
-	testkit.Long(t)
 	t.Parallel()
 	for _, op := range groupChanges() {
 		if !strings.HasPrefix(op.name, "moved") && !strings.HasPrefix(op.name, "group renamed") {

@@ -25,9 +25,8 @@ const onlyLogged = "DescribeServerCertificates"
 // TestEveryPermissionMayBeMissing does each operation under the published policy, and again for every action that it takes,
 // with that one missing: the error names the action, what was there stays, and with the permission back it ends as it should.
 func TestEveryPermissionMayBeMissing(t *testing.T) {
-	testkit.Long(t)
 	t.Parallel()
-	for _, op := range operations() {
+	for row, op := range operations() {
 		t.Run(op.name, func(t *testing.T) {
 			t.Parallel()
 			smooth := newWorld(t)
@@ -43,7 +42,9 @@ func TestEveryPermissionMayBeMissing(t *testing.T) {
 			}
 			slices.Sort(taken)
 			want := smooth.state()
-			for _, action := range slices.Compact(taken) {
+			taken = slices.Compact(taken)
+			for _, i := range testkit.Sample(row, len(taken)) {
+				action := taken[i]
 				t.Run(action, func(t *testing.T) {
 					t.Parallel()
 					missing(t, op, action, want)

@@ -330,12 +330,12 @@ func (now outcome) wrongs(before, want outcome) []string {
 // answer about another Service or that of the past, no CLB is lost or doubled, no listener and no ready backend server goes, the Service
 // is not released while it has something in the cloud, and the next passes come to the same state as if nothing had happened.
 func TestEveryReadAnswersWrongOnce(t *testing.T) {
-	testkit.Long(t)
 	t.Parallel()
 	var given sync.Map
 	t.Run("scenes", func(t *testing.T) {
 		for _, s := range scenes() {
-			if !*soakReal && !slices.Contains(everydayScenes, s.name) {
+			row := slices.Index(everydayScenes, s.name)
+			if !*soakReal && row < 0 {
 				continue
 			}
 			t.Run(s.name, func(t *testing.T) {
@@ -351,8 +351,8 @@ func TestEveryReadAnswersWrongOnce(t *testing.T) {
 					}
 				}
 				want := smooth.outcome()
-				for _, lie := range lies() {
-					for at := range reads {
+				for i, lie := range lies() {
+					for _, at := range testkit.Sample(row+i, reads) {
 						counter, _ := given.LoadOrStore(lie.name, &atomic.Int64{})
 						if s.deceive(t, lie, at, want) {
 							counter.(*atomic.Int64).Add(1)
