@@ -81,7 +81,7 @@ test-sdk: ## Test the emulator with the vendor's clients for Node and its newer 
 .PHONY: test-browser
 test-browser: ## Test the emulator's console in headless Chromium (needs the program chromium)
 	$(call need,chromium,chromium)
-	$(GO) test -race -tags browser -run TestInChromium ./internal/emulator/console
+	cd hack/console && $(GO) test -race -count=1 .
 
 .PHONY: test-kruise
 test-kruise: build ## Test provider-initor with the real OpenKruise manager (some minutes; the first build takes two more)
@@ -178,13 +178,13 @@ lint: shellcheck actionlint ## Run golangci-lint on all modules
 	cd hack/monitoring && $(GOLANGCI_LINT) run --allow-parallel-runners --config ../../.golangci.yml ./...
 	cd hack/chart && $(GOLANGCI_LINT) run --allow-parallel-runners --config ../../.golangci.yml ./...
 	cd hack/k8s-e2e && $(GOLANGCI_LINT) run --allow-parallel-runners --config ../../.golangci.yml ./...
+	cd hack/console && $(GOLANGCI_LINT) run --allow-parallel-runners --config ../../.golangci.yml ./...
 	cd hack/sdk && $(GOLANGCI_LINT) run --allow-parallel-runners --config ../../.golangci.yml ./...
 	cd hack/site && $(GOLANGCI_LINT) run --allow-parallel-runners --config ../../.golangci.yml ./...
 
 .PHONY: generate
 generate: ## Render deploy/ from the chart, and the reference pages from the code
-	cd hack/chart && $(STATIC) $(GO) test -run TestValuesAreFresh -update .
-	$(GO) test ./pkg/slb -run TestAdmissionPolicyIsFresh -update
+	cd hack/chart && $(STATIC) $(GO) test -run 'TestValuesAreFresh|TestAdmissionPolicyIsFresh' -update .
 	$(GO) test ./pkg/service/annotation -run TestAdmissionKeysAreFresh -update
 	$(GO) test ./pkg/initor/rollout -run TestChartsPolicyIsFresh -update
 	$(GO) test ./pkg/provider -run 'TestRightsAreFresh|TestMetricsPageIsFresh' -update
@@ -229,8 +229,9 @@ verify: ## Fail if a generated file or a go.mod is stale
 	for module in hack/kubernetes/v*; do (cd "$$module" && $(GO) mod tidy -diff); done
 	cd hack/chart && $(GO) mod tidy -diff
 	cd hack/k8s-e2e && $(GO) mod tidy -diff
+	cd hack/console && $(GO) mod tidy -diff
 	cd hack/sdk && $(GO) mod tidy -diff
-	cd hack/chart && $(STATIC) $(GO) test -run TestValuesAreFresh .
+	cd hack/chart && $(STATIC) $(GO) test -run 'TestValuesAreFresh|TestAdmissionPolicyIsFresh' .
 
 .PHONY: image-test
 image-test: ## Build the images twice in different places, and with the steps of the Dockerfile: all bytes must be equal; run the emulator alone as in its image (minutes)
