@@ -9,14 +9,15 @@ BIN := $(CURDIR)/bin
 # Without a tag, the version still starts like one: component-base rejects any other at startup.
 VERSION ?= $(shell git describe --tags --match 'v*' --dirty 2>/dev/null || echo v0.0.0-$$(git describe --always --dirty 2>/dev/null || echo unknown))
 
-# The programs are static, so that they run in an empty image, and stripped (-s -w), so that the compiler need not make what debuggers read: a fifth of its
-# work. Every build of the sandbox's control plane uses the same setting; otherwise Go compiles Kubernetes twice.
+# The programs are static, so that they run in an empty image. They are also stripped (-s -w), so the compiler need not make what
+# debuggers read, which is a fifth of its work. Every build of the sandbox's control plane uses the same settings; otherwise Go
+# compiles Kubernetes twice.
 STATIC := CGO_ENABLED=0 GOFLAGS="$${GOFLAGS:-} -gcflags=all=-dwarf=false"
 LDFLAGS := -s -w -X k8s.io/component-base/version.gitVersion=$(VERSION)
 PROGRAMS := cloud-controller-manager provider-initor alicloud-emulator
 
-# Collecting garbage less often saves a tenth of the time of the compiler and of tests with the race detector, and a quarter of that of other tests. GOMEMLIMIT
-# keeps the packages with the most parallel tests at the memory that they need otherwise.
+# Collecting garbage less often saves a tenth of the time of the compiler and of tests with the race detector, and a quarter of that
+# of other tests. GOMEMLIMIT keeps the packages with the most parallel tests at the memory that they need otherwise.
 LESS_GC := GOGC=400 GOMEMLIMIT=3GiB
 
 GOLANGCI_LINT ?= $(GO) run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Runs "go build -v ..." and says every few seconds what it compiles and how long that has taken: on a terminal in one line, elsewhere a line now and
-# then. It says nothing about a build that takes no longer than three seconds.
+# Runs "go build -v ..." and says what it compiles and how long that has taken: on a terminal in one line, elsewhere in a line every
+# 15 seconds. It says nothing about a build that takes no longer than three seconds.
 # Usage: hack/progress.sh WHAT go build -v ...
 set -euo pipefail
 what=${1:?usage: hack/progress.sh WHAT COMMAND...}

@@ -1,5 +1,5 @@
-// Package console tests the emulator's console in headless Chromium. It is a module of its own for its driver of the browser, which nothing else of the
-// emulator needs.
+// Package console tests the emulator's console in headless Chromium. It is a module of its own for its driver of the browser, which
+// nothing else of the emulator needs.
 package console
 
 import (

@@ -74,8 +74,8 @@ func isTainted(node *corev1.Node) bool {
 	return false
 }
 
-// cloudConfigIsMade runs the published script, as a user does, and takes what it made as the program's configuration file. On light nodes, which do
-// without kubectl, it is the script's dry run, with the secret instead of the mask.
+// cloudConfigIsMade runs the published script, as a user does, and takes what it made as the program's configuration file. On light
+// nodes, which do without kubectl, that is what the script prints in a dry run, with the secret instead of the mask.
 func cloudConfigIsMade(ctx context.Context, s *story) (string, error) {
 	const key = "cloud-config.conf"
 	script, err := s.unpack("cloud-config.sh", 0o700)

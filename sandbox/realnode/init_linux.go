@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ProgramName is the program that is the first process, kubelet, kube-proxy and Flannel of a machine: InitCommand and the names of the others are its
-// first argument.
+// ProgramName is the program that is the first process, kubelet, kube-proxy and Flannel of a machine. InitCommand or the name of
+// another one is its first argument.
 const (
 	ProgramName = "machine"
 	InitCommand = "init"

@@ -1,5 +1,5 @@
-// Command kubectl is kubectl of the sandbox's release of Kubernetes, for machines without one. It is a program of its own because few need it, and
-// it takes long to compile.
+// Command kubectl is kubectl of the sandbox's release of Kubernetes, for machines without one. It is a program of its own because few
+// need it, and it takes long to compile.
 package main
 
 import (

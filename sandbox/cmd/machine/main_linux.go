@@ -1,5 +1,5 @@
-// Command machine is the programs of a real machine: its first process, kubelet, kube-proxy and Flannel, which share nearly all their code. Only
-// sandboxes with real machines run it.
+// Command machine is the programs of a real machine: its first process, kubelet, kube-proxy and Flannel, which share nearly all their
+// code. Only sandboxes with real machines run it.
 package main
 
 import (
@@ -28,7 +28,7 @@ var programs = map[string]func() *cobra.Command{
 
 func main() {
 	if len(os.Args) < 2 || programs[os.Args[1]] == nil {
-		fmt.Fprintf(os.Stderr, "machine: %q: %s, kubelet, kube-proxy and flannel are accepted; \"sandbox up --node-kind real\" runs them\n", os.Args[1:], realnode.InitCommand)
+		fmt.Fprintln(os.Stderr, "machine: init, kubelet, kube-proxy and flannel are accepted; \"sandbox up --node-kind real\" runs them")
 		os.Exit(1)
 	}
 	command := programs[os.Args[1]]()
