@@ -5,7 +5,7 @@
 export KUBECONFIG=$PWD/${1:-cluster}/kubeconfig
 cloud=$(cat "${1:-cluster}/emulator")
 
-# Without kubectl, the sandbox has one.
+# Without kubectl, "make kubectl" builds one for the sandbox.
 command -v kubectl >/dev/null || kubectl() { bin/sandbox kubectl "$@"; }
 
 # address SERVICE waits for the address or the name of a load balancer, and prints it.

@@ -14,10 +14,10 @@ var binDir = sync.OnceValues(func() (string, error) {
 	if dir := os.Getenv("SANDBOX_BIN_DIR"); dir != "" {
 		return filepath.Abs(dir)
 	}
-	build := exec.Command("make", "-C", root, "build")
+	build := exec.Command("make", "-C", root, "build", "kubectl")
 	build.Stdout, build.Stderr = os.Stderr, os.Stderr
 	if err := build.Run(); err != nil {
-		return "", fmt.Errorf("make build: %w", err)
+		return "", fmt.Errorf("make build kubectl: %w", err)
 	}
 	return filepath.Abs(root + "/bin")
 })

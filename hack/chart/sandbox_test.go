@@ -111,7 +111,7 @@ func newSandbox(t *testing.T, helm string, up ...string) *sandbox {
 		t.Fatal(err)
 	}
 	for name, target := range map[string]string{
-		"helm": tool(t, helm), "kubectl": program(t, "sandbox"), "provider-initor": program(t, "provider-initor"),
+		"helm": tool(t, helm), "kubectl": program(t, "kubectl"), "provider-initor": program(t, "provider-initor"),
 		"cloud-controller-manager": program(t, "cloud-controller-manager"),
 	} {
 		if err := os.Symlink(target, filepath.Join(s.path, name)); err != nil {

@@ -86,7 +86,7 @@ func newReader(t *testing.T) *reader {
 		}
 	}
 	for _, name := range []string{"sandbox", "kubectl"} {
-		if err := os.Symlink(program(t, "sandbox"), filepath.Join(bin, name)); err != nil {
+		if err := os.Symlink(program(t, name), filepath.Join(bin, name)); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -58,10 +58,7 @@ func (e *env) start(ctx context.Context) error {
 	if err := writeImages(ctx, archive, e.buildDir); err != nil {
 		return err
 	}
-	e.dir, e.kubectl = filepath.Join(e.files, "sandbox"), filepath.Join(e.files, "kubectl")
-	if err := os.Symlink(filepath.Join(e.binDir, "sandbox"), e.kubectl); err != nil {
-		return err
-	}
+	e.dir, e.kubectl = filepath.Join(e.files, "sandbox"), filepath.Join(e.binDir, "kubectl")
 	if err := e.up(ctx, archive); err != nil {
 		return err
 	}
@@ -93,7 +90,7 @@ func (e *env) up(ctx context.Context, archive string) error {
 	}
 	if err = e.sandbox.Start(); err != nil {
 		e.sandbox = nil
-		return fmt.Errorf("start the sandbox (make build makes it): %w", err)
+		return fmt.Errorf("start the sandbox (make build kubectl machine makes what it needs): %w", err)
 	}
 	defer context.AfterFunc(ctx, func() { _ = e.sandbox.Process.Signal(syscall.SIGTERM) })() // only while it comes up
 	line, err := bufio.NewReader(stdout).ReadString('\n')

@@ -48,7 +48,7 @@ func parse(args []string) (options, error) {
 	var opts options
 	focus := ""
 	flags := flag.NewFlagSet("k8s-e2e", flag.ContinueOnError)
-	flags.StringVar(&opts.binDir, "bin-dir", "bin", "directory of this project's programs (make build)")
+	flags.StringVar(&opts.binDir, "bin-dir", "bin", "directory of this project's programs (make build kubectl machine)")
 	flags.StringVar(&opts.buildDir, "build-dir", "bin/k8s-e2e", "directory that hack/k8s-e2e/build.sh made")
 	flags.StringVar(&opts.logs, "logs", "", "directory for the output of each spec (default: a temporary one)")
 	flags.StringVar(&opts.product, "product", productCLB, "load balancer of the Services: clb, or nlb")

@@ -25,7 +25,8 @@ type machines struct {
 	opts  Options
 	files *files
 	tools realnode.Tools
-	self  string
+	// program is the one that machines run.
+	program string
 	// name is one that no other sandbox of this host has, and that this one has again after a restart.
 	name string
 	// archives are the images that every machine has.
@@ -50,13 +51,20 @@ func newMachines(opts Options, files *files) (*machines, error) {
 	if err != nil {
 		return nil, fmt.Errorf("find this program: %w", err)
 	}
-	m := &machines{opts: opts, files: files, tools: tools, self: self, name: NameOf(files.dir)}
+	binDir := cmp.Or(opts.BinDir, filepath.Dir(self))
+	m := &machines{opts: opts, files: files, tools: tools, program: filepath.Join(binDir, realnode.ProgramName), name: NameOf(files.dir)}
+	if m.program, err = filepath.Abs(m.program); err != nil {
+		return nil, fmt.Errorf("find the program of machines: %w", err)
+	}
+	if _, err = os.Stat(m.program); err != nil {
+		return nil, fmt.Errorf("the program of real machines is missing (make machine builds it): %w", err)
+	}
 	if _, err = Clean(); err != nil {
 		fmt.Fprintf(files.log, "real machines: %v\n", err) // what others have left does not keep this one from running
 	}
 	archive := files.statePath("images.tar")
 	m.archives = append([]string{archive}, opts.Images...)
-	if err = writeImages(archive, cmp.Or(opts.BinDir, filepath.Dir(self)), opts.Published); err != nil {
+	if err = writeImages(archive, binDir, opts.Published); err != nil {
 		return nil, err
 	}
 	m.record, err = takeRecord(m.name, files.dir)
@@ -69,7 +77,7 @@ func (m *machines) end() error { return removeRecord(m.record) }
 // prepare makes the fleet; network says which machines there are and how they are attached.
 func (m *machines) prepare(c *Cluster, heartbeat time.Duration, network realnode.FleetOptions) {
 	opts := network
-	opts.Self, opts.Tools, opts.Log = m.self, m.tools, m.files.log
+	opts.Program, opts.Tools, opts.Log = m.program, m.tools, m.files.log
 	opts.Dir, opts.Cgroup = m.files.statePath("machines"), "/"+m.name
 	opts.Images, opts.Registry = m.archives, "http://"+registry.Address
 	opts.Node = func(instance realnode.Instance) (realnode.Node, error) { return m.node(c, instance, heartbeat) }

@@ -49,7 +49,7 @@ func writeImages(archive, binDir, published string) error {
 	all := images(binDir, published)
 	for _, image := range all {
 		if _, err := os.Stat(image.Source()); errors.Is(err, os.ErrNotExist) {
-			return fmt.Errorf("%s is missing, and real machines need its image: run make build, or make image for an archive", image.Source())
+			return fmt.Errorf("%s is missing, and real machines need its image: run make build and make machine, or make image for an archive", image.Source())
 		}
 	}
 	return imagetar.Write(archive, all)

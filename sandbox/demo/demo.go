@@ -26,7 +26,7 @@ const nodes = 3
 
 // Options configures Run. All but Progress are required.
 type Options struct {
-	// BinDir holds cloud-controller-manager and provider-initor.
+	// BinDir holds cloud-controller-manager and provider-initor and, for real nodes, kubectl.
 	BinDir string
 	// Deploy holds the published manifests and the script cloud-config.sh.
 	Deploy fs.FS
@@ -34,8 +34,6 @@ type Options struct {
 	NodeKind cluster.NodeKind
 	// Kubernetes is the directory of the control plane of another release, as for cluster.Options.
 	Kubernetes string
-	// Kubectl is a program that acts as kubectl when it is called by that name.
-	Kubectl string
 	// Progress receives one line per step; nil discards it.
 	Progress io.Writer
 }

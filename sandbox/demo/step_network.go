@@ -16,7 +16,7 @@ const httpPort = ":80"
 
 // podsDoNotReachEachOther shows what a cluster without routes is like.
 func podsDoNotReachEachOther(ctx context.Context, s *story) (string, error) {
-	if err := s.apply(ctx, "probe.yaml"); err != nil {
+	if err := s.createFrom(ctx, "probe.yaml"); err != nil {
 		return "", err
 	}
 	machines := s.instances()

@@ -19,7 +19,7 @@ const requests = 10
 
 // serviceGetsAddress applies a Service of type LoadBalancer and waits for its address and its pods.
 func serviceGetsAddress(ctx context.Context, s *story) (string, error) {
-	if err := s.apply(ctx, "nginx.yaml"); err != nil {
+	if err := s.createFrom(ctx, "nginx.yaml"); err != nil {
 		return "", err
 	}
 	err := s.until(ctx, func(ctx context.Context) (string, error) {

@@ -97,8 +97,8 @@ func (w *initorWorld) initorCommand(args ...string) *exec.Cmd {
 
 func (w *initorWorld) kubectl(args ...string) (string, error) {
 	w.Helper()
-	out, err := exec.CommandContext(w.Context(), filepath.Join(binDir, "sandbox"),
-		append([]string{"kubectl"}, append(args, "--kubeconfig="+w.admin)...)...).CombinedOutput()
+	kubectl := filepath.Join(binDir, "kubectl")
+	out, err := exec.CommandContext(w.Context(), kubectl, append(args, "--kubeconfig="+w.admin)...).CombinedOutput()
 	return string(out), err
 }
 

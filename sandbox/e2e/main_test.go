@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -43,7 +42,7 @@ func build(dir string) error {
 	if err != nil {
 		return fmt.Errorf("find out the version flags: %w", err)
 	}
-	if err := goBuild("..", "-ldflags", strings.TrimSpace(string(flags)), "-o", filepath.Join(dir, "sandbox"), "./cmd/sandbox"); err != nil {
+	if err := goBuild("..", "-ldflags", strings.TrimSpace(string(flags)), "-o", dir, "./cmd/sandbox", "./cmd/kubectl"); err != nil {
 		return err
 	}
 	return goBuild("../..", "-ldflags", "-s -w", "-o", dir, "./cmd/cloud-controller-manager", "./cmd/provider-initor")

@@ -58,7 +58,7 @@ func (o Options) bootSpec() bootSpec {
 	}
 	programs = append(programs,
 		program{Name: "kubelet", Args: append([]string{
-			o.Self, "kubelet", "--config=" + kubernetesDir + "/kubelet.yaml", "--kubeconfig=" + kubeconfig,
+			o.Program, "kubelet", "--config=" + kubernetesDir + "/kubelet.yaml", "--kubeconfig=" + kubeconfig,
 			"--hostname-override=" + o.Node.Name, "--cloud-provider=" + o.Node.CloudProvider,
 			// kube-proxy waits half a minute for the addresses of its Node, and the cloud controller manager, which would write them,
 			// may need kube-proxy to reach the API server.
@@ -67,12 +67,12 @@ func (o Options) bootSpec() bootSpec {
 		program{
 			Name: "flannel", Env: []string{"NODE_NAME=" + o.Node.Name},
 			Args: []string{
-				o.Self, "flannel", "--kubeconfig=" + kubeconfig, "--net-conf=" + flannelNetConf,
+				o.Program, "flannel", "--kubeconfig=" + kubeconfig, "--net-conf=" + flannelNetConf,
 				"--public-ip=" + o.Node.Address.String(), "--cni-dir=" + cniDir,
 			},
 		},
 		program{Name: "kube-proxy", Args: []string{
-			o.Self, "kube-proxy", "--proxy-mode=nftables", "--kubeconfig=" + proxyKubeconfig, "--cluster-cidr=" + o.Node.ClusterCIDR,
+			o.Program, "kube-proxy", "--proxy-mode=nftables", "--kubeconfig=" + proxyKubeconfig, "--cluster-cidr=" + o.Node.ClusterCIDR,
 			"--hostname-override=" + o.Node.Name, "--bind-address=" + o.Node.Address.String(), "--healthz-bind-address=0.0.0.0:10256",
 			"--metrics-bind-address=127.0.0.1:10249",
 			// The size of the connection table belongs to the host, not to the machine.

@@ -14,7 +14,7 @@ import (
 func testOptions(t *testing.T) Options {
 	t.Helper()
 	return Options{
-		Self: "/bin/sandbox", Dir: t.TempDir(), Cgroup: "/sbtest/i-1", Images: []string{"/tmp/images.tar", "/other/images.tar"},
+		Program: "/bin/machine", Dir: t.TempDir(), Cgroup: "/sbtest/i-1", Images: []string{"/tmp/images.tar", "/other/images.tar"},
 		Registry: "http://203.0.113.80",
 		Tools:    Tools{Containerd: "containerd", Ctr: "ctr", Runc: "/usr/sbin/runc", CNI: "/usr/lib/cni"},
 		Node: Node{

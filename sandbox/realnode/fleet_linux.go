@@ -25,8 +25,8 @@ type Instance struct {
 
 // FleetOptions configures NewFleet. All are required but Log and Images.
 type FleetOptions struct {
-	Self  string
-	Tools Tools
+	Program string
+	Tools   Tools
 	// Dir takes the disks, Cgroup ("/name") the cgroups of all machines.
 	Dir, Cgroup string
 	// Images are archives that each machine has from its first boot on, Registry is the URL of where it pulls others from.
@@ -128,7 +128,7 @@ func (f *Fleet) switchOn(ctx context.Context, instance Instance) error {
 		return err
 	}
 	machine, err := Boot(Options{
-		Self: f.Self, Tools: f.Tools, Dir: f.disk(instance.ID), Cgroup: f.Cgroup + "/" + instance.ID, Network: network,
+		Program: f.Program, Tools: f.Tools, Dir: f.disk(instance.ID), Cgroup: f.Cgroup + "/" + instance.ID, Network: network,
 		Console: f.Log, Node: node, Images: f.Images, Registry: f.Registry,
 	})
 	if err != nil {

@@ -11,8 +11,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// InitCommand is the argument with which the sandbox's binary calls Init.
-const InitCommand = "machine-init"
+// ProgramName is the program that is the first process, kubelet, kube-proxy and Flannel of a machine. InitCommand or the name of
+// another one is its first argument.
+const (
+	ProgramName = "machine"
+	InitCommand = "init"
+)
 
 // Init is the first process of a machine. It must be that of fresh mount and process namespaces, as Boot starts it. It returns when its
 // standard input ends, which is when the power is cut.

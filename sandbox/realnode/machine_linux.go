@@ -21,9 +21,9 @@ type Namespace interface {
 
 // Options describe a machine.
 type Options struct {
-	// Self is the sandbox's binary, which is the machine's first process, kubelet, kube-proxy and Flannel under other names.
-	Self  string
-	Tools Tools
+	// Program is the path of ProgramName.
+	Program string
+	Tools   Tools
 	// Dir keeps the machine's disk; it outlives the power.
 	Dir string
 	// Cgroup is the machine's cgroup ("/sandbox/name"), alone its own.
@@ -70,7 +70,7 @@ func Boot(opts Options) (*Machine, error) {
 
 // start runs the first process in fresh namespaces, in the network of the machine.
 func (m *Machine) start() error {
-	m.cmd = exec.Command(m.opts.Self, InitCommand) //nolint:noctx // it runs until PowerOff
+	m.cmd = exec.Command(m.opts.Program, InitCommand) //nolint:noctx // it runs until PowerOff
 	m.cmd.Stderr = m.opts.Console
 	m.cmd.SysProcAttr = &syscall.SysProcAttr{
 		Cloneflags: syscall.CLONE_NEWNS | syscall.CLONE_NEWPID | syscall.CLONE_NEWUTS | syscall.CLONE_NEWIPC,

@@ -3,7 +3,6 @@ package main
 import (
 	"errors"
 	"fmt"
-	"os"
 
 	"github.com/spf13/cobra"
 
@@ -40,11 +39,7 @@ and no file behind.`,
 }
 
 func runDemo(command *cobra.Command, output string, opts demo.Options) error {
-	self, err := os.Executable()
-	if err != nil {
-		return fmt.Errorf("find this program: %w", err)
-	}
-	opts.Deploy, opts.Kubectl, opts.Progress = deploy.Files, self, command.ErrOrStderr()
+	opts.Deploy, opts.Progress = deploy.Files, command.ErrOrStderr()
 	report, err := demo.Run(command.Context(), opts)
 	if output == "json" {
 		return errors.Join(err, report.WriteJSON(command.OutOrStdout()))

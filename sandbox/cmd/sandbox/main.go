@@ -1,37 +1,23 @@
 // Command sandbox runs a local Kubernetes cluster on an emulated Alibaba Cloud: in one process and without root, or with real machines.
 //
-// Called by the name kubectl, or as "sandbox kubectl", it is kubectl: scripts that need one then work on machines without it.
+// "sandbox kubectl" is kubectl, a program of its own beside it: scripts that need one then work on machines without it.
 package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/signal"
 	"path/filepath"
-	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
-	"k8s.io/component-base/cli"
-	kubectl "k8s.io/kubectl/pkg/cmd"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/buildinfo"
 )
 
 func main() {
-	if strings.TrimSuffix(filepath.Base(os.Args[0]), ".exe") == "kubectl" {
-		os.Exit(cli.Run(kubectl.NewDefaultKubectlCommand()))
-	}
-	if len(os.Args) > 1 && os.Args[1] == "kubectl" {
-		os.Args = os.Args[1:] // kubectl's plugin handling reads them itself
-		os.Exit(cli.Run(kubectl.NewDefaultKubectlCommand()))
-	}
-	if len(os.Args) > 1 && nodePrograms[os.Args[1]] != nil {
-		command := nodePrograms[os.Args[1]]()
-		os.Args = os.Args[1:]
-		os.Exit(cli.Run(command))
-	}
 	os.Exit(run())
 }
 
@@ -67,8 +53,22 @@ func newCommand() *cobra.Command {
 	root.AddCommand(newUpCommand(), newDemoCommand(), newBenchCommand(), &cobra.Command{
 		Use:                "kubectl",
 		Short:              "Run kubectl, with --kubeconfig or KUBECONFIG as usual",
-		DisableFlagParsing: true, // main hands over before cobra sees the arguments
+		DisableFlagParsing: true, // they are kubectl's
+		RunE:               func(_ *cobra.Command, args []string) error { return runKubectl(args) },
 	})
 	root.AddCommand(platformCommands()...)
 	return root
+}
+
+// runKubectl becomes kubectl. It returns only if there is none.
+func runKubectl(args []string) error {
+	self, err := os.Executable()
+	if err != nil {
+		return fmt.Errorf("find this program: %w", err)
+	}
+	kubectl := filepath.Join(filepath.Dir(self), "kubectl")
+	if err = syscall.Exec(kubectl, append([]string{kubectl}, args...), os.Environ()); errors.Is(err, os.ErrNotExist) {
+		return errors.New("kubectl is missing beside this program: make kubectl builds it")
+	}
+	return fmt.Errorf("run %s: %w", kubectl, err)
 }

@@ -46,3 +46,14 @@ func TestVersion(t *testing.T) {
 		t.Errorf("%v, %q", err, out.String())
 	}
 }
+
+// TestKubectlIsAProgramOfItsOwn: without it, one line says how to get it.
+func TestKubectlIsAProgramOfItsOwn(t *testing.T) {
+	t.Parallel()
+	command := newCommand()
+	command.SetArgs([]string{"kubectl", "get", "--raw", "/"})
+	command.SetErr(&bytes.Buffer{})
+	if err := command.Execute(); err == nil || !strings.Contains(err.Error(), "make kubectl") {
+		t.Errorf("%v, want an error that names make kubectl", err)
+	}
+}

@@ -56,7 +56,7 @@ func optionsFromEnvironment(ctx context.Context, log string) (Options, error) {
 		}
 	}
 	users := &Users{
-		Kubectl:     []string{filepath.Join(bin, "sandbox"), "kubectl", "--kubeconfig", kubeconfig},
+		Kubectl:     []string{filepath.Join(bin, "kubectl"), "--kubeconfig", kubeconfig},
 		JoinCommand: os.Getenv("E2E_JOIN"), ReleaseCommand: os.Getenv("E2E_RELEASE"), OfficialManifest: os.Getenv("E2E_OFFICIAL"),
 	}
 	return Options{

@@ -80,7 +80,7 @@ func kubectl(t *testing.T, stdin string, args ...string) string {
 // kubectlAt is kubectl for another cluster.
 func kubectlAt(t *testing.T, kubeconfig, stdin string, args ...string) string {
 	t.Helper()
-	cmd := exec.Command(filepath.Join(sandbox.binDir, "sandbox"), append([]string{"kubectl", "--kubeconfig", kubeconfig}, args...)...)
+	cmd := exec.Command(filepath.Join(sandbox.binDir, "kubectl"), append([]string{"--kubeconfig", kubeconfig}, args...)...)
 	cmd.Stdin = strings.NewReader(stdin)
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
@@ -316,7 +316,7 @@ func configMapOfUsers(t *testing.T) {
 	cmd := exec.Command("bash", script)
 	cmd.Dir = t.TempDir()
 	// The script calls kubectl by name.
-	if err := os.Symlink(filepath.Join(sandbox.binDir, "sandbox"), filepath.Join(cmd.Dir, "kubectl")); err != nil {
+	if err := os.Symlink(filepath.Join(sandbox.binDir, "kubectl"), filepath.Join(cmd.Dir, "kubectl")); err != nil {
 		t.Fatal(err)
 	}
 	cmd.Env = append(os.Environ(), "PATH="+cmd.Dir+":"+os.Getenv("PATH"), "KUBECONFIG="+kubeconfig(),

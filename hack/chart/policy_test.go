@@ -1,4 +1,4 @@
-package slb
+package chart
 
 import (
 	"cmp"
@@ -13,18 +13,15 @@ import (
 	"k8s.io/apiserver/pkg/cel/environment"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/annotationpage"
-	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/golden"
-	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
-	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 )
 
-const admissionPolicy = "../../charts/cloud-controller-manager/templates/admission-policy.yaml"
+const policyTemplate = root + "/charts/cloud-controller-manager/templates/admission-policy.yaml"
 
 // TestAdmissionPolicyIsFresh compares the chart's ValidatingAdmissionPolicy with the table that the program reads annotations by.
 func TestAdmissionPolicyIsFresh(t *testing.T) {
 	t.Parallel()
-	golden.Fresh(t, admissionPolicy, renderAdmissionPolicy(t))
+	fresh(t, policyTemplate, []byte(renderAdmissionPolicy(t)))
 }
 
 // TestAdmissionPolicyJudgesLikeTheProgram evaluates the rules as the API server does: what one refuses at `kubectl apply` and the other
@@ -96,7 +93,7 @@ func admittedProducts() []admitted {
 	const class = "object.spec.?type.orValue('') == 'LoadBalancer' && object.spec.?loadBalancerClass.orValue('%[1]s') == '%[2]s'"
 	tunneled, typed := celList(keysOf(annotation.TunnelType)), celList(keysOf(annotation.Type))
 	clb := fmt.Sprintf(class+"\n      && object.metadata.?annotations['%[3]s'].orValue('') == ''\n      && !%[4]s.exists(k, object.metadata.?annotations[k].orValue('').trim() != '')"+
-		"\n      && !%[5]s.exists(k, object.metadata.?annotations[k].orValue('').trim() == 'nlb')", Class, Class, service.AnnotationClass, tunneled, typed)
+		"\n      && !%[5]s.exists(k, object.metadata.?annotations[k].orValue('').trim() == 'nlb')", classOfCLB, classOfCLB, annotationClass, tunneled, typed)
 	nlb := fmt.Sprintf(class+"\n      && !%[3]s.exists(k, object.metadata.?annotations[k].orValue('').trim() != '')", "", classOfNLB, tunneled)
 	return []admitted{
 		{"cloud-controller-manager-annotations", clb, withBackendType(annotation.Table())},
@@ -104,8 +101,12 @@ func admittedProducts() []admitted {
 	}
 }
 
-// classOfNLB is the class of Services with an NLB, whose engine this package may not import.
-const classOfNLB = "alibabacloud.com/nlb"
+// The classes of Services, and the annotation that hands one to another controller: the engines are not imported for three words.
+const (
+	classOfCLB      = "alibabacloud.com/clb"
+	classOfNLB      = "alibabacloud.com/nlb"
+	annotationClass = "service.beta.kubernetes.io/class"
+)
 
 func keysOf(suffix annotation.Suffix) []string {
 	return []string{annotation.Prefixes[0] + string(suffix), annotation.Prefixes[1] + string(suffix)}
@@ -113,7 +114,7 @@ func keysOf(suffix annotation.Suffix) []string {
 
 // withBackendType are the annotations with a value that can be judged by itself.
 func withBackendType(rows []annotation.Row) []annotation.Row {
-	return append(slices.Clone(rows), annotation.Row{Suffix: annotation.BackendType, Value: annotation.Value{Kind: annotation.Enum, Values: []string{alicloud.BackendECS, alicloud.BackendENI}}})
+	return append(slices.Clone(rows), annotationpage.BackendType)
 }
 
 // celRule is parse in CEL: whether the expression text, a string without surrounding space, is accepted.
@@ -162,8 +163,8 @@ const (
 	labelPart   = `[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?`
 )
 
-// anything is the pattern of annotations that count by being there.
-const anything = `.*`
+// anyText is the pattern of annotations that count by being there.
+const anyText = `.*`
 
 // celTags is parseTags.
 func celTags(text string) string {
@@ -210,7 +211,7 @@ func admissionGroups(t *testing.T, rows []annotation.Row) []admissionGroup {
 	t.Helper()
 	var groups []admissionGroup
 	for _, row := range rows {
-		if row.Value.Pattern == anything {
+		if row.Value.Pattern == anyText {
 			continue
 		}
 		rule := celRule(t, row.Value, "variables.annotations[k].trim()")

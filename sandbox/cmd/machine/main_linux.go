@@ -1,9 +1,14 @@
+// Command machine is the programs of a real machine: its first process, kubelet, kube-proxy and Flannel, which share nearly all their
+// code. Only sandboxes with real machines run it.
 package main
 
 import (
 	"context"
+	"fmt"
+	"os"
 
 	"github.com/spf13/cobra"
+	"k8s.io/component-base/cli"
 	_ "k8s.io/component-base/metrics/prometheus/clientgo" // their programs register these metrics, too
 	_ "k8s.io/component-base/metrics/prometheus/version"
 	kubeproxy "k8s.io/kubernetes/cmd/kube-proxy/app"
@@ -13,12 +18,22 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/sandbox/realnode"
 )
 
-// nodePrograms are the programs of a real machine that are this binary under another name: they share nearly all their code with it.
-var nodePrograms = map[string]func() *cobra.Command{
+// programs are the commands by the first argument, after which the arguments are those of the program.
+var programs = map[string]func() *cobra.Command{
 	realnode.InitCommand: newInitCommand,
 	"kubelet":            func() *cobra.Command { return kubelet.NewKubeletCommand(context.Background()) },
 	"kube-proxy":         kubeproxy.NewProxyCommand,
 	"flannel":            newFlannelCommand,
+}
+
+func main() {
+	if len(os.Args) < 2 || programs[os.Args[1]] == nil {
+		fmt.Fprintln(os.Stderr, "machine: init, kubelet, kube-proxy and flannel are accepted; \"sandbox up --node-kind real\" runs them")
+		os.Exit(1)
+	}
+	command := programs[os.Args[1]]()
+	os.Args = os.Args[1:]
+	os.Exit(cli.Run(command))
 }
 
 func newInitCommand() *cobra.Command {

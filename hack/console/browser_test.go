@@ -1,16 +1,19 @@
-//go:build browser
-
-package console_test
+// Package console tests the emulator's console in headless Chromium. It is a module of its own for its driver of the browser, which
+// nothing else of the emulator needs.
+package console
 
 import (
 	"context"
 	"flag"
 	"fmt"
+	"io"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -23,6 +26,8 @@ import (
 	"github.com/chromedp/chromedp/kb"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/cloud"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/emulatortest"
 )
 
 // screenshots is where the pictures of docs/ are written.
@@ -140,15 +145,56 @@ func prefers(scheme string) chromedp.Action {
 	})
 }
 
+// hostile is a name from outside.
+const hostile = `<script>document.title="broken"</script>`
+
+// machines accept connections on every port, except for those of i-worker3.
+type machines struct{ wait sync.WaitGroup }
+
+func (m *machines) Dial(_ context.Context, id, _, _ string) (net.Conn, error) {
+	if id == "i-worker3" {
+		return nil, syscall.ECONNREFUSED
+	}
+	here, there := net.Pipe()
+	m.wait.Go(func() {
+		_, _ = io.Copy(io.Discard, there)
+		_ = there.Close()
+	})
+	return here, nil
+}
+
+// scene is an emulator with some life in it.
+type scene struct {
+	*emulatortest.Cloud
+	t *testing.T
+}
+
+func newScene(t *testing.T) *scene {
+	t.Helper()
+	m := &machines{}
+	t.Cleanup(m.wait.Wait)
+	config := cloud.DefaultConfig()
+	// Windows of a day: the test should not meet the end of one.
+	config.RateLimits = map[string]cloud.RateLimitConfig{"slb:CreateLoadBalancer": {Calls: 60, Seconds: 86400}}
+	return &scene{emulatortest.New(t, emulator.Options{Config: config, Fabric: true, Machines: m, RateLimits: emulator.RateLimitsPublished}), t}
+}
+
+func (s *scene) put(id string, spec emulator.InstanceSpec) {
+	s.t.Helper()
+	if _, err := s.PutInstance(id, spec); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
 // populate makes what a small cluster makes: three nodes, two Services, routes for the pods.
 func (s *scene) populate() (firstLB string) {
 	s.t.Helper()
 	for i := 1; i <= 3; i++ {
 		s.put(fmt.Sprintf("i-worker%d", i), emulator.InstanceSpec{Name: fmt.Sprintf("worker-%d", i), VSwitchID: []string{"vsw-a", "vsw-b"}[i%2]})
-		s.call("2016-04-28", "CreateRouteEntry", map[string]string{
+		s.Raw("2016-04-28", "CreateRouteEntry", map[string]string{
 			"RouteTableId": "vtb-emulator", "DestinationCidrBlock": fmt.Sprintf("172.20.%d.0/24", i),
 			"NextHopId": fmt.Sprintf("i-worker%d", i), "NextHopType": "Instance", "RouteEntryName": "pods",
-		})
+		}, nil)
 	}
 	for i, name := range []string{"shop/web", "payments/api"} {
 		lb := s.create(name, i)
@@ -156,7 +202,9 @@ func (s *scene) populate() (firstLB string) {
 			firstLB = lb
 		}
 	}
-	s.call("2014-05-15", "DeleteVServerGroup", map[string]string{"VServerGroupId": "rsp-none"})
+	if code := s.CLI("aliyun slb DeleteVServerGroup --VServerGroupId rsp-none"); code == "" {
+		s.t.Error("a server group that does not exist is deleted")
+	}
 	return firstLB
 }
 
@@ -166,30 +214,31 @@ func (s *scene) create(name string, i int) string {
 	var group struct{ VServerGroupId string }
 	namespace, service, _ := strings.Cut(name, "/")
 	mark := func(port string) string { return "k8s/" + port + "/" + service + "/" + namespace + "/c1" }
-	s.decode(&lb, s.call("2014-05-15", "CreateLoadBalancer", map[string]string{
+	s.Raw("2014-05-15", "CreateLoadBalancer", map[string]string{
 		"LoadBalancerName": name, "AddressType": []string{"internet", "intranet"}[i], "VSwitchId": []string{"", "vsw-a"}[i],
 		"Tag.1.Key": "kubernetes.do.not.delete", "Tag.1.Value": "a1b2c3d4",
-	}))
-	s.decode(&group, s.call("2014-05-15", "CreateVServerGroup", map[string]string{
+	}, &lb)
+	s.Raw("2014-05-15", "CreateVServerGroup", map[string]string{
 		"LoadBalancerId": lb.LoadBalancerId, "VServerGroupName": mark("30080"),
 		"BackendServers": `[{"ServerId":"i-worker1","Port":30080,"Weight":100},{"ServerId":"i-worker2","Port":30080,"Weight":50},{"ServerId":"i-worker3","Port":30080,"Weight":100}]`,
-	}))
-	s.call("2014-05-15", "CreateLoadBalancerTCPListener", map[string]string{
+	}, &group)
+	s.Raw("2014-05-15", "CreateLoadBalancerTCPListener", map[string]string{
 		"LoadBalancerId": lb.LoadBalancerId, "ListenerPort": "8443", "VServerGroupId": group.VServerGroupId, "Bandwidth": "-1", "Description": mark("8443"),
 		"UnhealthyThreshold": "2", "HealthyThreshold": "2", "healthCheckInterval": "1",
-	})
-	s.call("2014-05-15", "CreateLoadBalancerHTTPListener", map[string]string{
+	}, nil)
+	s.Raw("2014-05-15", "CreateLoadBalancerHTTPListener", map[string]string{
 		"LoadBalancerId": lb.LoadBalancerId, "ListenerPort": "8080", "ListenerForward": "on", "ForwardPort": "8443",
-	})
-	s.call("2014-05-15", "StartLoadBalancerListener", map[string]string{"LoadBalancerId": lb.LoadBalancerId, "ListenerPort": "8443"})
+	}, nil)
+	s.Raw("2014-05-15", "StartLoadBalancerListener", map[string]string{"LoadBalancerId": lb.LoadBalancerId, "ListenerPort": "8443"}, nil)
 	return lb.LoadBalancerId
 }
 
 func TestInChromium(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
-	b := newBrowser(t, s.url)
-	b.do("open", network.Enable(), log.Enable(), emulation.SetFocusEmulationEnabled(true), prefers("light"), chromedp.EmulateViewport(1280, 1000), chromedp.Navigate(s.url))
+	home := s.URL()
+	b := newBrowser(t, home)
+	b.do("open", network.Enable(), log.Enable(), emulation.SetFocusEmulationEnabled(true), prefers("light"), chromedp.EmulateViewport(1280, 1000), chromedp.Navigate(home))
 	b.holds("the address of the emulator leads to the console", `location.pathname === "/console/"`)
 	b.holds("the stream is on", `document.getElementById("live").textContent === "live"`)
 
