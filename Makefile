@@ -66,18 +66,42 @@ kubectl: ## Build kubectl into bin/, for "sandbox kubectl" and tests
 machine: ## Build what real machines run into bin/: kubelet, kube-proxy, Flannel and a workload
 	@$(call build_sandbox,the programs of real machines,./cmd/machine ./cmd/testserver)
 
-# make lint vets the sandbox: vet would read all of Kubernetes here, for minutes. Tests that run the built programs are never taken from the
-# cache (-count=1), because go test does not notice that a program has changed.
+# Packages with goroutines of their own. The race detector makes a test several times slower, and finds nothing where one goroutine decides.
+RACE := ./pkg/alicloud/... ./pkg/service/... ./pkg/vpcroute/... ./pkg/node/... ./internal/emulator/... ./internal/healthport/... ./internal/leadership/... ./internal/workers/...
+# Tests of the engines in which several workers run.
+RACE_RUN := Controller|FanOut|Soak|AtOnce|TwoLeaders
+
+# Linters vet the code (make lint). Tests that run the built programs are never taken from the cache (-count=1), because go test does not notice that a program
+# has changed.
+UNIT := $(LESS_GC) $(STATIC) $(GO) test -vet=off
+E2E := SANDBOX_BIN_DIR=$(BIN) $(STATIC) $(GO) test -vet=off -count=1 -timeout 30m
+timed = @start=$$SECONDS; ( $(2) ); printf 'make $@: %s: %s s\n' '$(1)' "$$((SECONDS - start))"
+
 .PHONY: test
-test: build kubectl ## Run the unit tests with the race detector, those that take long without it, then the end-to-end tests in the sandbox
+test: build kubectl ## Test what a change may break: unit tests, a fixed sample of the matrices, the programs end to end, the rendered chart (6 minutes)
 	$(call need,cc,gcc)
-	$(LESS_GC) $(GO) test -race -timeout 45m ./...
-	$(LESS_GC) $(STATIC) GO='$(GO)' hack/long-tests.sh -timeout 30m
-	cd hack/image && $(STATIC) $(GO) test ./...
-	cd hack/monitoring && $(STATIC) $(GO) test ./...
-	cd hack/k8s-e2e && $(STATIC) $(GO) test -count=1 .
-	cd sandbox && SANDBOX_BIN_DIR=$(BIN) $(STATIC) $(GO) test -vet=off -count=1 -timeout 30m ./...
-	$(CHART_TEST)
+	$(call timed,unit tests,$(UNIT) -short $$($(GO) list ./... | grep -vxFf <($(GO) list $(RACE))))
+	$(call timed,unit tests with the race detector,$(LESS_GC) $(GO) test -vet=off -race -short $(RACE) && $(LESS_GC) $(GO) test -vet=off -race -short -run '$(RACE_RUN)' ./pkg/slb ./pkg/nlb)
+	$(call timed,programs end to end,cd sandbox && $(E2E) -short ./...)
+	$(call timed,rendered chart,cd hack/chart && $(E2E) -short -run 'Lint|Render|Conform|BadValues|Fresh|OldKubernetes|Judges' .)
+
+# The order is that of cost: what fails early fails cheaply.
+.PHONY: test-all
+test-all: build kubectl machine ## Test everything: all matrices, storms, two Helms, the commands in the docs, OpenKruise, browsers, real machines (75 minutes; nightly)
+	$(call need,cc,gcc)
+	$(call timed,unit tests,$(LESS_GC) $(STATIC) $(GO) test -timeout 30m ./...)
+	$(call timed,unit tests with the race detector,$(LESS_GC) $(GO) test -vet=off -race -short -timeout 45m ./...)
+	$(call timed,images,cd hack/image && $(STATIC) $(GO) test ./...)
+	$(call timed,alerts and dashboard,cd hack/monitoring && $(STATIC) $(GO) test ./...)
+	$(call timed,Kubernetes specs,cd hack/k8s-e2e && $(STATIC) $(GO) test -count=1 .)
+	$(call timed,programs end to end,cd sandbox && $(E2E) ./...)
+	$(call timed,chart,$(CHART_TEST))
+	$(MAKE) test-kruise test-browser test-sdk
+	@if [[ $$(id -u) == 0 ]]; then $(MAKE) e2e-real; else echo 'not root: skipping the tests on real machines, see make e2e-real' >&2; fi
+
+.PHONY: chart-install
+chart-install: build kubectl ## Test the chart with the newer Helm, without the commands in the docs
+	$(call timed,chart,cd hack/chart && $(E2E) -short -parallel 4 -skip 'TestDocs|TestTutorials|Migration' .)
 
 .PHONY: chart-test
 chart-test: build kubectl ## Test the chart with Helm 3 and 4: render it, validate it with kubeconform, install it into the sandbox; run the commands in the docs
@@ -118,6 +142,14 @@ e2e-real: build kubectl machine ## Run the end-to-end tests on real machines: ku
 	$(STATIC) hack/kruise/build.sh $(BIN)/kruise
 	cd hack/image && $(STATIC) $(GO) run . --binaries $(BIN) --arch "$$($(GO) env GOARCH)" --version $(VERSION) --out $(BIN)/images
 	cd sandbox && SANDBOX_BIN_DIR=$(BIN) $(STATIC) $(GO) test -vet=off -count=1 -timeout 40m -tags real -v -run '$(REAL)' ./e2e/real
+
+# What a merge must not break on real machines: one story each for CLB, NLB, routes, nodes, the initializer with OpenKruise, and the change from the manifests
+# that users have.
+STORIES := TestUnderLoad|TestNLBOfPods|TestNetwork|TestRoutesOutliveTheirNodes|TestInitializerOfUsers|TestManifestsOfUsers
+
+.PHONY: e2e-stories
+e2e-stories: ## Run the most important of the end-to-end tests on real machines (10 minutes; root on Linux)
+	@$(MAKE) --no-print-directory e2e-real REAL='$(STORIES)'
 
 # With E2E_SANDBOX, the files are those of that sandbox. What is missing is said before anything is built.
 .PHONY: e2e-cloud-files

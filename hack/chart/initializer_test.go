@@ -14,7 +14,7 @@ import (
 // OpenKruise: sandbox/e2e, `make test-kruise`.)
 func TestInitializerJobs(t *testing.T) {
 	t.Parallel()
-	for name, pkg := range helms {
+	for name, pkg := range helms() {
 		t.Run(name, func(t *testing.T) {
 			s := newSandbox(t, pkg, "--on-premises", "1", "--bin-dir", filepath.Dir(program(t, "provider-initor")))
 			s.must("kubectl create -f - <<<'{apiVersion: v1, kind: Node, metadata: {name: virtual, labels: {type: virtual-kubelet}}}'")

@@ -35,7 +35,7 @@ func (s *sandbox) emulated() string {
 // TestInstall installs, tests, upgrades and uninstalls the chart with either Helm.
 func TestInstall(t *testing.T) {
 	t.Parallel()
-	for name, pkg := range helms {
+	for name, pkg := range helms() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := newSandbox(t, pkg)

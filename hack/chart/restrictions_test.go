@@ -324,7 +324,7 @@ func TestRestrictionsAreRefused(t *testing.T) {
 		"old cluster":   {`[{"name":"a","namespaceSelector":{},"annotations":["loadbalancer-id"]}]`, "1.29.0", "they need 1.30 or later"},
 		"unknown field": {`[{"name":"a","namespaceSelector":{},"annotation":["loadbalancer-id"]}]`, "1.30.0", "annotation"},
 	} {
-		for helm, pkg := range helms {
+		for helm, pkg := range helms() {
 			got := run(t.Context(), t, nil, tool(t, pkg), append([]string{"template", "ccm", chartDir, "--kube-version", test.version, "--set-json", "admissionPolicy.restrictions=" + test.json}, arguments(nil)...)...)
 			if got.code == 0 || !strings.Contains(got.stderr, test.want) {
 				t.Errorf("%s, %s: exit code %d, %s, want an error that says %q", helm, name, got.code, got.stderr, test.want)

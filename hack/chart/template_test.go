@@ -62,7 +62,7 @@ func arguments(sets []string) []string {
 
 func TestLint(t *testing.T) {
 	t.Parallel()
-	for name, pkg := range helms {
+	for name, pkg := range helms() {
 		got := run(t.Context(), t, nil, tool(t, pkg), "lint", "--strict", chartDir, "--set", "clusterCIDR=10.244.0.0/16", "--kube-version", kubernetesVersions[0])
 		if got.code != 0 {
 			t.Errorf("%s lint: %s%s", name, got.stdout, got.stderr)
@@ -77,7 +77,7 @@ func TestRendersValidManifests(t *testing.T) {
 		t.Run(version, func(t *testing.T) {
 			t.Parallel()
 			dir := t.TempDir()
-			for name, pkg := range helms {
+			for name, pkg := range helms() {
 				for setting, sets := range settings {
 					got := run(t.Context(), t, nil, tool(t, pkg), append([]string{"template", "ccm", chartDir, "--kube-version", version}, arguments(sets)...)...)
 					if got.code != 0 {
@@ -197,7 +197,7 @@ func TestBadValuesAreRefused(t *testing.T) {
 		{[]string{"admissionPolicy.action=Refuse"}, []string{"action", "Deny"}},
 		{[]string{"metrics.readers[0].name=prometheus"}, []string{"readers", "namespace"}},
 	} {
-		for name, pkg := range helms {
+		for name, pkg := range helms() {
 			got := run(t.Context(), t, nil, tool(t, pkg), append([]string{"template", "ccm", chartDir, "--kube-version", kubernetesVersions[2]}, arguments(test.sets)...)...)
 			missing := slices.ContainsFunc(test.want, func(want string) bool { return !strings.Contains(got.stderr, want) })
 			if got.code == 0 || missing || strings.Contains(got.stderr, "s3cr3t") {
@@ -217,7 +217,7 @@ func TestDeployIsFresh(t *testing.T) {
 
 func TestOldKubernetes(t *testing.T) {
 	t.Parallel()
-	for name, pkg := range helms {
+	for name, pkg := range helms() {
 		got := run(t.Context(), t, nil, tool(t, pkg), append([]string{"template", "ccm", chartDir, "--kube-version", "1.29.0"}, arguments(nil)...)...)
 		if got.code != 0 || strings.Contains(got.stdout, "AdmissionPolicy") {
 			t.Errorf("%s for 1.29: exit code %d, %s, want manifests without admission policy", name, got.code, got.stderr)

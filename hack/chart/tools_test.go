@@ -19,8 +19,13 @@ const (
 	actionlint  = "github.com/rhysd/actionlint/cmd/actionlint"
 )
 
-// helms are both Helms by name.
-var helms = map[string]string{"helm3": helm3, "helm4": helm4}
+// helms are both Helms by name or, with -short, the newer one.
+func helms() map[string]string {
+	if testing.Short() {
+		return map[string]string{"helm4": helm4}
+	}
+	return map[string]string{"helm3": helm3, "helm4": helm4}
+}
 
 var toolPaths sync.Map // package -> func() (string, error)
 
