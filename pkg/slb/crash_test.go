@@ -109,6 +109,17 @@ func TestEveryWriteMayGoWrong(t *testing.T) {
 	}
 }
 
+// BenchmarkWorld is what a cell of a matrix costs: a world, an operation, and passes until it has converged.
+func BenchmarkWorld(b *testing.B) {
+	op := operations()[0]
+	for b.Loop() {
+		w := newWorld(b)
+		op.prepare(w)
+		op.act(w)
+		w.converge("web")
+	}
+}
+
 // undisturbed carries an operation out, and returns the state that it leads to and how many writes it makes.
 func undisturbed(t *testing.T, op operation) (state map[string]cloudLB, writes int) {
 	t.Helper()

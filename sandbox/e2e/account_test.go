@@ -20,6 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/sandbox/e2e/account"
 )
 
@@ -157,6 +158,7 @@ func TestAccountStoriesChild(t *testing.T) {
 
 // TestAccountStoriesKilled: what stories have made that were killed is removed by the next command, also the Node that was joining.
 func TestAccountStoriesKilled(t *testing.T) {
+	testkit.Long(t)
 	t.Parallel()
 	dir := upForStories(t)
 	w := storiesIn(t, dir)

@@ -14,6 +14,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/wait"
 
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/sandbox/e2e/account"
 )
 
@@ -29,6 +30,7 @@ func e2eCloud(ctx context.Context, variables ...string) *exec.Cmd {
 // TestE2ECloudTarget runs make e2e-cloud as a user does: it first only says what it would do, then is killed in the middle, refuses to start on what is
 // left, removes that, and runs to its end. Nothing remains.
 func TestE2ECloudTarget(t *testing.T) {
+	testkit.Long(t)
 	t.Parallel()
 	dir := upForStories(t)
 	w, here := storiesIn(t, dir), "E2E_SANDBOX="+dir
@@ -79,6 +81,7 @@ func TestE2ECloudTarget(t *testing.T) {
 
 // TestE2ECloudNamesWhatIsMissing: each thing that a user forgets is named, before anything is built or made.
 func TestE2ECloudNamesWhatIsMissing(t *testing.T) {
+	testkit.Long(t)
 	t.Parallel()
 	dir := upForStories(t)
 	kubeconfig, cloudConfig := filepath.Join(dir, "kubeconfig"), filepath.Join(dir, "cloud-config.conf")

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
 )
 
 // demoDeadline is several times what the demo takes on two cores.
@@ -61,6 +63,7 @@ func TestDemo(t *testing.T) { //nolint:paralleltest // see above
 }
 
 func TestDemoSaysWhyItFails(t *testing.T) {
+	testkit.Long(t)
 	t.Parallel()
 	tmp := t.TempDir()
 	p := start(t, tmp, "demo", "--output", "json", "--bin-dir", t.TempDir())

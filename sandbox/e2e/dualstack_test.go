@@ -10,10 +10,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/cloud"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
 )
 
 // TestDualStack has pods with an address of each IP version reach each other over the routes of both, in a VPC that has IPv6.
 func TestDualStack(t *testing.T) {
+	testkit.Long(t)
 	t.Parallel()
 	const podCIDRs = "10.244.0.0/18,fd00:10:244::/56"
 	config := cloud.DefaultConfig()

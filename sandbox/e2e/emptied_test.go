@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/sandbox/e2e/clouds"
 )
 
@@ -23,6 +24,7 @@ const startGrace = time.Minute
 // other: under a manager that has seen them, and under one that has not. Wrong answers of the whole cloud fall into that time. No route is
 // removed. When half of the instances are really gone, their routes go all the same.
 func TestRoutesAreNotLost(t *testing.T) {
+	testkit.Long(t)
 	t.Parallel()
 	w := newRoutedWorld(t)
 	alone := append(slices.Clone(hasty), noElection)

@@ -20,6 +20,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	cloudproviderapi "k8s.io/cloud-provider/api"
 
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/sandbox/cluster"
 )
 
@@ -64,6 +65,7 @@ func withProviderID(format string) func(*corev1.Node, int) {
 // deletes the one of ours whose instance is gone and asks the API server for no change of any other. Those that nothing distinguishes from a
 // node of ours that joins (on premises, without provider ID and without the label) have an event, and no network.
 func TestForeignNodesAreLeftAlone(t *testing.T) {
+	testkit.Long(t)
 	t.Parallel()
 	audit := filepath.Join(t.TempDir(), "audit.log")
 	w := newWorld(t, worldOptions{nodes: 3, up: []string{"--audit-log", audit, "--pod-cidr", "10.128.0.0/9"}})

@@ -12,12 +12,14 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/sandbox/e2e/intruder"
 )
 
 // TestInitorPolicy asks a real API server what somebody can do who has taken over a node, and with it the kubelet's identity and the token of
 // the initializer's pod there.
 func TestInitorPolicy(t *testing.T) {
+	testkit.Long(t)
 	t.Parallel()
 	w := newInitorWorld(t)
 	w.addMachine("taken")

@@ -57,8 +57,8 @@ func TestRealMachinesSayWhatIsMissing(t *testing.T) {
 					}
 				}
 				left, err := filepath.Glob(filepath.Join(tmp, "*"))
-				if err != nil || len(left) != 3 {
-					t.Errorf("there are %v, %v, want the three programs", left, err)
+				if err != nil || len(left) != 4 {
+					t.Errorf("there are %v, %v, want the four programs", left, err)
 				}
 			})
 		}
@@ -74,7 +74,7 @@ func openDirectory(t *testing.T) string {
 			t.Fatal(err)
 		}
 	}
-	for _, name := range []string{"sandbox", "cloud-controller-manager", "provider-initor"} {
+	for _, name := range []string{"sandbox", "kubectl", "cloud-controller-manager", "provider-initor"} {
 		content, err := os.ReadFile(filepath.Join(binDir, name))
 		if err != nil {
 			t.Fatal(err)

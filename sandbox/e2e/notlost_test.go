@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/sandbox/cluster"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/sandbox/e2e/clouds"
 )
@@ -16,6 +17,7 @@ import (
 // TestNodesAreNotLost lets all nodes be not ready while ECS gives no honest answer, in every way that is known to have cost other clusters
 // their nodes, and expects them all to stay. The one instance that was really released meanwhile costs its Node when ECS is itself again.
 func TestNodesAreNotLost(t *testing.T) {
+	testkit.Long(t)
 	t.Parallel()
 	w := newWorld(t, worldOptions{nodes: fleet})
 	// Nodes whose deletion an answer did not confirm count as deleted for the interval, and the released one would wait for them.

@@ -13,6 +13,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
 )
 
 const (
@@ -70,6 +72,7 @@ func (w *world) signalSandbox(signal syscall.Signal) {
 // act on what was not seen meanwhile: every Node, route and backend server stays, the cloud is written nothing, and afterwards a manager leads and
 // does what is to be done.
 func TestOutages(t *testing.T) {
+	testkit.Long(t)
 	t.Parallel()
 	w := newRoutedWorld(t)
 	t.Cleanup(func() { _ = w.sandbox.cmd.Process.Signal(syscall.SIGCONT) }) // one that stands still cannot end

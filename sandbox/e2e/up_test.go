@@ -119,6 +119,7 @@ func pageAt(t *testing.T, found []string) string {
 }
 
 func TestUpLeavesForeignFilesAndRecoversFromAKill(t *testing.T) {
+	testkit.Long(t)
 	t.Parallel()
 	dir := t.TempDir()
 	foreign := filepath.Join(dir, "notes.txt")
@@ -148,6 +149,7 @@ func TestUpLeavesForeignFilesAndRecoversFromAKill(t *testing.T) {
 }
 
 func TestUpInterruptedWhileStarting(t *testing.T) {
+	testkit.Long(t)
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "sandbox")
 	p := start(t, t.TempDir(), "up", "--dir", dir)
