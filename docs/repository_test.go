@@ -225,3 +225,29 @@ func TestWorkflowsAreBounded(t *testing.T) {
 		}
 	}
 }
+
+// pinnedAction is an action by its commit, with the version of that in a comment, as Dependabot keeps it.
+var pinnedAction = regexp.MustCompile(`uses: [\w.-]+/[\w./-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+$`)
+
+// TestActionsArePinned: a tag of an action can be moved, and the release job signs and publishes as this project.
+func TestActionsArePinned(t *testing.T) {
+	t.Parallel()
+	paths, err := filepath.Glob(filepath.Join(root, ".github", "workflows", "*.yml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := 0
+	for _, path := range paths {
+		for line := range strings.Lines(readFile(t, ".github/workflows/"+filepath.Base(path))) {
+			if line = strings.TrimSpace(line); !strings.Contains(line, "uses:") || strings.HasPrefix(line, "#") {
+				continue
+			}
+			if found++; !pinnedAction.MatchString(line) {
+				t.Errorf("%s: %q is not pinned to a commit with the version in a comment", filepath.Base(path), line)
+			}
+		}
+	}
+	if found < 5 {
+		t.Errorf("%d actions", found)
+	}
+}

@@ -34,6 +34,7 @@ for platform in linux/amd64 linux/arm64 darwin/amd64 darwin/arm64; do
       go build -buildvcs=false -trimpath -ldflags "$flags" -o "dist/$program-${platform%/*}-${platform#*/}" "./cmd/$program"
   done
 done
+(cd hack/image && go run . --licenses "$OLDPWD/dist/LICENSES.txt" "$OLDPWD"/dist/*-linux-* "$OLDPWD"/dist/*-darwin-*)
 helm=${HELM:-$(cd hack/chart && CGO_ENABLED=0 go tool -n helm.sh/helm/v4/cmd/helm)}
 "$helm" package "$chart" --destination dist >/dev/null
 cp deploy/*.yaml deploy/cloud-config.sh dist/

@@ -137,6 +137,9 @@ func celRule(t *testing.T, v annotation.Value, text string) string {
 		}
 		return rule
 	case annotation.Pattern:
+		if v.Except != "" {
+			return fmt.Sprintf("%[1]s%[2]s && !%[1]s%[3]s", text, celMatches(v.Pattern), celMatches(v.Except))
+		}
 		return text + celMatches(v.Pattern)
 	case annotation.List:
 		return fmt.Sprintf("%[1]s.split(',').all(e, e.trim()%[2]s) && %[1]s.split(',').all(e, %[1]s.split(',').exists_one(f, f.trim() == e.trim()))", text, celMatches(v.Pattern))
@@ -272,9 +275,10 @@ spec:
     resourceRules:
     - apiGroups: [""]
       apiVersions: [v1]
-      resources: [services]
+      resources: [services, services/status]
       operations: [CREATE, UPDATE]
   matchConditions:
+  {{- include "ccm.notTheManager" . | nindent 2 }}
   - name: served
     expression: >-
       %[2]s

@@ -89,6 +89,7 @@ func TestRestrictions(t *testing.T) {
 	a.judges()
 	a.keepsOldServices()
 	a.leavesNothingBehind()
+	a.judgesSubresources()
 	s.must("kubectl delete -f deploy/admission-policy.yaml -f deploy/admission-restrictions.yaml")
 	a.judgesNothing()
 
@@ -161,6 +162,9 @@ func restrictionCases() map[string]restrictionCase {
 			service("service.beta.kubernetes.io/class", "other", annotationPrefix+"loadbalancer-type", "nlb"), public,
 		},
 		"to be preserved":             {service(append(intranet, annotationPrefix+"loadbalancer-preserve-lb-on-delete", "true")...), annotationPrefix + "loadbalancer-preserve-lb-on-delete: not allowed"},
+		"paused":                      {service(append(intranet, "service.alibabacloud.com/paused", "true")...), "service.alibabacloud.com/paused: not allowed"},
+		"paused by an empty value":    {service(append(intranet, "service.alibabacloud.com/paused", "")...), "service.alibabacloud.com/paused: not allowed"},
+		"not paused":                  {service(append(intranet, "service.alibabacloud.com/paused", "false")...), ""},
 		"an empty value is no value":  {service(append(intranet, annotationPrefix+"loadbalancer-id", " ")...), ""},
 		"no load balancer":            {clusterIP, ""},
 		"another class":               {foreign, ""},
@@ -250,6 +254,47 @@ func (a asker) leavesNothingBehind() {
 	}
 	if err := patch(a.client, `{"metadata": {"finalizers": null}}`); err != nil {
 		a.Errorf("the administrator of the cluster cannot remove the finalizer: %v", err)
+	}
+}
+
+// judgesSubresources: who owns a namespace can change annotations and finalizers by a patch of the status, too, which the policies judge
+// like one of the Service. The manager writes its finalizer and its label so.
+func (a asker) judgesSubresources() {
+	a.Helper()
+	a.must("kubectl --namespace tenant create role owner --verb='*' --resource='services,services/status'")
+	a.must("kubectl --namespace tenant create rolebinding owner --role=owner --user=owner --serviceaccount=kube-system:cloud-controller-manager")
+	as := func(user string) kubernetes.Interface {
+		config := rest.CopyConfig(a.config)
+		config.Impersonate = rest.ImpersonationConfig{UserName: user}
+		client, err := kubernetes.NewForConfig(config)
+		if err != nil {
+			a.Fatal(err)
+		}
+		return client
+	}
+	svc := service(annotationPrefix+"loadbalancer-address-type", "intranet")
+	svc.Name, svc.Finalizers = "status", []string{"service.k8s.alibaba/resources"}
+	if _, err := a.client.CoreV1().Services("tenant").Create(a.Context(), svc, metav1.CreateOptions{}); err != nil {
+		a.Fatal(err)
+	}
+	patch := func(client kubernetes.Interface, patch string) error {
+		_, err := client.CoreV1().Services("tenant").Patch(a.Context(), "status", types.MergePatchType, []byte(patch), metav1.PatchOptions{}, "status")
+		return err
+	}
+	owner, manager := as("owner"), as("system:serviceaccount:kube-system:cloud-controller-manager")
+	a.until("the owner has the role", func(context.Context) string { return text(patch(owner, `{"metadata": {"labels": {"a": "b"}}}`)) })
+	for change, want := range map[string]string{
+		`{"annotations": {"` + annotationPrefix + `loadbalancer-address-type": "internet"}}`: "address type internet",
+		`{"annotations": {"` + annotationPrefix + `loadbalancer-id": "lb-1"}}`:               "loadbalancer-id: not allowed",
+		`{"annotations": {"service.alibabacloud.com/paused": "true"}}`:                       "service.alibabacloud.com/paused: not allowed",
+		`{"annotations": {"` + annotationPrefix + `loadbalancer-bandwidth": "many"}}`:        "is not accepted",
+	} {
+		if err := patch(owner, `{"metadata": `+change+`}`); err == nil || !strings.Contains(err.Error(), want) {
+			a.Errorf("%s: %v, want a refusal that says %q", change, err, want)
+		}
+	}
+	if err := patch(manager, `{"metadata": {"finalizers": null, "labels": {"service.k8s.alibaba/loadbalancer-id": "lb-1"}}}`); err != nil {
+		a.Errorf("the manager: %v", err)
 	}
 }
 

@@ -30,15 +30,20 @@ func (f file) parents() []string {
 	return dirs
 }
 
-// files returns all that is in the image of p: root certificates, the program, and what it is made of.
+// files returns all that is in the image of p: root certificates, the program, what it is made of, and the licences of that.
 func files(p program, version string, binary []byte) ([]file, error) {
 	bill, err := billOfMaterials(p, version, binary)
+	if err != nil {
+		return nil, err
+	}
+	texts, err := licenses(binary)
 	if err != nil {
 		return nil, err
 	}
 	all := []file{
 		{path: certFile, mode: 0o644, data: rootCertificates()}, {path: p.path, mode: 0o755, data: binary},
 		{path: "usr/share/sbom/" + p.name + ".spdx.json", mode: 0o644, data: bill},
+		{path: "usr/share/licenses/" + p.name + ".txt", mode: 0o644, data: texts},
 	}
 	if p.link != "" {
 		all = append(all, file{path: p.link, mode: 0o777, linkTo: "/" + p.path})

@@ -38,6 +38,7 @@ type options struct {
 	root, out, version, repository string
 	binaries                       string // directory of programs to take as they are; empty to compile them
 	tree, push                     bool
+	licenses                       string // file for the licences of the programs in the arguments, instead of images
 	architectures                  []string
 }
 
@@ -52,6 +53,7 @@ func main() {
 	flag.StringVar(&architectures, "arch", "amd64,arm64", "architectures, separated by commas")
 	flag.BoolVar(&opts.push, "push", false, "push the images to the registry at the beginning of --repository, with the credentials of docker login")
 	flag.BoolVar(&opts.tree, "tree", false, "write the files of the images for the first architecture into directories, and no archives")
+	flag.StringVar(&opts.licenses, "licenses", "", "write the licences of the programs in the arguments into this file, and make no images")
 	flag.Parse()
 	opts.architectures = strings.Split(architectures, ",")
 
@@ -65,6 +67,9 @@ func main() {
 }
 
 func run(ctx context.Context, opts options) error {
+	if opts.licenses != "" {
+		return writeLicenses(opts.licenses, flag.Args())
+	}
 	if opts.tree {
 		return writeTrees(ctx, opts, opts.out)
 	}

@@ -63,7 +63,7 @@ func billOfMaterials(p program, version string, binary []byte) ([]byte, error) {
 	document.add(info.Main.Path, version, "DESCRIBES", document.SPDXID)
 	program := document.Packages[0].SPDXID
 	document.add("stdlib", strings.TrimPrefix(info.GoVersion, "go"), "DEPENDS_ON", program)
-	document.add("golang.org/x/crypto/x509roots/fallback", rootsVersion(), "CONTAINS", program)
+	document.add(rootsModule, rootsVersion(), "CONTAINS", program)
 	for _, module := range info.Deps {
 		if module.Replace != nil {
 			module = module.Replace
@@ -82,11 +82,14 @@ func (d *spdxDocument) add(path, version, relation, from string) {
 	d.Relationships = append(d.Relationships, spdxRelationship{Element: from, Type: relation, Related: id})
 }
 
+// rootsModule is the module that the root certificates come from.
+const rootsModule = "golang.org/x/crypto/x509roots/fallback"
+
 // rootsVersion is the version of the module that the root certificates come from.
 func rootsVersion() string {
 	if info, ok := debug.ReadBuildInfo(); ok {
 		for _, module := range info.Deps {
-			if module.Path == "golang.org/x/crypto/x509roots/fallback" {
+			if module.Path == rootsModule {
 				return module.Version
 			}
 		}

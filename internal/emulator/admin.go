@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -63,19 +64,35 @@ func otherMethod(accepted []string) http.HandlerFunc {
 	}
 }
 
-// restricted answers loopback clients only, unless the options open it: the admin API can read and break everything without a key.
+// restricted answers loopback clients only, unless the options open it: the admin API can read and break everything without a key. No web
+// page of another origin gets an answer: a browser on this machine is a loopback client, and so is one that a name which resolves to this
+// machine has led here.
 func (o *Options) restricted(next http.Handler) http.Handler {
-	if o.OpenAdmin {
-		return next
-	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		host, _, err := net.SplitHostPort(r.RemoteAddr)
-		if err != nil || !net.ParseIP(host).IsLoopback() {
-			http.Error(w, "the admin API answers loopback clients only", http.StatusForbidden)
-			return
+		switch origin := r.Header.Get("Origin"); {
+		case !o.OpenAdmin && (!isLoopback(r.RemoteAddr) || !isLoopback(r.Host)):
+			http.Error(w, "the admin API answers loopback clients only, which ask for localhost or a loopback address", http.StatusForbidden)
+		case origin != "" && !isOrigin(origin, r.Host):
+			http.Error(w, "the admin API does not answer web pages of other origins", http.StatusForbidden)
+		default:
+			next.ServeHTTP(w, r)
 		}
-		next.ServeHTTP(w, r)
 	})
+}
+
+// isLoopback reports whether an address, with or without a port, is one of this machine.
+func isLoopback(address string) bool {
+	host, _, err := net.SplitHostPort(address)
+	if err != nil {
+		host = strings.Trim(address, "[]")
+	}
+	return host == "localhost" || net.ParseIP(host).IsLoopback()
+}
+
+// isOrigin reports whether a page of the origin was served by this host, or by a server on a loopback address where this is one, too.
+func isOrigin(origin, host string) bool {
+	parsed, err := url.Parse(origin)
+	return err == nil && parsed.Host != "" && (parsed.Host == host || isLoopback(parsed.Host) && isLoopback(host))
 }
 
 // reply sends a value as JSON. The client is gone when that fails.

@@ -196,7 +196,7 @@ func TestFaultLatencyHoldsTheGroup(t *testing.T) {
 		a.put("i-1", emulator.InstanceSpec{})
 		group := a.newGroup(a.newLB(), "")
 		r := httptest.NewRequest(http.MethodPost, "/_emulator/faults", strings.NewReader(`{"action":"AddVServerGroupBackendServers","latency":"10s"}`))
-		r.RemoteAddr = "127.0.0.1:1"
+		r.RemoteAddr, r.Host = "127.0.0.1:1", "localhost"
 		w := httptest.NewRecorder()
 		a.Handler().ServeHTTP(w, r)
 		wantEqual(t, "fault", w.Code, 204)
@@ -311,7 +311,7 @@ func TestSettingsTogether(t *testing.T) {
 	e := newEmulator(t, emulator.Options{})
 	put := func(body io.Reader) {
 		r := httptest.NewRequest(http.MethodPut, "/_emulator/settings", body)
-		r.RemoteAddr = "127.0.0.1:1"
+		r.RemoteAddr, r.Host = "127.0.0.1:1", "localhost"
 		w := httptest.NewRecorder()
 		e.Handler().ServeHTTP(w, r)
 		wantEqual(t, "settings: "+w.Body.String(), w.Code, 204)
@@ -319,4 +319,40 @@ func TestSettingsTogether(t *testing.T) {
 	put(onRead(strings.NewReader(`{"specSalesEnded":true}`), func() { put(strings.NewReader(`{"quotas":{"loadBalancers":3}}`)) }))
 	s := e.Settings()
 	wantEqual(t, "settings", []any{s.SpecSalesEnded, s.Quotas.LoadBalancers, s.Quotas.ACLs}, []any{true, 3, 50})
+}
+
+// TestAdminAnswersNoForeignPage: a browser on this machine is a loopback client, and any page in it can send requests.
+func TestAdminAnswersNoForeignPage(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		host, origin string
+		open         bool
+		want         int
+	}{
+		"program":                      {"127.0.0.1:18080", "", false, http.StatusOK},
+		"localhost":                    {"localhost:18080", "", false, http.StatusOK},
+		"IPv6":                         {"[::1]:18080", "", false, http.StatusOK},
+		"own console":                  {"localhost:18080", "http://localhost:18080", false, http.StatusOK},
+		"another server on a loopback": {"127.0.0.1:18080", "http://localhost:3000", false, http.StatusOK},
+		"name that leads here":         {"evil.example", "", false, http.StatusForbidden},
+		"foreign page":                 {"127.0.0.1:18080", "http://evil.example", false, http.StatusForbidden},
+		"opaque page":                  {"127.0.0.1:18080", "null", false, http.StatusForbidden},
+		"open, program":                {"emulator:18080", "", true, http.StatusOK},
+		"open, own console":            {"emulator:18080", "http://emulator:18080", true, http.StatusOK},
+		"open, foreign page":           {"emulator:18080", "http://evil.example", true, http.StatusForbidden},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			e := testkit.Must(emulator.NewAccounts(emulator.Options{Config: cloud.DefaultConfig(), OpenAdmin: c.open}))(t)
+			t.Cleanup(func() { testkit.Check(t, e.Close()) })
+			r := httptest.NewRequest(http.MethodGet, "/_emulator/state", nil)
+			r.RemoteAddr, r.Host = "127.0.0.1:1", c.host
+			if c.origin != "" {
+				r.Header.Set("Origin", c.origin)
+			}
+			w := httptest.NewRecorder()
+			e.Handler().ServeHTTP(w, r)
+			wantEqual(t, "status", w.Code, c.want)
+		})
+	}
 }

@@ -33,7 +33,7 @@ type ACLUser struct {
 // DescribeAccessLists returns the lists that have the tag, without their entries. The tag's value may be empty, then any
 // value matches.
 func (c *Client) DescribeAccessLists(ctx context.Context, tag Tag) ([]AccessList, error) {
-	return pages("DescribeAccessControlLists", func(number int) (page[AccessList], error) {
+	return pages("DescribeAccessControlLists", func(list AccessList) string { return list.ID }, func(number int) (page[AccessList], error) {
 		in := params{}.setTags([]Tag{tag}).setInt("PageNumber", number).setInt("PageSize", MaxAccessListEntries)
 		out := &describeAccessListsResponse{answer: newAnswer()}
 		if err := c.call(ctx, "DescribeAccessControlLists", productSLB, in, out); err != nil {
@@ -71,7 +71,7 @@ func (w *answeredList) list() AccessList {
 // DescribeAccessList returns a list with its entries, or an error for which [IsNotFound] holds.
 func (c *Client) DescribeAccessList(ctx context.Context, id string) (AccessList, error) {
 	var list AccessList
-	entries, err := pages("DescribeAccessControlListAttribute", func(number int) (page[string], error) {
+	entries, err := pages("DescribeAccessControlListAttribute", func(entry string) string { return entry }, func(number int) (page[string], error) {
 		in := params{"AclId": id}.setInt("Page", number).setInt("PageSize", MaxAccessListEntries)
 		out := &describeAccessListResponse{answer: newAnswer()}
 		if err := c.call(ctx, "DescribeAccessControlListAttribute", productSLB, in, out); err != nil {

@@ -204,8 +204,8 @@ func asError(action string, err error) error {
 	}
 	if server, ok := errors.AsType[*sdkerrors.ServerError](err); ok {
 		return &Error{
-			Action: action, Code: server.ErrorCode(), Status: server.HttpStatus(),
-			RequestID: server.RequestId(), Message: safeMessage(server.ErrorCode(), server.Message()),
+			Action: action, Code: cloudText(server.ErrorCode()), Status: server.HttpStatus(),
+			RequestID: cloudText(server.RequestId()), Message: cloudText(safeMessage(server.ErrorCode(), server.Message())),
 		}
 	}
 	if transport, ok := errors.AsType[*url.Error](err); ok {

@@ -97,7 +97,7 @@ func (c *Client) DescribeInstances(ctx context.Context, query InstanceQuery) ([]
 // otherwise pass for all of it. Where instances were asked for by id, another one is an error.
 // Source: https://www.alibabacloud.com/help/en/ecs/developer-reference/api-ecs-2014-05-26-describeinstances.
 func (c *Client) describeInstances(ctx context.Context, in params, asked []string) ([]Instance, error) {
-	return pages("DescribeInstances", func(number int) (page[Instance], error) {
+	return pages("DescribeInstances", func(i Instance) string { return i.ID }, func(number int) (page[Instance], error) {
 		in.setInt("PageNumber", number).setInt("PageSize", MaxInstancesPerCall)
 		out := &describeInstancesResponse{answer: newAnswer()}
 		if err := c.call(ctx, "DescribeInstances", productECS, in, out); err != nil {
@@ -117,13 +117,13 @@ func (c *Client) describeInstances(ctx context.Context, in params, asked []strin
 func (c *Client) listInstances(ctx context.Context, in params, firstPage bool) ([]Instance, error) {
 	in.setInt("MaxResults", MaxInstancesPerCall)
 	var all []Instance
-	for {
+	for number := 1; ; number++ {
 		out := &describeInstancesResponse{answer: newAnswer()}
 		if err := c.call(ctx, "DescribeInstances", productECS, in, out); err != nil {
 			return nil, err
 		}
 		all = append(all, out.instances()...)
-		more, err := in.nextPage(out.answer, "DescribeInstances", out.NextToken)
+		more, err := in.nextPage(out.answer, "DescribeInstances", out.NextToken, number)
 		if err != nil {
 			return nil, err
 		}
@@ -168,7 +168,10 @@ type wireInstance struct {
 type wireInterfaceOfInstance struct {
 	NetworkInterfaceId, Type string
 	PrivateIpSets            struct {
-		PrivateIpSet []struct{ PrivateIpAddress string }
+		PrivateIpSet []struct {
+			PrivateIpAddress string
+			Primary          bool
+		}
 	}
 	Ipv6Sets struct {
 		Ipv6Set []struct{ Ipv6Address string }
@@ -213,6 +216,10 @@ type NetworkInterface struct {
 	VPCID      string
 	PrivateIPs []string
 	IPv6s      []string
+	// PrimaryIP is the first of PrivateIPs, which it keeps; IsPrimary says that the interface came with its instance, so that this is the
+	// address of the machine.
+	PrimaryIP string
+	IsPrimary bool
 	// SourceDestCheck says whether the VPC drops packets whose source or destination is not an address of the
 	// interface. It must be off on machines that carry routed pod addresses.
 	SourceDestCheck bool
@@ -244,7 +251,7 @@ func (c *Client) DescribeNetworkInterfaces(ctx context.Context, query NetworkInt
 	var all []NetworkInterface
 	for chunk := range slices.Chunk(values, MaxInstancesPerCall) {
 		in := params{}.set("VpcId", query.VPCID).setList(filter, chunk)
-		part, err := pages("DescribeNetworkInterfaces", func(number int) (page[NetworkInterface], error) {
+		part, err := pages("DescribeNetworkInterfaces", func(eni NetworkInterface) string { return eni.ID }, func(number int) (page[NetworkInterface], error) {
 			in.setInt("PageNumber", number).setInt("PageSize", MaxInstancesPerCall)
 			out := &describeInterfacesResponse{answer: newAnswer()}
 			if err := c.call(ctx, "DescribeNetworkInterfaces", productECS, in, out); err != nil {
@@ -272,9 +279,13 @@ type describeInterfacesResponse struct {
 
 type wireInterface struct {
 	NetworkInterfaceId, InstanceId, VpcId string
+	Type                                  string
 	SourceDestCheck                       bool
 	PrivateIpSets                         struct {
-		PrivateIpSet []struct{ PrivateIpAddress string }
+		PrivateIpSet []struct {
+			PrivateIpAddress string
+			Primary          bool
+		}
 	}
 	Ipv6Sets struct {
 		Ipv6Set []struct{ Ipv6Address string }
@@ -283,8 +294,11 @@ type wireInterface struct {
 
 func (w *wireInterface) networkInterface() NetworkInterface {
 	eni := NetworkInterface{ID: w.NetworkInterfaceId, InstanceID: w.InstanceId, VPCID: w.VpcId, SourceDestCheck: w.SourceDestCheck}
+	eni.IsPrimary = w.Type == "Primary"
 	for _, set := range w.PrivateIpSets.PrivateIpSet {
-		eni.PrivateIPs = append(eni.PrivateIPs, set.PrivateIpAddress)
+		if eni.PrivateIPs = append(eni.PrivateIPs, set.PrivateIpAddress); set.Primary {
+			eni.PrimaryIP = set.PrivateIpAddress
+		}
 	}
 	for _, set := range w.Ipv6Sets.Ipv6Set {
 		eni.IPv6s = append(eni.IPv6s, set.Ipv6Address)

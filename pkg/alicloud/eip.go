@@ -20,7 +20,7 @@ type EIP struct {
 // Source: https://www.alibabacloud.com/help/en/eip/developer-reference/api-vpc-2016-04-28-describeeipaddresses-eips.
 func (c *Client) DescribeEIPs(ctx context.Context, kind, id string) ([]EIP, error) {
 	in := params{"AssociatedInstanceType": kind, "AssociatedInstanceId": id}.setInt("PageSize", eipPageSize)
-	return pages("DescribeEipAddresses", func(number int) (page[EIP], error) {
+	return pages("DescribeEipAddresses", func(eip EIP) string { return eip.ID }, func(number int) (page[EIP], error) {
 		out := &describeEIPsResponse{answer: newAnswer()}
 		if err := c.call(ctx, "DescribeEipAddresses", productVPC, in.setInt("PageNumber", number), out); err != nil {
 			return page[EIP]{}, err

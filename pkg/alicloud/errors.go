@@ -4,7 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strconv"
 	"strings"
+	"unicode"
 
 	"k8s.io/apimachinery/pkg/util/sets"
 )
@@ -32,11 +34,28 @@ type Error struct {
 func (e *Error) Error() string {
 	switch {
 	case e.Code == "" && e.RequestID != "":
-		return fmt.Sprintf("%s: unusable answer: %v (request %s)", e.Action, e.err, e.RequestID)
+		return fmt.Sprintf("%s: unusable answer: %s (request %s)", e.Action, cloudText(e.err.Error()), e.RequestID)
 	case e.Code == "":
 		return fmt.Sprintf("%s: no answer: %v", e.Action, e.err)
 	}
 	return fmt.Sprintf("%s: %s: %s (HTTP %d, request %s)%s", e.Action, e.Code, e.Message, e.Status, e.RequestID, e.advice())
+}
+
+// maxText bounds each text of the cloud that ends in an error. Real ones have some hundred bytes.
+const maxText = 1 << 10
+
+// cloudText returns a text of the cloud as it may stand in a log line, an event or a condition: bounded, and with control characters
+// quoted. A proxy or a broken endpoint may send megabytes, line breaks that begin a line of their own, or sequences that act on the
+// terminal of whoever reads the log.
+func cloudText(text string) string {
+	if len(text) > maxText {
+		text = strings.ToValidUTF8(text[:maxText], "") + "..."
+	}
+	if strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsPrint(r) }) {
+		quoted := strconv.Quote(text)
+		text = quoted[1 : len(quoted)-1]
+	}
+	return text
 }
 
 // Lasting is the text of an error without what differs each time that the cloud answers the same.
@@ -101,7 +120,9 @@ var (
 		"RouterEntryConflict.Duplicated", "VPC_ROUTE_ENTRY_CIDR_BLOCK_DUPLICATE", "Duplicated.VpcNextHop",
 	)
 
-	ambiguousCodes = sets.New("ServiceUnavailable", "InternalError", "SignatureNonceUsed", "LX_REQUEST_TOKEN_CONFLICT", "IdempotentParameterMismatch")
+	ambiguousCodes = sets.New("ServiceUnavailable", "InternalError", "SignatureNonceUsed").Union(tokenReusedCodes)
+
+	tokenReusedCodes = sets.New("LX_REQUEST_TOKEN_CONFLICT", "IdempotentParameterMismatch")
 )
 
 // vServerGroupGone is the one answer that its code alone does not identify: an unknown vServer group is an

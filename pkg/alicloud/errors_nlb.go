@@ -63,5 +63,5 @@ func IsBadServer(err error) bool {
 // IsTokenReused reports whether a ClientToken was used before with other parameters.
 func IsTokenReused(err error) bool {
 	e, ok := asAPIError(err)
-	return ok && strings.EqualFold(e.Code, "IdempotenceSignatureMismatch")
+	return ok && (tokenReusedCodes.Has(e.Code) || strings.EqualFold(e.Code, "IdempotenceSignatureMismatch"))
 }

@@ -56,7 +56,7 @@ type Listener struct {
 func (c *Client) DescribeListeners(ctx context.Context, loadBalancerIDs ...string) (map[string][]Listener, error) {
 	in := params{}.setList("LoadBalancerId", loadBalancerIDs).setInt("MaxResults", listenerPageSize)
 	all := map[string][]Listener{}
-	for count := 0; ; {
+	for count, number := 0, 1; ; number++ {
 		out := &describeListenersResponse{answer: newAnswer()}
 		if err := c.call(ctx, "DescribeLoadBalancerListeners", productSLB, in, out); err != nil {
 			return nil, err
@@ -75,7 +75,7 @@ func (c *Client) DescribeListeners(ctx context.Context, loadBalancerIDs ...strin
 			all[id] = append(all[id], listener)
 		}
 		count += len(out.Listeners)
-		if more, err := in.nextPage(out.answer, "DescribeLoadBalancerListeners", out.NextToken); err != nil {
+		if more, err := in.nextPage(out.answer, "DescribeLoadBalancerListeners", out.NextToken, number); err != nil {
 			return nil, err
 		} else if more {
 			continue

@@ -142,7 +142,7 @@ func parseRoleDocument(text string) (Credentials, error) {
 		return Credentials{}, errors.New("the role document is not valid JSON") // err could quote a key
 	}
 	if doc.Code != "Success" {
-		return Credentials{}, fmt.Errorf("the role document has code %q, not \"Success\"", doc.Code)
+		return Credentials{}, fmt.Errorf("the role document has code %q, not \"Success\"", cloudText(doc.Code))
 	}
 	return Credentials{
 		AccessKeyID: doc.AccessKeyID, AccessKeySecret: doc.AccessKeySecret,

@@ -101,7 +101,7 @@ func (c *Client) ListNLBs(ctx context.Context, query NLBQuery) ([]NLB, error) {
 	if query.Tag != nil {
 		in.setTags([]Tag{*query.Tag})
 	}
-	found, err := tokenPages("ListLoadBalancers", in, func() (tokenPage[wireNLB], error) {
+	found, err := tokenPages("ListLoadBalancers", in, func(lb wireNLB) string { return lb.LoadBalancerId }, func() (tokenPage[wireNLB], error) {
 		out := &struct {
 			answer
 			tokens

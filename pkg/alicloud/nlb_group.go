@@ -95,7 +95,7 @@ func (c *Client) ListNLBGroups(ctx context.Context, query NLBGroupQuery) ([]NLBG
 	if query.Tag != nil {
 		in.setTags([]Tag{*query.Tag})
 	}
-	found, err := tokenPages("ListServerGroups", in, func() (tokenPage[wireNLBGroup], error) {
+	found, err := tokenPages("ListServerGroups", in, func(g wireNLBGroup) string { return g.ServerGroupId }, func() (tokenPage[wireNLBGroup], error) {
 		out := &struct {
 			answer
 			tokens

@@ -68,7 +68,7 @@ func (c *Client) ListNLBListeners(ctx context.Context, loadBalancers []string) (
 		return nil, fmt.Errorf("query of the listeners of %d load balancers: the API takes 1 to %d", len(loadBalancers), MaxNLBQuery)
 	}
 	in := params{}.setInt("MaxResults", nlbPageSize).setList("LoadBalancerIds", loadBalancers)
-	found, err := tokenPages("ListListeners", in, func() (tokenPage[wireNLBListener], error) {
+	found, err := tokenPages("ListListeners", in, func(l wireNLBListener) string { return l.ListenerId }, func() (tokenPage[wireNLBListener], error) {
 		out := &struct {
 			answer
 			tokens
@@ -159,7 +159,9 @@ func (c *Client) AdditionalCertificates(ctx context.Context, listener string) ([
 		IsDefault                      bool
 	}
 	in := params{"ListenerId": listener}.setInt("MaxResults", nlbSmallPage)
-	found, err := tokenPages("ListListenerCertificates", in, func() (tokenPage[certificate], error) {
+	found, err := tokenPages("ListListenerCertificates", in, func(c certificate) string {
+		return fmt.Sprint(c.CertificateType, " ", c.CertificateId, " ", c.IsDefault)
+	}, func() (tokenPage[certificate], error) {
 		out := &struct {
 			answer
 			tokens

@@ -21,16 +21,16 @@ type tokenPage[T any] struct {
 
 // tokenPages reads all pages of a list. read makes the call with the parameters in, in which the token of the page is set. The pages
 // must add up to the TotalCount.
-func tokenPages[T any](action string, in params, read func() (tokenPage[T], error)) ([]T, error) {
+func tokenPages[T any](action string, in params, id func(T) string, read func() (tokenPage[T], error)) ([]T, error) {
 	for attempt := 1; ; attempt++ {
-		all, err := tokenPagesOnce(action, in, read)
+		all, err := tokenPagesOnce(action, in, id, read)
 		if !errors.Is(err, errListChanged) || attempt == listAttempts {
 			return all, err
 		}
 	}
 }
 
-func tokenPagesOnce[T any](action string, in params, read func() (tokenPage[T], error)) ([]T, error) {
+func tokenPagesOnce[T any](action string, in params, id func(T) string, read func() (tokenPage[T], error)) ([]T, error) {
 	delete(in, nextToken)
 	var all []T
 	var total *int
@@ -43,7 +43,10 @@ func tokenPagesOnce[T any](action string, in params, read func() (tokenPage[T], 
 			return nil, p.unusable(action, "%w", errListChanged)
 		}
 		all, total = append(all, p.items...), p.TotalCount
-		more, err := in.nextPage(p.answer, action, p.NextToken)
+		if err = check(p.answer, action, number, all, id); err != nil {
+			return nil, err
+		}
+		more, err := in.nextPage(p.answer, action, p.NextToken, number)
 		switch {
 		case err != nil:
 			return nil, err
@@ -67,7 +70,7 @@ func notAmong[T any](action string, ids []string, items []T, of func(T) string) 
 	}
 	for _, item := range items {
 		if id := of(item); !slices.Contains(ids, id) {
-			return &Error{Action: action, err: fmt.Errorf("asked for %q, got %q", ids, id)}
+			return &Error{Action: action, err: fmt.Errorf("asked for %q, got %q", ids, cloudText(id))}
 		}
 	}
 	return nil

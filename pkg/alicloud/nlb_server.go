@@ -52,7 +52,7 @@ func (c *Client) ListNLBServers(ctx context.Context, group string) ([]NLBServer,
 		Port, Weight                                                       int
 	}
 	in := params{"ServerGroupId": group}.setInt("MaxResults", nlbPageSize)
-	found, err := tokenPages("ListServerGroupServers", in, func() (tokenPage[wire], error) {
+	found, err := tokenPages("ListServerGroupServers", in, func(s wire) string { return fmt.Sprint(s.ServerId, " ", s.ServerIp, " ", s.Port) }, func() (tokenPage[wire], error) {
 		out := &struct {
 			answer
 			tokens

@@ -17,7 +17,7 @@ func newAnswer() answer { return answer{BaseResponse: &responses.BaseResponse{}}
 
 // unusable returns the error for an answer that arrived and says nothing that can be relied on.
 func (a answer) unusable(action, format string, args ...any) *Error {
-	return &Error{Action: action, Status: a.GetHttpStatus(), RequestID: a.RequestId, err: fmt.Errorf(format, args...)}
+	return &Error{Action: action, Status: a.GetHttpStatus(), RequestID: cloudText(a.RequestId), err: fmt.Errorf(format, args...)}
 }
 
 // page is one page of a list that is read by page number.
@@ -34,17 +34,37 @@ const listAttempts = 3
 
 var errListChanged = errors.New("the list changed while it was read")
 
-// pages reads all pages of a list. The pages must add up to the TotalCount.
-func pages[T any](action string, read func(number int) (page[T], error)) ([]T, error) {
+// maxPages bounds how often a list is asked for its next page. The longest lists of real accounts, with 50 items a page, have some hundred:
+// an endpoint that always has one more would keep a worker, its memory and the rate of the action.
+const maxPages = 1000
+
+// check fails for a list of which a page says what another one has said, or that does not end. An endpoint or a cache that ignores the
+// number of the page would otherwise be believed where the count happens to fit, and what the list lacks would count as gone.
+func check[T any](a answer, action string, number int, all []T, id func(T) string) error {
+	if number >= maxPages {
+		return a.unusable(action, "the list has more than %d pages", maxPages)
+	}
+	seen := make(map[string]bool, len(all))
+	for _, item := range all {
+		if seen[id(item)] {
+			return a.unusable(action, "%w: %q stands in it twice", errListChanged, cloudText(id(item)))
+		}
+		seen[id(item)] = true
+	}
+	return nil
+}
+
+// pages reads all pages of a list. The pages must add up to the TotalCount, and have each id once.
+func pages[T any](action string, id func(T) string, read func(number int) (page[T], error)) ([]T, error) {
 	for attempt := 1; ; attempt++ {
-		all, err := pagesOnce(action, read)
+		all, err := pagesOnce(action, id, read)
 		if !errors.Is(err, errListChanged) || attempt == listAttempts {
 			return all, err
 		}
 	}
 }
 
-func pagesOnce[T any](action string, read func(number int) (page[T], error)) ([]T, error) {
+func pagesOnce[T any](action string, id func(T) string, read func(number int) (page[T], error)) ([]T, error) {
 	var all []T
 	var total *int
 	for number := 1; ; number++ {
@@ -56,6 +76,9 @@ func pagesOnce[T any](action string, read func(number int) (page[T], error)) ([]
 			return nil, p.unusable(action, "%w", errListChanged)
 		}
 		all, total = append(all, p.items...), p.total
+		if err = check(p.answer, action, number, all, id); err != nil {
+			return nil, err
+		}
 		switch {
 		case total == nil && len(p.items) > 0: // without a count only an empty page is the end
 		case total == nil || len(all) == *total:
@@ -71,8 +94,11 @@ func equalTotals(a, b *int) bool {
 }
 
 // nextPage makes in ask for the page that the token names, and reports whether there is one. A token that comes back would be
-// followed for ever.
-func (p params) nextPage(from answer, action, token string) (more bool, err error) {
+// followed for ever. number is that of the page which names it.
+func (p params) nextPage(from answer, action, token string, number int) (more bool, err error) {
+	if number >= maxPages {
+		return false, from.unusable(action, "the list has more than %d pages", maxPages)
+	}
 	if token != "" && token == p[nextToken] {
 		return false, from.unusable(action, "the token of the next page is that of the page itself")
 	}

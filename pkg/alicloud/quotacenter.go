@@ -2,6 +2,7 @@ package alicloud
 
 import (
 	"context"
+	"fmt"
 	"maps"
 )
 
@@ -57,7 +58,7 @@ type quotaItem struct {
 // Quota Center is one for all regions, and a network may have no way to it.
 func (c *Client) ListProductQuotas(ctx context.Context, productCode string) ([]ProductQuota, error) {
 	in := params{"ProductCode": productCode, "QuotaCategory": "CommonQuota"}.setInt("MaxResults", quotaPage)
-	items, err := tokenPages("ListProductQuotas", in, func() (tokenPage[quotaItem], error) {
+	items, err := tokenPages("ListProductQuotas", in, quotaItem.identity, func() (tokenPage[quotaItem], error) {
 		out := struct {
 			answer
 			tokens
@@ -108,3 +109,6 @@ func (c *Client) quotasHere(items []quotaItem) []ProductQuota {
 	}
 	return all
 }
+
+// identity tells quotas apart: one action may have several, for different dimensions.
+func (q quotaItem) identity() string { return fmt.Sprint(q.QuotaActionCode, " ", q.Dimensions) }

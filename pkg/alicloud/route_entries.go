@@ -122,7 +122,7 @@ func (c *Client) describeRouteEntries(ctx context.Context, tableID string, in pa
 	}
 	in.set("RouteTableId", tableID).setInt("MaxResult", page)
 	var all []RouteEntry
-	for {
+	for number := 1; ; number++ {
 		out := &describeRouteEntriesResponse{answer: newAnswer()}
 		if err := c.call(ctx, "DescribeRouteEntryList", productVPC, in, out); err != nil {
 			return nil, err
@@ -134,7 +134,7 @@ func (c *Client) describeRouteEntries(ctx context.Context, tableID string, in pa
 			}
 			all = append(all, entry)
 		}
-		more, err := in.nextPage(out.answer, "DescribeRouteEntryList", out.NextToken)
+		more, err := in.nextPage(out.answer, "DescribeRouteEntryList", out.NextToken, number)
 		if err != nil {
 			return nil, err
 		}
@@ -250,7 +250,7 @@ type routeBatchResponse struct {
 func (r *routeBatchResponse) failure(action, cidr, nextHop string) error {
 	for _, failed := range r.FailedRouteEntries {
 		if sameCIDR(failed.DstCidrBlock, cidr) && (failed.NextHop == "" || failed.NextHop == nextHop) {
-			return &Error{Action: action, Code: failed.FailedCode, Status: 200, RequestID: r.RequestId, Message: failed.FailedMessage}
+			return &Error{Action: action, Code: cloudText(failed.FailedCode), Status: 200, RequestID: cloudText(r.RequestId), Message: cloudText(failed.FailedMessage)}
 		}
 	}
 	return nil

@@ -46,7 +46,7 @@ type SecurityRule struct {
 // DescribeSecurityGroups returns the security groups with a tag, in whatever VPC.
 func (c *Client) DescribeSecurityGroups(ctx context.Context, tag Tag) ([]SecurityGroup, error) {
 	in := params{}.setTags([]Tag{tag}).setInt("PageSize", securityGroupPage)
-	return pages("DescribeSecurityGroups", func(number int) (page[SecurityGroup], error) {
+	return pages("DescribeSecurityGroups", func(g SecurityGroup) string { return g.ID }, func(number int) (page[SecurityGroup], error) {
 		out := &struct {
 			answer
 			TotalCount     *int

@@ -114,7 +114,7 @@ func (c *Client) DescribeLoadBalancers(ctx context.Context, query LoadBalancerQu
 		in.setTags([]Tag{*query.Tag})
 	}
 	in.setInt("PageSize", loadBalancerPageSize)
-	return pages("DescribeLoadBalancers", func(number int) (page[LoadBalancer], error) {
+	return pages("DescribeLoadBalancers", func(lb LoadBalancer) string { return lb.ID }, func(number int) (page[LoadBalancer], error) {
 		out := &describeLoadBalancersResponse{answer: newAnswer()}
 		if err := c.call(ctx, "DescribeLoadBalancers", productSLB, in.setInt("PageNumber", number), out); err != nil {
 			return page[LoadBalancer]{}, err

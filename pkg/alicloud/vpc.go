@@ -30,7 +30,7 @@ type VSwitch struct {
 
 // DescribeVSwitches returns the vSwitches of a VPC.
 func (c *Client) DescribeVSwitches(ctx context.Context, vpcID string) ([]VSwitch, error) {
-	return pages("DescribeVSwitches", func(number int) (page[VSwitch], error) {
+	return pages("DescribeVSwitches", func(v VSwitch) string { return v.ID }, func(number int) (page[VSwitch], error) {
 		in := params{"VpcId": vpcID}.setInt("PageNumber", number).setInt("PageSize", vpcPageSize)
 		out := &describeVSwitchesResponse{answer: newAnswer()}
 		if err := c.call(ctx, "DescribeVSwitches", productVPC, in, out); err != nil {
@@ -76,7 +76,7 @@ type RouteTable struct {
 
 // DescribeRouteTables returns the route tables of a VPC.
 func (c *Client) DescribeRouteTables(ctx context.Context, vpcID string) ([]RouteTable, error) {
-	return pages("DescribeRouteTableList", func(number int) (page[RouteTable], error) {
+	return pages("DescribeRouteTableList", func(t RouteTable) string { return t.ID }, func(number int) (page[RouteTable], error) {
 		in := params{"VpcId": vpcID}.setInt("PageNumber", number).setInt("PageSize", vpcPageSize)
 		out := &describeRouteTablesResponse{answer: newAnswer()}
 		if err := c.call(ctx, "DescribeRouteTableList", productVPC, in, out); err != nil {

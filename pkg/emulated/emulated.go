@@ -181,7 +181,7 @@ func (a *Account) admin(method, page, body string) []byte {
 	a.tb.Helper()
 	// Tests clean up when their context has ended.
 	request := httptest.NewRequestWithContext(context.WithoutCancel(a.tb.Context()), method, "/_emulator/"+page, strings.NewReader(body))
-	request.RemoteAddr = "127.0.0.1:1"
+	request.RemoteAddr, request.Host = "127.0.0.1:1", "localhost"
 	recorder := httptest.NewRecorder()
 	a.handler.ServeHTTP(recorder, request)
 	answer, err := io.ReadAll(recorder.Body)

@@ -2,6 +2,8 @@ package nlb
 
 import (
 	"context"
+	"encoding/json"
+	"fmt"
 	"net/netip"
 	"slices"
 	"strings"
@@ -125,6 +127,25 @@ func (e *engine) Forget(svc types.UID) {
 	e.shared.Forget(svc)
 }
 
+// Repeat implements service.Engine.
+func (e *engine) Repeat(ctx context.Context, creation service.Creation, since presence.Missing) (id string, missing presence.Missing, err error) {
+	var lb alicloud.NLB
+	if err = json.Unmarshal(creation.Parameters, &lb); err != nil {
+		return "", since, fmt.Errorf("decode the parameters of the NLB: %w", err)
+	}
+	if id, err = e.api.CreateNLB(ctx, lb, creation.Token); err != nil {
+		return "", since, err
+	}
+	found, err := e.get(ctx, id)
+	if err != nil {
+		return "", since, err
+	}
+	if missing, err = e.missing.Confirm(since, found == nil, "NLB "+id+" was created and not found"); err != nil || found == nil {
+		return "", missing, err
+	}
+	return id, missing, nil
+}
+
 // Refuse implements service.Engine.
 func (e *engine) Refuse(params annotation.Params) error {
 	switch {
@@ -165,9 +186,6 @@ type nlb struct {
 	ports   []corev1.ServicePort
 	// former is the id of an NLB that the Service has left, or the mark of a group, if that is what this is about; empty otherwise.
 	former string
-	// lost is part of the client token of a new NLB of a group, and leader the Service whose annotations decide on that.
-	lost   string
-	leader types.UID
 	// taken says that the Service does not get all its ports here, because others on the NLB have some.
 	taken bool
 	// unread are the parts that could not be read in this pass, failures what jobs that ended in this pass failed with.
@@ -237,7 +255,7 @@ func (n nlb) Recorded(applied service.Record) service.Record {
 
 // placed adds to a Record where the Service is, and was.
 func (n nlb) placed(record service.Record) service.Record {
-	record.Group, record.Leaving, record.Shows = "", n.leaving, ""
+	record.Group, record.Leaving, record.Shows, record.Existing = "", n.leaving, "", n.Reused()
 	if len(n.leaving) > 0 {
 		record.Shows = n.showing
 	}

@@ -33,16 +33,7 @@ func (groupCloud) View(lb *alicloud.NLB) groups.LoadBalancer {
 
 // FindByTag implements groups.Cloud. A load balancer that is being deleted takes no Service any more.
 func (c groupCloud) FindByTag(ctx context.Context, tag alicloud.Tag) ([]alicloud.NLB, error) {
-	return c.find(ctx, alicloud.NLBQuery{Tag: &tag})
-}
-
-// FindByName implements groups.Cloud.
-func (c groupCloud) FindByName(ctx context.Context, name string) ([]alicloud.NLB, error) {
-	return c.find(ctx, alicloud.NLBQuery{Names: []string{name}})
-}
-
-func (c groupCloud) find(ctx context.Context, query alicloud.NLBQuery) ([]alicloud.NLB, error) {
-	found, err := c.api.ListNLBs(ctx, query)
+	found, err := c.api.ListNLBs(ctx, alicloud.NLBQuery{Tag: &tag})
 	return slices.DeleteFunc(found, func(lb alicloud.NLB) bool { return lb.Status == alicloud.NLBDeleting }), err
 }
 
@@ -217,7 +208,7 @@ func (e *engine) leaveGroup(ctx context.Context, of service.Request, known obser
 		found.leaves = append(leaves, found.leaves...)
 		return e.orStays(ctx, of, found, err)
 	}
-	lb, _, err := e.ownedBy(ctx, svc, own, "")
+	lb, _, err := e.ownedBy(ctx, svc, "")
 	if err != nil || lb != nil {
 		found := e.seen(svc, lb, false)
 		found.leaves = leaves
@@ -242,9 +233,6 @@ func (n *nlb) sharedWith(svc *corev1.Service) (*sharing.Shared, error) {
 	shared, err := n.shared.Shared(n.group, svc, n.stays, lb, n.hasListener(svc))
 	n.taken = shared.TakesPorts()
 	n.hold(svc)
-	if shared != nil {
-		n.leader, n.lost = shared.Leader.UID, n.shared.OthersOf(n.group)
-	}
 	return shared, err
 }
 

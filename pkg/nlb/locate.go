@@ -91,7 +91,7 @@ func (e *engine) locateCurrent(ctx context.Context, svc *corev1.Service, params 
 			return current, false, err
 		}
 	}
-	own, _, err := e.ownedBy(ctx, svc, known, lastID)
+	own, _, err := e.ownedBy(ctx, svc, lastID)
 	if err != nil || own != nil || known.presence.Present() {
 		return e.seen(svc, own, false), leaves, err
 	}
@@ -168,7 +168,7 @@ func (e *engine) locateAsked(ctx context.Context, svc *corev1.Service, known obs
 // ownBefore returns the load balancer of the Service's own that it may be on, nil for none.
 func (e *engine) ownBefore(ctx context.Context, svc *corev1.Service, known observed, lastID string, adopted bool) (*alicloud.NLB, error) {
 	if adopted && !known.presence.Present() || known.presence.MaybeCreated() || known.presence.Present() && !known.presence.Reused() {
-		own, _, err := e.ownedBy(ctx, svc, known, lastID)
+		own, _, err := e.ownedBy(ctx, svc, lastID)
 		return own, err
 	}
 	return nil, nil
@@ -260,16 +260,17 @@ func (e *engine) get(ctx context.Context, id string) (*alicloud.NLB, error) {
 	return &lb, nil
 }
 
-// ownedBy returns the load balancer of the Service's own: by its tag, else the one of the label, else by its name. Where several have the tag, others are the ids
-// of those that the label does not name.
-func (e *engine) ownedBy(ctx context.Context, svc *corev1.Service, known observed, lastID string) (lb *alicloud.NLB, others []string, err error) {
+// ownedBy returns the load balancer of the Service's own, by its owner tag: as a search shows it, else the one of the label or that was
+// created for the Service as its Record says, because the index of tags lags. Where several have the tag, others are the ids of those that
+// the label does not name.
+func (e *engine) ownedBy(ctx context.Context, svc *corev1.Service, lastID string) (lb *alicloud.NLB, others []string, err error) {
 	owner := mark.DefaultName(svc.UID)
 	found, err := observe.Owned(ctx, e.api, owner)
 	if err != nil {
 		return nil, nil, err
 	}
 	if len(found) == 0 {
-		lb, err = e.untagged(ctx, svc, known, lastID)
+		lb, err = e.unlisted(ctx, svc, lastID)
 		return lb, nil, err
 	}
 	for i := range found {
@@ -286,25 +287,15 @@ func (e *engine) ownedBy(ctx context.Context, svc *corev1.Service, known observe
 	return lb, nil, err
 }
 
-// untagged returns the load balancer of the Service's own where the search by tag shows none: the index of tags lags, and a human may
-// have removed the tag.
-func (e *engine) untagged(ctx context.Context, svc *corev1.Service, known observed, lastID string) (*alicloud.NLB, error) {
-	owner := mark.DefaultName(svc.UID)
-	lb, err := e.get(ctx, lastID)
-	if err != nil {
-		return nil, err
+// unlisted returns the first load balancer with the owner tag of the Service that a search by tag does not show, nil where there is none.
+func (e *engine) unlisted(ctx context.Context, svc *corev1.Service, lastID string) (*alicloud.NLB, error) {
+	record, _ := service.RecordOn(svc)
+	for _, id := range slices.Compact([]string{lastID, record.Made}) {
+		if lb, err := e.get(ctx, id); err != nil || lb != nil && isTagged(lb, svc) {
+			return lb, err
+		}
 	}
-	if lb != nil && (isTagged(lb, svc) || lb.Name == owner && lb.ModificationProtectionReason == mark.ProtectionReason) {
-		return lb, nil
-	}
-	if !mayHaveHad(svc, known, lastID) {
-		return nil, nil
-	}
-	found, err := observe.Named(ctx, e.api, owner)
-	if err != nil {
-		return nil, err
-	}
-	return single(found, owner)
+	return nil, nil
 }
 
 // single returns the only load balancer of those found, nil for none. Which of several is the Service's, only a human can tell.
@@ -332,7 +323,7 @@ func (e *engine) reusable(ctx context.Context, svc *corev1.Service, id string, s
 		if missing, err = e.missing.Confirm(since, true, "NLB "+id+" not found"); err != nil {
 			return nil, missing, err
 		}
-		return nil, since, errNotReusable(id, "does not exist; the manager creates no replacement") // still missing in the next pass, it is known to be
+		return nil, since, errNotReusable(id, e.config.Policy.Missing(e.config.ClusterID, svc.Namespace)) // still missing in the next pass, it is known to be
 	}
 	if err = e.admit(ctx, svc, lb); err != nil {
 		return nil, presence.Missing{}, err

@@ -1,27 +1,22 @@
 package nlb
 
 import (
-	"cmp"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/nlb/build"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/nlb/deploy"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/nlb/diff"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/nlb/model"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/backend"
-	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/groups"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/refusal"
@@ -91,7 +86,13 @@ func (n nlb) Plan(_ context.Context, in service.Inputs) (service.Goal, error) {
 	if err != nil {
 		return goal, err
 	}
+	if n.isUnwanted(in, problems) {
+		n.failures = append(slices.Clone(n.failures), &problem.WaitError{Reason: "the NLB that was created is not what the Service asks for by now, and is deleted", For: soonPoll})
+		goal.Plan = plan{nlb: n, Plan: diff.Deletion(n.model())}
+		return goal, nil
+	}
 	problems = slices.Concat(problems, kept, conflicts, n.leftAlone(desired))
+	n.leaveUntagged(in.Service, desired)
 	if n.restored(in, desired) {
 		desired.Want.DeleteProtection = &desired.LoadBalancer.DeletionProtection
 	}
@@ -104,6 +105,27 @@ func (n nlb) Plan(_ context.Context, in service.Inputs) (service.Goal, error) {
 	record = n.placed(record)
 	goal.Applied, goal.Plan = &record, plan{nlb: n, Plan: steps, desired: desired}
 	return goal, nil
+}
+
+// isUnwanted reports whether the NLB is not what the Service asks for, or may have: its author has changed it while nobody knew what came
+// of the creation. Nothing is on it yet, and the Service does not show it.
+func (n nlb) isUnwanted(in service.Inputs, found []problem.Problem) bool {
+	record, _ := service.RecordOn(in.Service)
+	if !n.group.IsZero() || n.ID() == "" || n.ID() != record.Made || len(n.listeners.Value)+len(in.Service.Status.LoadBalancer.Ingress) > 0 || !isTagged(&n.lb.Value, in.Service) {
+		return false
+	}
+	return problem.HasReason(found, problem.ReasonImmutableAttribute) || n.Refuse(in.Params) != nil
+}
+
+// leaveUntagged leaves the owner tag out of what is wanted, unless the NLB has it, or has lost it since it was created: with the tag, it
+// would be deleted with the Service.
+func (n nlb) leaveUntagged(svc *corev1.Service, desired *model.Model) {
+	if !n.group.IsZero() || n.Reused() || n.ID() == "" || isTagged(&n.lb.Value, svc) {
+		return
+	}
+	if record, _ := service.RecordOn(svc); record.Made != n.ID() || !isOwn(svc, &n.lb.Value, n.listeners.Value) {
+		desired.Want.Ownership = service.WithoutOwner(desired.Want.Ownership)
+	}
 }
 
 // tagsToRemove returns the tags that were applied and are no longer asked for; on an existing load balancer, only those that are ours.
@@ -195,7 +217,7 @@ func (p plan) Steps() []service.Step {
 }
 
 // Deploy implements service.Plan.
-func (p plan) Deploy(ctx context.Context, svc *corev1.Service) service.Deployment {
+func (p plan) Deploy(ctx context.Context, svc *corev1.Service, create service.Create) service.Deployment {
 	n := p.nlb
 	n.desired = p.desired
 	failures := errors.Join(n.failures...)
@@ -212,7 +234,7 @@ func (p plan) Deploy(ctx context.Context, svc *corev1.Service) service.Deploymen
 	applier := &deploy.Applier{
 		API: n.api, Model: n.model(), Busy: n.busy, Memory: &n.memory, Refused: n.refused, Held: p.held(svc), DryRun: n.dry,
 		MostServers: n.mostServers(svc),
-		Token:       func(lb alicloud.NLB) string { return n.token(svc, lb) },
+		Create:      create,
 		Turn: func(create func() error) error {
 			who := refusal.Creator{UID: svc.UID, Name: mark.ServiceName(svc)}
 			return n.memory.Creations.Create(who, n.config.Quotas.Limit(Product.BalancerQuota).Value, create)
@@ -332,14 +354,6 @@ func (p plan) shared() []string {
 	return ids
 }
 
-// token makes the client token of the creation of an NLB. Of the Services of a group, each makes the same one.
-func (n *nlb) token(svc *corev1.Service, lb alicloud.NLB) string {
-	if n.group.IsZero() {
-		return token(svc.UID, cmp.Or(n.presence.ID(), strings.Join(n.leaving, " ")), lb)
-	}
-	return token(groups.Creator(n.group, n.leader), n.lost, lb)
-}
-
 // recordFor returns what will have been applied to a Service, which may share the NLB.
 func (n nlb) recordFor(in service.Inputs, shared *sharing.Shared) service.Record {
 	record := recordOf(in.Applied.LoadBalancerID, in.Service, in.Params, n.Reused())
@@ -359,11 +373,4 @@ func (n nlb) compared(desired *model.Model) *model.Model {
 		actual.Access = nil
 	}
 	return actual
-}
-
-// token is the client token of the creation of a load balancer: the same for the same attempt, also of another process. With the token
-// of the one before, the cloud would answer with that, deleted one.
-func token(uid types.UID, lastID string, lb alicloud.NLB) string {
-	sum := sha256.Sum256(fmt.Appendf(nil, "%s %s %+v", uid, lastID, lb))
-	return hex.EncodeToString(sum[:])
 }

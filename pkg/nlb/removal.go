@@ -16,6 +16,7 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/presence"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
 )
 
@@ -37,11 +38,24 @@ func (n nlb) RefreshForRemoval(ctx context.Context, svc *corev1.Service, _ *serv
 	if err != nil {
 		return n, err
 	}
+	if !n.Reused() && n.group.IsZero() {
+		n.listeners.Invalidate("the NLB is to be deleted: somebody may have added one")
+	}
 	known, err = n.readForRemoval(ctx, svc, n.observed)
 	if n = n.knowing(known); err == nil {
+		n = n.unlessUsed(svc)
 		err = n.leaveFirst()
 	}
 	return n, err
+}
+
+// unlessUsed has a load balancer stay, as an existing one does, on which somebody else has a listener, or which lacks the owner tag while
+// not all else says that it is the Service's.
+func (n nlb) unlessUsed(svc *corev1.Service) nlb {
+	if n.presence.Present() && !n.Reused() && n.group.IsZero() && (len(n.othersListeners(svc)) > 0 || !isOwn(svc, &n.lb.Value, n.listeners.Value)) {
+		n.presence = presence.Found(n.ID(), true)
+	}
+	return n
 }
 
 // leaveFirst is an error while the Service has listeners on other load balancers, which are left before this one is removed. All that were known of have been.
@@ -151,6 +165,11 @@ func (e *engine) locateForRemoval(ctx context.Context, svc *corev1.Service, know
 		return own, err
 	}
 	existing, err := e.existing(ctx, lastID, asked)
+	if err == nil && (existing == nil || existing.ID != asked) {
+		if own, failure := e.shown(ctx, svc, lastID); failure != nil || own != nil {
+			return e.seen(svc, own, false), failure
+		}
+	}
 	switch {
 	case err != nil:
 		return location{}, err
@@ -166,7 +185,7 @@ func (e *engine) locateForRemoval(ctx context.Context, svc *corev1.Service, know
 // ownForRemoval returns the NLB of the Service's own. Where that of the Service is gone, what was found beside it stays, and so does a stranger with a copy of the
 // tag.
 func (e *engine) ownForRemoval(ctx context.Context, svc *corev1.Service, known observed, lastID string) (location, error) {
-	lb, others, err := e.ownedBy(ctx, svc, known, lastID)
+	lb, others, err := e.ownedBy(ctx, svc, lastID)
 	if err != nil || lb == nil || known.presence.WasDeleted() && lb.ID != known.presence.ID() {
 		return location{}, err
 	}
@@ -186,10 +205,10 @@ func (e *engine) ownForRemoval(ctx context.Context, svc *corev1.Service, known o
 }
 
 // besideStranger returns the last NLB of a Service if it still exists and nothing but the owner tag, which can be copied, gives another one to the Service, nil
-// otherwise. One that the manager has begun to create has the name of the Service.
+// otherwise. One that the manager has created stands in the Record.
 func (e *engine) besideStranger(ctx context.Context, svc *corev1.Service, known observed, lb *alicloud.NLB, lastID string) (*alicloud.NLB, error) {
-	params, _ := e.Params(svc)
-	if lastID == "" || lb.ID == lastID || service.IsNameFor(svc, params, lb.Name) {
+	record, _ := service.RecordOn(svc)
+	if lastID == "" || lb.ID == lastID || lb.ID == record.Made {
 		return nil, nil
 	}
 	last, err := e.get(ctx, lastID)
@@ -245,7 +264,7 @@ func (n nlb) PlanRemoval(svc *corev1.Service, applied *service.Record) (service.
 		removal.Plan = n.removes(diff.Preserving(actual, mark.Preserved(svc, n.config.ClusterID)))
 		removal.Kept = service.KeptBeside(Product, svc, n.ID(), n.alsoOwned)
 	default:
-		removal.Plan = n.removes(diff.Deletion(actual))
+		removal.Plan = n.removes(diff.Deletion(actual, mark.Tags(svc, n.config.ClusterID)...))
 		removal.Kept = service.KeptBeside(Product, svc, n.ID(), n.alsoOwned)
 	}
 	return removal, nil
@@ -254,6 +273,10 @@ func (n nlb) PlanRemoval(svc *corev1.Service, applied *service.Record) (service.
 // kept returns why an NLB stays in the cloud that was created for the Service, as far as can be seen, empty for one that was not.
 func (n nlb) kept(svc *corev1.Service, params annotation.Params) string {
 	lb, record := &n.lb.Value, lastRecord(nil, svc)
+	if others := n.othersListeners(svc); isTagged(lb, svc) && len(others) > 0 {
+		return fmt.Sprintf("NLB %s stays in the cloud, without listeners and server groups of this Service: it has listeners that are not this Service's (%s); if nobody uses them, delete it",
+			lb.ID, problem.Some(others))
+	}
 	if params.Get(annotation.LoadBalancerID) == lb.ID || hasTag(lb, mark.TagPreserved) || !wantsOwn(params) && !n.isShown(svc, lb, record) {
 		return ""
 	}

@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/nlb/model"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
 )
@@ -17,7 +18,7 @@ import (
 // the load balancer shows that a manager of this cluster made it.
 func (e *engine) shown(ctx context.Context, svc *corev1.Service, lastID string) (*alicloud.NLB, error) {
 	record, _ := service.RecordOn(svc)
-	ids := []string{lastID, record.LoadBalancerID}
+	ids := []string{lastID, record.Made}
 	for _, shown := range svc.Status.LoadBalancer.Ingress {
 		if id, _, ok := strings.Cut(shown.Hostname, "."); ok && strings.HasPrefix(id, "nlb-") {
 			ids = append(ids, id) // the name of a load balancer begins with its id
@@ -38,11 +39,40 @@ func (e *engine) shown(ctx context.Context, svc *corev1.Service, lastID string) 
 
 // isShown reports whether the status names a load balancer that was made for a Service and has no owner.
 func (e *engine) isShown(svc *corev1.Service, lb *alicloud.NLB, record service.Record) bool {
-	cluster, _ := lb.Tag(mark.TagCluster)
-	if hasTag(lb, mark.TagOwner) || hasTag(lb, mark.TagGroup) || hasTag(lb, mark.TagPreserved) || cluster != e.config.ClusterID && (cluster != "" || lb.ModificationProtectionReason != mark.ProtectionReason) {
+	made := record.Made == lb.ID
+	if service.IsAnothers(lb.Tags) || !made && !showsName(svc, lb) || record.UsesExisting(lb.ID) {
 		return false
 	}
-	return record.LoadBalancerID == lb.ID || showsName(svc, lb)
+	if cluster, tagged := lb.Tag(mark.TagCluster); tagged {
+		return cluster == e.config.ClusterID
+	}
+	// Without any tag, that a name in the status leads to it does not tell it from one that the Service used by its id.
+	return lb.ModificationProtectionReason == mark.ProtectionReason && (made || lb.Name == mark.DefaultName(svc.UID))
+}
+
+// isOwn reports whether a load balancer with these listeners is the Service's own, see [service.Evidence].
+func isOwn(svc *corev1.Service, lb *alicloud.NLB, listeners []model.Listener) bool {
+	return isTagged(lb, svc) || service.Evidence{
+		ID: lb.ID, Name: lb.Name, Tags: lb.Tags, Shown: showsName(svc, lb),
+		Marked: slices.ContainsFunc(listeners, func(l model.Listener) bool { return isOf(svc, &l) }),
+	}.Owns(svc)
+}
+
+// isOf reports whether a listener has the mark of the Service, of whatever cluster: on a load balancer of its own, nobody else writes one.
+func isOf(svc *corev1.Service, l *model.Listener) bool {
+	marked, _, ok := mark.ParseNLB(model.Text(l.Description))
+	return ok && marked == mark.ServiceName(svc)
+}
+
+// othersListeners names the listeners of a load balancer of the Service's own that are not the Service's.
+func (o observed) othersListeners(svc *corev1.Service) []string {
+	var others []string
+	for i := range o.listeners.Value {
+		if l := &o.listeners.Value[i]; !isOf(svc, l) {
+			others = append(others, l.Key())
+		}
+	}
+	return others
 }
 
 // showsName reports whether the status of the Service has the name of the load balancer.

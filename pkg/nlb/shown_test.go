@@ -110,7 +110,8 @@ func TestExistingOneIsMissingOnce(t *testing.T) {
 	}
 }
 
-// TestTakenOverNLBIsKept: somebody takes a load balancer over by removing its tags, and then the Service goes, before anything was read, or in another
+// TestTakenOverNLBIsKept: somebody takes a load balancer over by removing its tags and giving it another name, and then the Service goes,
+// before anything was read, or in another
 // process. Only what carries the marks of the Service goes, and a Warning says what stays.
 func TestTakenOverNLBIsKept(t *testing.T) {
 	t.Parallel()
@@ -121,6 +122,7 @@ func TestTakenOverNLBIsKept(t *testing.T) {
 				w.serve(1, testkit.TCP(80), with(annotation.Name, "shop-front"))
 				id := w.balancer("web").ID
 				testkit.Check(t, w.account.Client.UntagNLB(t.Context(), alicloud.NLBTagLoadBalancer, []string{id}, []string{mark.TagOwner, mark.TagCluster}))
+				w.rename(id, newService("theirs"))
 				begin(w)
 				w.remove("web")
 				w.newEvents()

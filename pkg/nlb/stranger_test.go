@@ -28,11 +28,16 @@ func checkStranger(t *testing.T, w *world, stranger, stays string) {
 	}
 }
 
-// TestDeletionLeavesAStranger: the NLB that the label names has lost its owner tag, and another NLB, on which nothing is the Service's, has a copy of the tag. The
+// TestDeletionLeavesAStranger: the NLB that the label names has lost its owner tag and its name, and another NLB, on which nothing is the Service's, has a copy of the tag. The
 // deletion leaves the other one alone, and says that the first stays.
 func TestDeletionLeavesAStranger(t *testing.T) {
 	t.Parallel()
-	deletedBesideTwin(t, untagOwner, func(t *testing.T, w *world, id, stranger string) {
+	takenOver := func(w *world, id string) {
+		w.t.Helper()
+		untagOwner(w, id)
+		w.rename(id, newService("theirs"))
+	}
+	deletedBesideTwin(t, takenOver, func(t *testing.T, w *world, id, stranger string) {
 		t.Helper()
 		checkStranger(t, w, stranger, id)
 	})

@@ -105,7 +105,7 @@ func (r *Reconciler) Ensure(ctx context.Context, svc *corev1.Service) (status *c
 	if err != nil && ctx.Err() != nil {
 		return nil, err // shutting down is no failure
 	}
-	err = errors.Join(err, r.storeRecord(ctx, done))
+	err = errors.Join(err, r.storeRecord(ctx, known, done))
 	wait, retryLater := waitTime(err)
 	retryLater = retryLater && err != nil
 	known.failure, known.replaced = r.emit(svc, known, done, err, retryLater)
@@ -131,11 +131,11 @@ func shown(done ensured) (*corev1.LoadBalancerStatus, error) {
 }
 
 // storeRecord writes what was applied to the Service: the stock controller writes nothing but its status.
-func (r *Reconciler) storeRecord(ctx context.Context, done ensured) error {
+func (r *Reconciler) storeRecord(ctx context.Context, known state, done ensured) error {
 	if done.record == nil {
 		return nil
 	}
-	if _, err := r.writer.change(ctx, done.service, done.record.store()); err != nil {
+	if _, err := r.writer.change(ctx, done.service, known.store(*done.record)); err != nil {
 		return fmt.Errorf("record what was applied to %s: %w", done.record.LoadBalancerID, err)
 	}
 	return nil

@@ -193,7 +193,7 @@ func (c *Controller) serviceEvents() cache.ResourceEventHandler {
 		UpdateFunc: func(before, after any) {
 			old, ok := before.(*corev1.Service)
 			svc, also := after.(*corev1.Service)
-			if ok && also && (c.opts.needsReconcile(old) || c.opts.needsReconcile(svc)) {
+			if ok && also && (c.opts.needsReconcile(old) || c.opts.needsReconcile(svc)) && !changesOnlyRecord(old, svc) {
 				enqueue(svc)
 			}
 		},

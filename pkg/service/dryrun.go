@@ -123,12 +123,12 @@ func (d *dryRun) ensure(ctx context.Context, svc *corev1.Service, adopted bool, 
 		return known, problems, err
 	}
 	unread = errors.Join(unread, inputs.unread)
-	svc, intent, err := d.recordIntent(ctx, svc, *known.record, goal)
+	svc, intent, err := d.recordIntent(ctx, svc, known, goal)
 	if err != nil {
 		return known, problems, err
 	}
 	known.record = &intent
-	deployed := d.deploy(ctx, svc, known.engine.Product(), goal.Plan)
+	deployed := d.deploy(ctx, svc, known.engine.Product(), goal.Plan, noteNothing)
 	d.doubtOthers(svc, held, deployed)
 	known = known.deployed(deployed)
 	if len(goal.Plan.Steps()) > 0 {
@@ -170,7 +170,7 @@ func (d *dryRun) updateService(ctx context.Context, svc *corev1.Service, known s
 			svc.Status.LoadBalancer = withModes(*shown.Status, svc.Status.LoadBalancer)
 		}
 		if record != nil {
-			record.store()(svc)
+			known.store(*record)(svc)
 		}
 	})
 }
@@ -228,14 +228,20 @@ func (d *dryRun) note(plan Plan) {
 	}
 }
 
+// noteNothing is the [Create] of a dry run, and of plans that create no load balancer.
+func noteNothing(_ context.Context, _ any, send func(token string) (id string, err error)) error {
+	_, err := send("")
+	return err
+}
+
 // deploy carries out a plan. In a dry run, it says nothing of that.
-func (r *Reconciler) deploy(ctx context.Context, svc *corev1.Service, product Product, plan Plan) Deployment {
+func (r *Reconciler) deploy(ctx context.Context, svc *corev1.Service, product Product, plan Plan, create Create) Deployment {
 	if r.dry != nil {
 		r.dry.note(plan)
-		deployed := plan.Deploy(klog.NewContext(ctx, klog.Logger{}), svc)
+		deployed := plan.Deploy(klog.NewContext(ctx, klog.Logger{}), svc, create)
 		r.dry.failed = r.dry.failed || deployed.Err != nil
 		return deployed
 	}
 	observePlan(product, plan)
-	return plan.Deploy(ctx, svc)
+	return plan.Deploy(ctx, svc, create)
 }

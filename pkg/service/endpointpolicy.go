@@ -52,13 +52,13 @@ func (r *Reconciler) checkEndpoints(ctx context.Context, svc *corev1.Service, in
 			refused.Insert(text)
 		}
 	}
-	has, known := r.hasPods(ctx, svc, asked)
+	on, known := r.nodesOfPods(ctx, svc, asked)
 	checked.held = sets.New[string]()
 	for i, text := range texts {
 		switch {
 		case !known:
 			checked.held.Insert(text)
-		case has[i]:
+		case on[i] != "" && !in.Nodes.IsOfOther(text, on[i]):
 			named.Insert(text)
 		default:
 			refused.Insert(text)
@@ -70,12 +70,12 @@ func (r *Reconciler) checkEndpoints(ctx context.Context, svc *corev1.Service, in
 	return checked
 }
 
-// hasPods reports for each of the pods whether it has the address, if that is known.
-func (r *Reconciler) hasPods(ctx context.Context, svc *corev1.Service, pods []podAddress) (has []bool, known bool) {
+// nodesOfPods returns the node of each of the pods that has the address, empty for one that has not, if that is known.
+func (r *Reconciler) nodesOfPods(ctx context.Context, svc *corev1.Service, pods []podAddress) (nodes []string, known bool) {
 	if r.opts.Pods == nil || len(pods) == 0 {
 		return nil, len(pods) == 0
 	}
-	return r.opts.Pods.in(ctx, svc.Namespace).has(mark.ServiceName(svc), pods)
+	return r.opts.Pods.in(ctx, svc.Namespace).nodes(mark.ServiceName(svc), pods)
 }
 
 func (c checkedEndpoints) explain(refused []string) []problem.Problem {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/backend"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/presence"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/quota"
 )
@@ -30,6 +31,9 @@ type Engine interface {
 	Refuse(params annotation.Params) error
 	// Intent returns what the first pass over a Service is about to write, see [Record].
 	Intent(svc *corev1.Service, params annotation.Params) Record
+	// Repeat makes a creation again, and returns the load balancer that the cloud answers with, empty where that is gone again: missing
+	// says since when reads do not show it.
+	Repeat(ctx context.Context, creation Creation, since presence.Missing) (id string, missing presence.Missing, err error)
 	// Released notes that nothing of a Service is left in the cloud. The cache may show the Service as it was for a while.
 	Released(service types.UID)
 	// Forget drops what is known of a Service that is gone.
@@ -257,8 +261,9 @@ type Goal struct {
 type Plan interface {
 	// Steps are the steps in their order; without any, the plan writes nothing.
 	Steps() []Step
-	// Deploy carries out the plan as far as possible. What only repairs what somebody changed in the cloud can wait.
-	Deploy(ctx context.Context, svc *corev1.Service) Deployment
+	// Deploy carries out the plan as far as possible. What only repairs what somebody changed in the cloud can wait. create makes the call
+	// that creates a load balancer.
+	Deploy(ctx context.Context, svc *corev1.Service, create Create) Deployment
 }
 
 // nothing is the plan of a pass that writes nothing.
@@ -266,7 +271,7 @@ type nothing struct{ balancer Balancer }
 
 func (nothing) Steps() []Step { return nil }
 
-func (n nothing) Deploy(context.Context, *corev1.Service) Deployment {
+func (n nothing) Deploy(context.Context, *corev1.Service, Create) Deployment {
 	return Deployment{Balancer: n.balancer, Registered: func(string) bool { return false }}
 }
 

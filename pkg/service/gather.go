@@ -3,6 +3,7 @@ package service
 import (
 	"context"
 	"fmt"
+	"net/netip"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -12,6 +13,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/backend"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
@@ -110,7 +112,14 @@ func (r *Reconciler) findInterfaces(ctx context.Context, found *gathered, known 
 		}
 		return
 	}
-	found.Interfaces, found.Blocks, found.unread = r.network.interfaces(ctx, known.cache.interfaces, pods)
+	found.Interfaces, found.Blocks, found.unread = r.network.interfaces(ctx, known.cache.interfaces, pods, func(eni alicloud.NetworkInterface, address string) bool {
+		refused := r.isForeignMachine(found, eni, address)
+		if refused {
+			found.problems = append(found.problems, problem.Newf(problem.ReasonSkipSyncBackends,
+				"%s is the address of the ECS instance %s, which is no node, and no rule of allowedAddresses accepts it", address, eni.InstanceID))
+		}
+		return refused
+	})
 	found.InterfacesUnread = found.unread != nil
 	found.cache.interfaces = make(map[backend.PodAddress]string, len(found.Interfaces))
 	for _, pod := range pods {
@@ -118,6 +127,17 @@ func (r *Reconciler) findInterfaces(ctx context.Context, found *gathered, known 
 			found.cache.interfaces[pod] = id
 		}
 	}
+}
+
+// isForeignMachine reports whether an address that a Pod shows is that of a machine which is no node, where only Pods may be backends:
+// whoever can write the status of a Pod can have it show any address.
+func (r *Reconciler) isForeignMachine(found *gathered, eni alicloud.NetworkInterface, address string) bool {
+	rules := r.opts.Config.Policy
+	if !rules.RestrictsAddresses() || !eni.IsPrimary || address != eni.PrimaryIP || found.Nodes.HasInstance(eni.InstanceID) {
+		return false
+	}
+	parsed, err := netip.ParseAddr(address)
+	return err != nil || !rules.AllowsAddress(found.Service.Namespace, parsed)
 }
 
 // slices returns all EndpointSlices of the Service.

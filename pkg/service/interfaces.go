@@ -36,7 +36,7 @@ type network struct {
 // interfaces returns the network interfaces of addresses of pods. A pod keeps its interface for as long as it
 // lives, so only those that are not known are read; another pod may have the same address on another interface. With an error, current are
 // those that are known. blocks are those of the VPC, when an address has no interface and they can be read.
-func (n *network) interfaces(ctx context.Context, known map[backend.PodAddress]string, pods []backend.PodAddress) (current map[string]string, blocks []netip.Prefix, err error) {
+func (n *network) interfaces(ctx context.Context, known map[backend.PodAddress]string, pods []backend.PodAddress, refuse refusesInterface) (current map[string]string, blocks []netip.Prefix, err error) {
 	current = make(map[string]string, len(pods))
 	blocks = n.blocks.remembered()
 	var unknown []string
@@ -47,7 +47,7 @@ func (n *network) interfaces(ctx context.Context, known map[backend.PodAddress]s
 			unknown = append(unknown, pod.Address)
 		}
 	}
-	if err := n.findInterfaces(ctx, unknown, current); err != nil {
+	if err := n.findInterfaces(ctx, unknown, current, refuse); err != nil {
 		return current, blocks, err
 	}
 	if len(current) < len(pods) {
@@ -56,8 +56,11 @@ func (n *network) interfaces(ctx context.Context, known map[backend.PodAddress]s
 	return current, blocks, nil
 }
 
+// refusesInterface reports whether an address on an interface may not be a backend.
+type refusesInterface func(eni alicloud.NetworkInterface, address string) bool
+
 // findInterfaces adds the interfaces of the addresses that have one.
-func (n *network) findInterfaces(ctx context.Context, addresses []string, into map[string]string) error {
+func (n *network) findInterfaces(ctx context.Context, addresses []string, into map[string]string, refuse refusesInterface) error {
 	ipv6, ipv4 := partition(addresses, func(address string) bool { return strings.Contains(address, ":") })
 	for _, query := range []alicloud.NetworkInterfaceQuery{{PrivateIPs: ipv4}, {IPv6s: ipv6}} {
 		wanted := slices.Concat(query.PrivateIPs, query.IPv6s)
@@ -71,7 +74,7 @@ func (n *network) findInterfaces(ctx context.Context, addresses []string, into m
 		}
 		for _, eni := range found {
 			for _, address := range slices.Concat(eni.PrivateIPs, eni.IPv6s) {
-				if slices.Contains(wanted, address) {
+				if slices.Contains(wanted, address) && !refuse(eni, address) {
 					into[address] = eni.ID
 				}
 			}

@@ -146,7 +146,7 @@ func (r *Reconciler) followOne(ctx context.Context, svc *corev1.Service, params 
 		return known, Deployment{Registered: everywhere}
 	}
 	in.Choice = r.chooseLeft(svc, known.engine, left, in)
-	deployed := r.deploy(ctx, svc, known.engine.Product(), left.PlanBackends(in))
+	deployed := r.deploy(ctx, svc, known.engine.Product(), left.PlanBackends(in), noteNothing)
 	r.doubtOthers(svc, held, deployed)
 	if deployed.RefusedBackend || deployed.Uncertain {
 		known.cache.interfaces = nil
@@ -212,7 +212,7 @@ func (r *Reconciler) storeLeft(ctx context.Context, svc *corev1.Service, known *
 	record := known.balancer.Recorded(*known.record)
 	known.record = &record
 	if _, err := r.writer.change(ctx, svc, func(svc *corev1.Service) {
-		record.store()(svc)
+		known.store(record)(svc)
 		for _, place := range before {
 			if !slices.Contains(record.Leaving, place) {
 				dropKept(svc, place)

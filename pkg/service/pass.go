@@ -135,11 +135,17 @@ func (r *Reconciler) ensure(ctx context.Context, svc *corev1.Service, adopted bo
 	if err = checkBounds(svc); err != nil {
 		return known, done, err
 	}
-	known, unread, err := r.refresh(ctx, svc, params, adopted, known, held)
+	var unread error
+	if svc, known, err = r.settleCreation(ctx, svc, known); svc == nil {
+		return known, done, nil // gone
+	}
+	if done.service = svc; err == nil {
+		known, unread, err = r.refresh(ctx, svc, params, adopted, known, held)
+	}
 	if err != nil {
 		return r.followUnplanned(ctx, params, known, done, held, err)
 	}
-	done.located = true
+	known, done.located = known.searchedFor(), true
 	if err = known.engine.Refuse(params); err != nil && known.balancer.ID() == "" {
 		return r.followUnplanned(ctx, params, known, done, held, err)
 	}
@@ -158,13 +164,16 @@ func (r *Reconciler) ensure(ctx context.Context, svc *corev1.Service, adopted bo
 	if known.pausedBy != "" {
 		return known, done.paused(known.pausedBy, known.engine.Product(), goal.Plan), unread
 	}
-	written, intent, err := r.recordIntent(ctx, svc, *known.record, goal)
+	written, intent, err := r.recordIntent(ctx, svc, known, goal)
 	if written == nil {
 		return known, done, err
 	}
 	known.record, done.service = &intent, written
 
-	deployed := r.deploy(ctx, svc, known.engine.Product(), goal.Plan)
+	created := &creating{writer: r.writer, svc: written, known: &known}
+	deployed := r.deploy(ctx, svc, known.engine.Product(), goal.Plan, created.create)
+	created.end()
+	written, done.service = created.svc, created.svc
 	r.doubtOthers(svc, held, deployed)
 	err = errors.Join(deployed.outcome(), unread, inputs.unread)
 	known = known.deployed(deployed).readUntilSettled(goal.Plan)
@@ -233,12 +242,13 @@ func (r *Reconciler) decide(ctx context.Context, svc *corev1.Service, params ann
 
 // recordIntent writes to the Service the tags and domains that a plan is about to write, before it does. It returns the Service and
 // the Record as they are then; the Service is nil when it is gone.
-func (r *Reconciler) recordIntent(ctx context.Context, svc *corev1.Service, applied Record, goal Goal) (*corev1.Service, Record, error) {
+func (r *Reconciler) recordIntent(ctx context.Context, svc *corev1.Service, known state, goal Goal) (*corev1.Service, Record, error) {
+	applied := *known.record
 	if goal.Applied == nil || len(goal.Plan.Steps()) == 0 || applied.covers(goal.Applied.Intent()) {
 		return svc, applied, nil
 	}
 	both := applied.and(goal.Applied.Intent())
-	written, err := r.writer.change(ctx, svc, both.store())
+	written, err := r.writer.change(ctx, svc, known.store(both))
 	if err != nil {
 		return nil, applied, fmt.Errorf("record what is about to be written: %w", err)
 	}

@@ -27,6 +27,17 @@ func (o Options) pausedBy(svc *corev1.Service) string {
 	return ""
 }
 
+// endsPause reports whether the annotation no longer holds a Service that is being deleted with its namespace: its author has asked for the
+// deletion of everything there, and nobody can remove the annotation but an administrator, who would find the namespace Terminating for
+// good. Where namespaces cannot be read, the pause stays.
+func (r *Reconciler) endsPause(ctx context.Context, svc *corev1.Service) bool {
+	if svc.DeletionTimestamp == nil || r.opts.Config.Paused != nil && r.opts.Config.Paused() || r.opts.Client == nil {
+		return false
+	}
+	namespace, err := r.opts.Client.CoreV1().Namespaces().Get(ctx, svc.Namespace, metav1.GetOptions{})
+	return err == nil && namespace.DeletionTimestamp != nil
+}
+
 // IsPaused reports whether an annotation pauses the Service. Any value but "false" does: who misspells "true" wants it all the same.
 func IsPaused(svc *corev1.Service) bool {
 	value, ok := svc.Annotations[AnnotationPaused]

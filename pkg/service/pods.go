@@ -60,7 +60,7 @@ func (p *Pods) of(namespace string) (pods *podsOfNamespace, first bool) {
 	if found, ok := p.namespaces[namespace]; ok {
 		return found, false
 	}
-	pods = &podsOfNamespace{wake: p.wake, read: make(chan struct{}), addresses: map[string][]netip.Addr{}, named: map[types.NamespacedName]sets.Set[string]{}}
+	pods = &podsOfNamespace{wake: p.wake, read: make(chan struct{}), placed: map[string]placedPod{}, named: map[types.NamespacedName]sets.Set[string]{}}
 	p.namespaces[namespace] = pods
 	return pods, true
 }
@@ -84,28 +84,39 @@ type podsOfNamespace struct {
 	// read is closed when the pods were first read.
 	read chan struct{}
 
-	mu        sync.Mutex // guards the rest
-	addresses map[string][]netip.Addr
+	mu     sync.Mutex // guards the rest
+	placed map[string]placedPod
 	// named are the pods whose addresses matter to a Service, by the Service.
 	named map[types.NamespacedName]sets.Set[string]
 }
 
-// has reports for each of the pods whether it has the address; known is false before the pods were read. The Service has a pass when an
+// placedPod is where a pod is. The status of one that is on no node says nothing: no kubelet has written it.
+type placedPod struct {
+	node      string
+	addresses []netip.Addr
+}
+
+// nodes returns the node of each of the pods that has the address, empty for one that has not; known is false before the pods were read.
+// The Service has a pass when an
 // address of one of them changes.
-func (p *podsOfNamespace) has(service types.NamespacedName, pods []podAddress) (has []bool, known bool) {
+func (p *podsOfNamespace) nodes(service types.NamespacedName, pods []podAddress) (nodes []string, known bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	named := sets.New[string]()
 	for _, pod := range pods {
-		has = append(has, slices.Contains(p.addresses[pod.name], pod.address))
+		node := ""
+		if placed := p.placed[pod.name]; slices.Contains(placed.addresses, pod.address) {
+			node = placed.node
+		}
+		nodes = append(nodes, node)
 		named.Insert(pod.name)
 	}
 	p.named[service] = named
 	select {
 	case <-p.read:
-		return has, true
+		return nodes, true
 	default:
-		return has, false
+		return nodes, false
 	}
 }
 
@@ -123,17 +134,17 @@ func (p *Pods) forget(service types.NamespacedName) {
 }
 
 // set notes the addresses of a pod, none for one that is gone, and wakes the Services that name it.
-func (p *podsOfNamespace) set(name string, addresses []netip.Addr) {
+func (p *podsOfNamespace) set(name string, pod placedPod) {
 	p.mu.Lock()
-	before := p.addresses[name]
-	if len(addresses) == 0 {
-		delete(p.addresses, name)
+	before := p.placed[name]
+	if len(pod.addresses) == 0 {
+		delete(p.placed, name)
 	} else {
-		p.addresses[name] = addresses
+		p.placed[name] = pod
 	}
 	var concerned []types.NamespacedName
 	for service, named := range p.named {
-		if named.Has(name) && !slices.Equal(before, addresses) {
+		if named.Has(name) && !slices.Equal(before.addresses, pod.addresses) {
 			concerned = append(concerned, service)
 		}
 	}
@@ -150,7 +161,7 @@ func (p *podsOfNamespace) Add(object any) error { return p.Update(object) }
 func (p *podsOfNamespace) Update(object any) error {
 	pod, err := podOf(object)
 	if err == nil {
-		p.set(pod.Name, addressesOf(pod))
+		p.set(pod.Name, placeOf(pod))
 	}
 	return err
 }
@@ -159,25 +170,25 @@ func (p *podsOfNamespace) Update(object any) error {
 func (p *podsOfNamespace) Delete(object any) error {
 	pod, err := podOf(object)
 	if err == nil {
-		p.set(pod.Name, nil)
+		p.set(pod.Name, placedPod{})
 	}
 	return err
 }
 
 // Replace implements [cache.ReflectorStore].
 func (p *podsOfNamespace) Replace(objects []any, _ string) error {
-	addresses := make(map[string][]netip.Addr, len(objects))
+	all := make(map[string]placedPod, len(objects))
 	for _, object := range objects {
 		pod, err := podOf(object)
 		if err != nil {
 			return err
 		}
-		if found := addressesOf(pod); len(found) > 0 {
-			addresses[pod.Name] = found
+		if placed := placeOf(pod); len(placed.addresses) > 0 {
+			all[pod.Name] = placed
 		}
 	}
 	p.mu.Lock()
-	p.addresses = addresses
+	p.placed = all
 	select {
 	case <-p.read:
 	default:
@@ -205,16 +216,16 @@ func podOf(object any) (*corev1.Pod, error) {
 	return pod, nil
 }
 
-// addressesOf returns the addresses that a pod has. One that has ended still shows those that it had.
-func addressesOf(pod *corev1.Pod) []netip.Addr {
-	if pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {
-		return nil
+// placeOf returns where a pod is. One that has ended still shows the addresses that it had.
+func placeOf(pod *corev1.Pod) placedPod {
+	if pod.Spec.NodeName == "" || pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {
+		return placedPod{}
 	}
-	var addresses []netip.Addr
+	placed := placedPod{node: pod.Spec.NodeName}
 	for _, ip := range pod.Status.PodIPs {
 		if address, err := netip.ParseAddr(ip.IP); err == nil {
-			addresses = append(addresses, address)
+			placed.addresses = append(placed.addresses, address)
 		}
 	}
-	return addresses
+	return placed
 }

@@ -18,15 +18,15 @@ func TestPodsWakeServices(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		pod := func(name, address string) *corev1.Pod {
-			return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "a"}, Status: corev1.PodStatus{PodIPs: []corev1.PodIP{{IP: address}}}}
+			return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "a"}, Spec: corev1.PodSpec{NodeName: "n"}, Status: corev1.PodStatus{PodIPs: []corev1.PodIP{{IP: address}}}}
 		}
 		kube := testkit.NewClientset(pod("web-1", "10.0.0.1"))
 		var woken []string
 		pods := NewPods(t.Context(), kube)
 		pods.wake = func(service types.NamespacedName) { woken = append(woken, service.String()) }
 		ask := func(service, name string) bool {
-			has, known := pods.in(t.Context(), "a").has(types.NamespacedName{Namespace: "a", Name: service}, []podAddress{{name, netip.MustParseAddr("10.0.0.1")}})
-			return known && has[0]
+			nodes, known := pods.in(t.Context(), "a").nodes(types.NamespacedName{Namespace: "a", Name: service}, []podAddress{{name, netip.MustParseAddr("10.0.0.1")}})
+			return known && nodes[0] == "n"
 		}
 		if !ask("web", "web-1") || ask("shop", "shop-1") {
 			t.Error("web-1 has the address, and shop-1 does not exist")

@@ -101,6 +101,6 @@ type foreseen []Step
 func (f foreseen) Steps() []Step { return f }
 
 // Deploy implements Plan.
-func (foreseen) Deploy(ctx context.Context, svc *corev1.Service) Deployment {
-	return nothing{}.Deploy(ctx, svc)
+func (foreseen) Deploy(ctx context.Context, svc *corev1.Service, create Create) Deployment {
+	return nothing{}.Deploy(ctx, svc, create)
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/backend"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/presence"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/quota"
 )
@@ -39,6 +40,11 @@ type product struct {
 }
 
 var _ Engine = (*product)(nil)
+
+// Repeat implements Engine.
+func (p *product) Repeat(context.Context, Creation, presence.Missing) (string, presence.Missing, error) {
+	return "", presence.Missing{}, nil
+}
 
 func newProduct(name string) *product {
 	return &product{name: name, cloud: map[string]map[string][]int32{}, jobs: map[string]time.Duration{}}
@@ -278,7 +284,7 @@ func (c change) Steps() []Step {
 	return []Step{{Op: "change", Text: "change"}}
 }
 
-func (c change) Deploy(ctx context.Context, svc *corev1.Service) Deployment {
+func (c change) Deploy(ctx context.Context, svc *corev1.Service, _ Create) Deployment {
 	p, done := c.product, Deployment{Balancer: c.known, Registered: func(string) bool { return false }}
 	p.mu.Lock()
 	done.Wait = p.jobs[svc.Name]

@@ -42,7 +42,14 @@ type Record struct {
 	Leaving []string `json:"leaving,omitempty"`
 	// Shows is the id of the load balancer that the Service shows while it leaves others, empty until it shows the one that it moves to.
 	Shows string `json:"shows,omitempty"`
-	// UID is that of the Service that a stored Record with Group, Leaving or Left is about. Backup tools restore the status of a Service in another cluster, where what it says of
+	// Creation is a call that creates a load balancer, until its result is known, and Made the load balancer that the last such call made.
+	// Unlike everything that the author of the Service can write, it proves that the load balancer is the Service's, or that of its group.
+	Creation *Creation `json:"creation,omitempty"`
+	Made     string    `json:"made,omitempty"`
+	// Existing says that the load balancer is one that the Service names by its id, so that it never becomes its own.
+	Existing bool `json:"existing,omitempty"`
+	// UID is that of the Service that a stored Record with any of Group, Leaving, Left, Creation and Made is about. Backup tools restore
+	// the status of a Service in another cluster, where what it says of
 	// load balancers would have those of the first one deleted.
 	UID types.UID `json:"uid,omitempty"`
 
@@ -134,6 +141,7 @@ func (r Record) and(other Record) Record {
 	}
 	r.Left = left
 	r.Leaving = slices.Concat(r.Leaving, other.Leaving)
+	r.Existing = r.Existing || other.Existing
 	r.Group, r.Shows = cmp.Or(other.Group, r.Group), cmp.Or(other.Shows, r.Shows)
 	return r.Sorted()
 }
@@ -166,7 +174,13 @@ func (r Record) after(wanted Record, failed bool, refused []string) Record {
 }
 
 func (r Record) empty() bool {
-	return len(r.Annotations)+len(r.TagKeys)+len(r.Domains)+len(r.SecurityGroups)+len(r.Certificates)+len(r.Left)+len(r.Leaving)+len(r.Group) == 0
+	return len(r.Annotations)+len(r.TagKeys)+len(r.Domains)+len(r.SecurityGroups)+len(r.Certificates)+len(r.Left)+len(r.Leaving)+len(r.Group)+len(r.Made) == 0 && r.Creation == nil && !r.Existing
+}
+
+// isOfOne reports whether the Record says of load balancers that they are those of one Service, and not of another one that was restored
+// from it.
+func (r Record) isOfOne() bool {
+	return r.Group != "" || len(r.Leaving) > 0 || len(r.Left) > 0 || r.Creation != nil || r.Made != "" || r.Existing
 }
 
 // namesGroup reports whether the Service is or was in a group as far as the Record says.

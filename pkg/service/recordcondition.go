@@ -3,8 +3,10 @@ package service
 import (
 	"encoding/json"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -35,12 +37,35 @@ func RecordOn(svc *corev1.Service) (Record, bool) {
 	if err := json.Unmarshal([]byte(condition.Message), &found); err != nil {
 		return Record{}, false
 	}
-	if found.UID != svc.UID && (found.UID != "" || found.namesGroup()) {
+	if found.UID != svc.UID && (found.UID != "" || found.namesGroup() || found.Creation != nil || found.Made != "" || found.Existing) {
 		return Record{}, false
 	}
 	found.UID = ""
 	found.Annotations = append(found.Annotations, NamesOfCodes(found.Applied)...)
 	return found.Sorted(), true
+}
+
+// changesOnlyRecord reports whether two versions of a Service differ in the Record alone. A pass writes that in its middle, before it creates a load balancer:
+// the event would have the pass made anew, again and again while the cloud refuses.
+func changesOnlyRecord(before, after *corev1.Service) bool {
+	was, is := meta.FindStatusCondition(before.Status.Conditions, ConditionWritten), meta.FindStatusCondition(after.Status.Conditions, ConditionWritten)
+	if equality.Semantic.DeepEqual(was, is) {
+		return false
+	}
+	old, now := before.DeepCopy(), after.DeepCopy()
+	for _, svc := range []*corev1.Service{old, now} {
+		svc.ResourceVersion, svc.ManagedFields = "", nil
+		if meta.RemoveStatusCondition(&svc.Status.Conditions, ConditionWritten); len(svc.Status.Conditions) == 0 {
+			svc.Status.Conditions = nil
+		}
+	}
+	return equality.Semantic.DeepEqual(old, now)
+}
+
+// RecordSays reports whether a text is in the Record that the Service holds, without reading all of it.
+func RecordSays(svc *corev1.Service, text string) bool {
+	condition := meta.FindStatusCondition(svc.Status.Conditions, ConditionWritten)
+	return condition != nil && strings.Contains(condition.Message, text)
 }
 
 // NamesOfCodes returns the names of annotations whose codes an earlier version wrote.
@@ -65,7 +90,7 @@ func (r Record) store() func(*corev1.Service) {
 			meta.RemoveStatusCondition(&svc.Status.Conditions, ConditionWritten)
 			return
 		}
-		if r.Group != "" || len(r.Leaving) > 0 || len(r.Left) > 0 {
+		if r.isOfOne() {
 			r.UID = svc.UID
 		}
 		text, err := json.Marshal(r)

@@ -11,6 +11,10 @@ func Rights() []rights.Right {
 		rights.ToWatch("", "services", "the Services to serve"),
 		{Resource: "services/status", Verbs: []string{"patch"}, Why: "address, conditions, finalizer and label of a Service"},
 		rights.ToWatch("", "nodes", "backends of load balancers"),
+		{
+			Resource: "namespaces", Verbs: []string{"get"}, Rare: []string{"get"}, Optional: true,
+			Why: "the annotation paused: it ends for Services that are deleted with their namespace",
+		},
 		slices,
 		{
 			Resource: "pods", Verbs: []string{"get"}, Rare: []string{"get"}, Optional: true,

@@ -26,6 +26,8 @@ type state struct {
 	balancer Balancer
 	// record is what was applied; nil before it was loaded.
 	record *Record
+	// origin is where the load balancer comes from; nil before it was loaded.
+	origin *origin
 	// lastValid are the parameters as they were last accepted, each by itself.
 	lastValid *annotation.Params
 	removal   removal
@@ -163,7 +165,7 @@ func (s state) began(adopted bool) state {
 // process does.
 func (s state) forgotten() state {
 	return state{
-		uid: s.uid, engine: s.engine, balancer: s.engine.Start(), lastValid: s.lastValid, removal: s.removal, replaced: s.replaced, failure: s.failure,
+		uid: s.uid, engine: s.engine, balancer: s.engine.Start(), origin: s.origin, lastValid: s.lastValid, removal: s.removal, replaced: s.replaced, failure: s.failure,
 	}
 }
 

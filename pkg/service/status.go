@@ -29,7 +29,9 @@ func (r *Reconciler) updateStatus(ctx context.Context, known state, done ensured
 			showPorts(&svc.Status.LoadBalancer, done.ports)
 		}
 		if done.record != nil {
-			done.record.store()(svc)
+			known.store(*done.record)(svc)
+		} else {
+			known.storeOrigin(svc)
 		}
 		// The text of a failed call holds a request id and differs every time; writing it each time would make an event of it.
 		old := meta.FindStatusCondition(svc.Status.Conditions, condition.Type)

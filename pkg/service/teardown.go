@@ -23,6 +23,9 @@ func (r *Reconciler) tearDown(ctx context.Context, svc *corev1.Service, held *lo
 	}
 	defer func() { r.states.commit(svc, known) }()
 	by := r.opts.pausedBy(svc)
+	if by != "" && r.endsPause(ctx, svc) {
+		by = ""
+	}
 	if known = known.paused(by); by != "" {
 		return r.holdRemoval(ctx, svc, known.engine.Product(), by)
 	}
@@ -84,12 +87,6 @@ func (r *Reconciler) emitKept(ctx context.Context, svc *corev1.Service, done Rem
 	})
 }
 
-// IsNameFor reports whether a load balancer that the manager creates for a Service would have a name: that of the annotation, or the default one, which
-// those have that were created before the annotation was set.
-func IsNameFor(svc *corev1.Service, params annotation.Params, name string) bool {
-	return name == mark.DefaultName(svc.UID) || name != "" && name == params.Get(annotation.Name)
-}
-
 // KeptBeside says that load balancers stay which have the owner tag of a Service, like the one that it used, empty where there are none. Only a human can tell
 // whether they are the Service's: tags can be copied.
 func KeptBeside(product Product, svc *corev1.Service, used string, others []string) string {
@@ -121,6 +118,9 @@ func (r *Reconciler) remove(ctx context.Context, svc *corev1.Service, known stat
 			after, done, err = known.forgotten(), Removal{}, lost
 		}
 	}()
+	if svc, known, err = r.settleCreation(ctx, svc, known); err != nil || svc == nil {
+		return known, Removal{}, err
+	}
 	if known, err = r.leave(ctx, svc, known, held); err != nil {
 		return known, Removal{}, err
 	}
@@ -167,7 +167,7 @@ func (r *Reconciler) removeFrom(ctx context.Context, svc *corev1.Service, known 
 	if err != nil {
 		return known, removal, err
 	}
-	deployed := r.deploy(ctx, svc, known.engine.Product(), removal.Plan)
+	deployed := r.deploy(ctx, svc, known.engine.Product(), removal.Plan, noteNothing)
 	r.doubtOthers(svc, held, deployed)
 	return known.deployed(deployed), removal, deployed.outcome()
 }
@@ -179,6 +179,6 @@ func (r *Reconciler) removeLeftovers(ctx context.Context, svc *corev1.Service, k
 	if err != nil || len(plan.Steps()) == 0 {
 		return known, err
 	}
-	deployed := r.deploy(ctx, svc, known.engine.Product(), plan)
+	deployed := r.deploy(ctx, svc, known.engine.Product(), plan, noteNothing)
 	return known.deployed(deployed), deployed.outcome()
 }

@@ -43,6 +43,22 @@ func (w serviceWriter) change(ctx context.Context, svc *corev1.Service, f func(*
 	return written, err
 }
 
+// changeExactly is [serviceWriter.change] for this version of the Service only: one that has changed meanwhile is nil.
+func (w serviceWriter) changeExactly(ctx context.Context, svc *corev1.Service, f func(*corev1.Service)) (*corev1.Service, error) {
+	changed := svc.DeepCopy()
+	f(changed)
+	if w.local != nil {
+		return changed, w.local.Update(changed)
+	}
+	before := svc.DeepCopy()
+	before.ResourceVersion = "" // so that the patch names it, and is refused on any other one
+	written, err := w.patch(ctx, before, changed)
+	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+		return nil, nil
+	}
+	return written, err
+}
+
 // release is [serviceWriter.change] for a Service of which nothing is left. It reports false for one that has changed meanwhile and that names a load balancer by its ID: somebody
 // may have noted on it that one stays for it. A Service that is gone counts as released.
 func (w serviceWriter) release(ctx context.Context, svc *corev1.Service, f func(*corev1.Service)) (bool, error) {

@@ -50,7 +50,8 @@ func TestAdoption(t *testing.T) {
 	}
 }
 
-func TestCLBWhoseTagsAreGoneIsFoundByName(t *testing.T) {
+// TestCLBWhoseTagsAreGoneGetsThemBack: a CLB that the manager has created, which its label, its marks and the Record show, gets its tags back.
+func TestCLBWhoseTagsAreGoneGetsThemBack(t *testing.T) {
 	t.Parallel()
 	w := settled(t, testService("web", 80))
 	if err := w.api.UntagLoadBalancer(t.Context(), w.get("web").Labels[service.LabelLoadBalancerID], []string{mark.TagOwner, mark.TagCluster}); err != nil {

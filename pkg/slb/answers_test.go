@@ -194,6 +194,7 @@ func TestLostCreationAndLaggingSearchMakeNoSecondCLB(t *testing.T) {
 			w := afterALostCreation(t, restarted)
 			w.change("web", func(svc *corev1.Service) { annotate(svc, annotation.DeleteProtection, "off") })
 			w.converge("web")
+			w.clearFaults()
 			if all := w.lbs(); len(all) != 1 {
 				t.Errorf("%d CLBs, want 1", len(all))
 			}
@@ -201,8 +202,8 @@ func TestLostCreationAndLaggingSearchMakeNoSecondCLB(t *testing.T) {
 	}
 }
 
-// TestLongTagSearchLagMakesNoSecondCLB: while the search by tag lags for longer than it takes to call a CLB gone, the search by name finds the
-// CLB of a creation that was not answered, although the Service has changed and the next creation would have another client token.
+// TestLongTagSearchLagMakesNoSecondCLB: while the search by tag lags for longer than it takes to call a CLB gone, the CLB of a creation that was not
+// answered is found by making the same call again, although the Service has changed.
 func TestLongTagSearchLagMakesNoSecondCLB(t *testing.T) {
 	t.Parallel()
 	for _, restarted := range []bool{false, true} {
@@ -213,6 +214,7 @@ func TestLongTagSearchLagMakesNoSecondCLB(t *testing.T) {
 			w.emulator.Change(func(s *emulator.Settings) { s.TagSearchLag = cloud.Duration(time.Hour) })
 			w.change("web", func(svc *corev1.Service) { annotate(svc, annotation.DeleteProtection, "off") })
 			w.converge("web")
+			w.clearFaults()
 			if all := w.lbs(); len(all) != 1 {
 				t.Errorf("%d CLBs, want 1", len(all))
 			}

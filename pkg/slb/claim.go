@@ -12,6 +12,7 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/groups"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb/model"
 )
 
 // claim is what gives a CLB that a Service names by id to the Service.
@@ -22,7 +23,7 @@ const (
 	claimNone claim = iota
 	// claimOther: the CLB is that of another Service or cluster.
 	claimOther
-	// claimOwn: the owner tag names the Service, or the CLB has the name that only a CLB of the Service has.
+	// claimOwn: the owner tag names the Service.
 	claimOwn
 	// claimReused: the CLB is an existing one that Services of clusters may use.
 	claimReused
@@ -64,14 +65,12 @@ func (e *engine) claimOf(ctx context.Context, svc *corev1.Service, lb *alicloud.
 			return claimReused, nil
 		}
 	}
-	if lb.Name == mark.DefaultName(svc.UID) {
-		return claimOwn, nil
-	}
+	record, _ := service.RecordOn(svc)
 	marked, err := e.marksOn(ctx, svc, lb)
 	switch {
 	case err != nil || !marked:
 		return claimNone, err
-	case e.asksFor(svc, lb.ID):
+	case e.asksFor(svc, lb.ID), record.UsesExisting(lb.ID):
 		return claimReused, nil
 	}
 	return claimMarks, nil
@@ -83,11 +82,25 @@ func isTagged(lb *alicloud.LoadBalancer, svc *corev1.Service) bool {
 	return owner == mark.DefaultName(svc.UID)
 }
 
+// isOwn reports whether a CLB with these listeners is the Service's own, see [service.Evidence].
+func isOwn(svc *corev1.Service, lb *alicloud.LoadBalancer, listeners []model.Listener) bool {
+	return isTagged(lb, svc) || service.Evidence{
+		ID: lb.ID, Name: lb.Name, Tags: lb.Tags, Shown: showsAddress(svc, lb),
+		Marked: slices.ContainsFunc(listeners, func(l model.Listener) bool { return isOf(svc, l.Description) }),
+	}.Owns(svc)
+}
+
+// isOf reports whether a text is the mark of the Service, of whatever cluster: on a CLB of its own, nobody else writes one.
+func isOf(svc *corev1.Service, text string) bool {
+	marked, _, ok := mark.Parse(text)
+	return ok && marked == mark.ServiceName(svc)
+}
+
 // isStranger reports whether nothing but the owner tag, which can be copied, gives a CLB to a Service whose last CLB still exists. One that the manager has
-// begun to create has the name of the Service.
+// created stands in the Record.
 func (e *engine) isStranger(ctx context.Context, svc *corev1.Service, lb *alicloud.LoadBalancer, lastID string) (bool, error) {
-	params, _ := annotation.Parse(svc.Annotations)
-	if lastID == "" || lb.ID == lastID || service.IsNameFor(svc, params, lb.Name) {
+	record, _ := service.RecordOn(svc)
+	if lastID == "" || lb.ID == lastID || lb.ID == record.Made {
 		return false, nil
 	}
 	if last, err := e.read(ctx, lastID); err != nil || last == nil {

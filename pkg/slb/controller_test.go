@@ -105,8 +105,8 @@ func TestControllerFollowsServiceAndNodes(t *testing.T) {
 			reads++
 		}
 	}
-	if reads != 2 {
-		t.Errorf("%d reads in the whole life of the Service, want the one that looks for its CLB and the one before its deletion", reads)
+	if reads != 3 {
+		t.Errorf("%d reads in the whole life of the Service, want the one that looks for its CLB, and those of it and its listeners before its deletion", reads)
 	}
 }
 

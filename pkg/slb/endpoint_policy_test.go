@@ -28,10 +28,16 @@ func strictWorld(t *testing.T, rules ...policy.AddressRule) *world {
 	return w
 }
 
-// putAddressedPod creates or replaces a Pod with an address.
+// putAddressedPod creates or replaces a Pod with an address, on the node that has the address, else on a.
 func (w *world) putAddressedPod(namespace, name, address string, change ...func(*corev1.Pod)) {
 	w.t.Helper()
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: namespace}, Status: corev1.PodStatus{PodIPs: []corev1.PodIP{{IP: address}}}}
+	pod.Spec.NodeName = "a"
+	for _, node := range []string{"b", "c"} {
+		if w.addressOf("i-"+node) == address {
+			pod.Spec.NodeName = node
+		}
+	}
 	for _, f := range change {
 		f(pod)
 	}
@@ -90,6 +96,7 @@ func TestOnlyPodsAreBackends(t *testing.T) {
 		"pods are the backends": func(_ *world, svc *corev1.Service) { eni(svc) },
 		"virtual node": func(w *world, svc *corev1.Service) {
 			w.putNode(testNode("a", labeled(nodes.LabelType, nodes.TypeVirtualKubelet), foreignProvider))
+			w.putNode(testNode("machine", func(node *corev1.Node) { node.Spec.ProviderID = testRegion + ".i-a" })) // whose address the pod of the virtual node has here
 			svc.Spec.ExternalTrafficPolicy = corev1.ServiceExternalTrafficPolicyLocal
 		},
 	} {

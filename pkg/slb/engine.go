@@ -1,6 +1,9 @@
 package slb
 
 import (
+	"context"
+	"encoding/json"
+	"fmt"
 	"slices"
 	"time"
 
@@ -107,6 +110,26 @@ func (e *engine) Wakes(wake func(types.NamespacedName)) {
 	e.shared.Wake, e.answers.Creations.Wake = wake, wake
 }
 
+// Repeat implements service.Engine.
+func (e *engine) Repeat(ctx context.Context, creation service.Creation, since presence.Missing) (id string, missing presence.Missing, err error) {
+	var lb alicloud.LoadBalancer
+	if err = json.Unmarshal(creation.Parameters, &lb); err != nil {
+		return "", since, fmt.Errorf("decode the parameters of the CLB: %w", err)
+	}
+	made, err := e.api.CreateLoadBalancer(ctx, lb, creation.Token)
+	if err != nil {
+		return "", since, err
+	}
+	found, err := e.read(ctx, made.ID)
+	if err != nil {
+		return "", since, err
+	}
+	if missing, err = e.missing.Confirm(since, found == nil, "CLB "+made.ID+" was created and not found"); err != nil || found == nil {
+		return "", missing, err
+	}
+	return found.ID, missing, nil
+}
+
 // Refuse implements service.Engine.
 func (e *engine) Refuse(params annotation.Params) error {
 	if e.config.DisablePublicSLB && !params.Has(annotation.LoadBalancerID) && params.AddressType() == alicloud.AddressInternet {
@@ -153,9 +176,6 @@ type clb struct {
 	refused map[string]bool
 	// former is the id of a CLB that the Service has left, or the mark of a group, if that is what this is about; empty otherwise.
 	former string
-	// lost is part of the client token of a new CLB, see [deploy.Token], and leader the Service whose annotations decide on that.
-	lost   string
-	leader types.UID
 	// taken says that the Service does not get all its ports here, because others on the CLB have some.
 	taken bool
 	// crowdedSince is since when the CLB of the group has had no room for backend servers because others have not given up some yet.
@@ -233,7 +253,7 @@ func (c clb) Recorded(applied service.Record) service.Record {
 
 // placed adds to a Record where the Service is, and was.
 func (c clb) placed(record service.Record) service.Record {
-	record.Group, record.Leaving, record.Shows = "", c.left, ""
+	record.Group, record.Leaving, record.Shows, record.Existing = "", c.left, "", c.Reused()
 	if len(c.left) > 0 {
 		record.Shows = c.showing
 	}

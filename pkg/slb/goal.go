@@ -13,6 +13,7 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/backend"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/sharing"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb/build"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb/diff"
@@ -81,6 +82,11 @@ func (c clb) Plan(ctx context.Context, in service.Inputs) (service.Goal, error) 
 		return goal, err
 	}
 	problems = append(problems, tagProblems...)
+	if instead := c.withoutUnwanted(in, desired); instead != nil {
+		goal.Plan = instead
+		return goal, nil
+	}
+	c.leaveUntagged(in.Service, desired)
 	c.protectAgain(desired, in.Reclaimed)
 	if actual == nil && c.access.Value != nil {
 		actual = &model.Model{Access: c.access.Value}
@@ -102,6 +108,32 @@ func (c clb) Plan(ctx context.Context, in service.Inputs) (service.Goal, error) 
 	}
 	goal.Plan = plan{clb: c, desired: desired, Plan: steps.WithoutSteps(c.unread)}
 	return goal, nil
+}
+
+// leaveUntagged leaves the owner tag out of what is wanted, unless the CLB has it, or has lost it since it was created: with the tag, it
+// would be deleted with the Service.
+func (c clb) leaveUntagged(svc *corev1.Service, desired *model.Model) {
+	if !c.group.IsZero() || c.Reused() || c.ID() == "" || isTagged(&c.loadBalancer.Value, svc) {
+		return
+	}
+	if record, _ := service.RecordOn(svc); record.Made != c.ID() || !isOwn(svc, &c.loadBalancer.Value, c.listeners.Value) {
+		desired.LoadBalancer.Tags = service.WithoutOwner(desired.LoadBalancer.Tags)
+	}
+}
+
+// withoutUnwanted returns a plan that deletes a CLB that is not what the Service asks for, or may have: its author has changed it while
+// nobody knew what came of the creation. Nothing is on it yet, and the Service does not show it. It is nil for any other one.
+func (c clb) withoutUnwanted(in service.Inputs, desired *model.Model) service.Plan {
+	lb := &c.loadBalancer.Value
+	record, _ := service.RecordOn(in.Service)
+	if !c.group.IsZero() || c.ID() == "" || c.ID() != record.Made || len(c.listeners.Value)+len(in.Service.Status.LoadBalancer.Ingress) > 0 || !isTagged(lb, in.Service) {
+		return nil
+	}
+	steps := diff.Diff(desired, c.model(), mark.ServiceName(in.Service), "")
+	if !problem.HasReason(steps.Problems, problem.ReasonImmutableAttribute) && c.Refuse(in.Params) == nil {
+		return nil
+	}
+	return plan{clb: c, Plan: diff.Deletion(c.model()), unwanted: true}
 }
 
 // serving takes note of the ports that a plan is for.

@@ -44,6 +44,13 @@ func (w *world) untagged(id string) {
 	}
 }
 
+// takenOver removes all tags of a CLB and renames it, as somebody does who takes it over.
+func (w *world) takenOver(id string) {
+	w.t.Helper()
+	w.untagged(id)
+	w.must(w.api.SetLoadBalancerName(w.t.Context(), id, "theirs"))
+}
+
 // TestTagRemovedCustomNameRestart: a CLB whose tags were removed is recognized by the label of the Service and the marks of its
 // listeners, and gets its tags back.
 func TestTagRemovedCustomNameRestart(t *testing.T) {
@@ -61,16 +68,16 @@ func TestTagRemovedCustomNameRestart(t *testing.T) {
 	}
 }
 
-// TestTakenOverCLBIsKept: a CLB whose tags are gone is not deleted with the Service after a restart, and only what carries the
-// Service's marks goes from it.
+// TestTakenOverCLBIsKept: a CLB whose tags are gone, and that has another name, is not deleted with the Service after a restart, and only what carries
+// the Service's marks goes from it.
 func TestTakenOverCLBIsKept(t *testing.T) {
 	t.Parallel()
 	w, id := named(t)
-	w.untagged(id)
+	w.takenOver(id)
 	w.restart()
 	w.change("web", deleteService)
 	w.mustPass("web")
-	if state := w.state()["shop"]; len(w.lbs()) != 1 || len(state.Listeners) != 0 || len(state.Groups) != 0 {
+	if state := w.state()["theirs"]; len(w.lbs()) != 1 || len(state.Listeners) != 0 || len(state.Groups) != 0 {
 		t.Errorf("%d CLBs, %v; want the CLB without listeners and groups", len(w.lbs()), state)
 	}
 	w.wantKept(id)
@@ -84,7 +91,7 @@ func (w *world) wantKept(id string) {
 	}
 }
 
-// TestUntaggedCLBStaysWithAWord: a CLB whose owner tag somebody removed, and with it the Service's marks or not, is left in the cloud with a
+// TestUntaggedCLBStaysWithAWord: a CLB whose owner tag and name somebody removed, and with them the Service's marks or not, is left in the cloud with a
 // Warning before the Service is released. Where the release has to be repeated, the Warning is not.
 func TestUntaggedCLBStaysWithAWord(t *testing.T) {
 	t.Parallel()
@@ -92,7 +99,7 @@ func TestUntaggedCLBStaysWithAWord(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w, id := named(t)
-			w.untagged(id)
+			w.takenOver(id)
 			if !marks {
 				w.must(w.api.DeleteListener(t.Context(), id, alicloud.ListenerKey{Port: 80, Protocol: "tcp"}))
 				groups, err := w.api.DescribeVServerGroups(t.Context(), id)
@@ -122,17 +129,16 @@ func TestUntaggedCLBStaysWithAWord(t *testing.T) {
 	}
 }
 
-// TestTakenOverCLBIsNotDeletedFromMemory: a CLB whose tags are gone is not deleted although this process still knows it as its own, whatever
-// its name.
+// TestTakenOverCLBIsNotDeletedFromMemory: a CLB whose tags and name are gone is not deleted although this process still knows it as its own.
 func TestTakenOverCLBIsNotDeletedFromMemory(t *testing.T) {
 	t.Parallel()
 	w := settled(t, testService("web", 80))
-	w.untagged(w.onlyCLB())
+	w.takenOver(w.onlyCLB())
 	w.calls()
 	w.newEvents()
 	w.change("web", deleteService)
 	w.mustPass("web")
-	if left := w.state()["a0f5e8a1cweb"]; len(w.lbs()) != 1 || len(left.Listeners)+len(left.Groups) != 0 {
+	if left := w.state()["theirs"]; len(w.lbs()) != 1 || len(left.Listeners)+len(left.Groups) != 0 {
 		t.Errorf("%d CLBs, %v; want the CLB without listeners and groups", len(w.lbs()), left)
 	}
 	w.wantKept(w.onlyCLB())

@@ -1,9 +1,7 @@
 package slb
 
 import (
-	"cmp"
 	"slices"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -13,7 +11,6 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/quota"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/sharing"
-	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb/deploy"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb/model"
 )
 
@@ -39,9 +36,6 @@ func (c *clb) sharedWith(svc *corev1.Service) (*sharing.Shared, error) {
 	shared, err := c.shared.Shared(c.group, svc, c.stays, lb, c.hasListener(svc))
 	c.taken = shared.TakesPorts()
 	c.hold(svc)
-	if shared != nil {
-		c.leader, c.lost = shared.Leader.UID, c.shared.OthersOf(c.group)
-	}
 	return shared, err
 }
 
@@ -64,14 +58,6 @@ func (c *clb) servedPorts(svc *corev1.Service) []sharing.Port {
 func (c *clb) hasOthersListener(svc *corev1.Service) bool {
 	owner := mark.OwnerOf(svc, c.group.ClusterID)
 	return slices.ContainsFunc(c.listeners.Value, func(l model.Listener) bool { return !owner.Owns(l.Description) })
-}
-
-// token makes the client token of the creation of a CLB. Of the Services of a group, each makes the same one.
-func (c *clb) token(svc *corev1.Service, lb alicloud.LoadBalancer) string {
-	if c.group.IsZero() {
-		return deploy.Token(svc.UID, cmp.Or(c.presence.ID(), strings.Join(c.left, " ")), lb)
-	}
-	return deploy.Token(groups.Creator(c.group, c.leader), c.lost, lb)
 }
 
 // noteInGroup notes what a plan has done to a CLB of a group, and has passes made over the Services that may have waited for it.

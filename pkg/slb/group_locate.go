@@ -31,11 +31,6 @@ func (c groupCloud) FindByTag(ctx context.Context, tag alicloud.Tag) ([]alicloud
 	return c.api.DescribeLoadBalancers(ctx, alicloud.LoadBalancerQuery{Tag: &tag})
 }
 
-// FindByName implements groups.Cloud.
-func (c groupCloud) FindByName(ctx context.Context, name string) ([]alicloud.LoadBalancer, error) {
-	return c.api.DescribeLoadBalancers(ctx, alicloud.LoadBalancerQuery{Name: name})
-}
-
 // Read implements groups.Cloud.
 func (c groupCloud) Read(ctx context.Context, id string) (*alicloud.LoadBalancer, error) {
 	return c.read(ctx, id)

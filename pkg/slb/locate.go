@@ -144,7 +144,7 @@ func (e *engine) locateCurrent(ctx context.Context, svc *corev1.Service, known o
 		leaves = at.leaves
 	}
 	if asked == "" || adopted || known.maybeCreated(false) {
-		if lb, _, err := observe.Find(ctx, e.api, svc, lastID, adopted); err != nil || lb != nil {
+		if lb, _, err := e.findOwn(ctx, svc, lastID); err != nil || lb != nil {
 			own := e.seen(svc, lb, false)
 			own.leaves = leaves
 			return own, err
@@ -154,6 +154,20 @@ func (e *engine) locateCurrent(ctx context.Context, svc *corev1.Service, known o
 		return location{leaves: leaves}, nil
 	}
 	return e.locateShown(ctx, svc, known, lastID, asked, adopted)
+}
+
+// findOwn returns the CLB of the Service's own, by its owner tag: as a search shows it, else the one that was created for the Service as
+// its Record says. The index of tags lags.
+func (e *engine) findOwn(ctx context.Context, svc *corev1.Service, lastID string) (lb *alicloud.LoadBalancer, others []string, err error) {
+	lb, others, err = observe.Find(ctx, e.api, svc, lastID)
+	record, _ := service.RecordOn(svc)
+	if err != nil || lb != nil || record.Made == "" || record.Made == lastID { // that one is read anyway
+		return lb, others, err
+	}
+	if lb, err = e.read(ctx, record.Made); err != nil || lb == nil || !isTagged(lb, svc) {
+		return nil, nil, err
+	}
+	return lb, nil, nil
 }
 
 // locateShown returns the CLB that the Service shows: by its label, and by its address where the annotation names none.
@@ -191,8 +205,8 @@ func leavesGroup(lb *alicloud.LoadBalancer) []string {
 }
 
 // locateForRemoval returns what is to be removed. What the annotations ask for counts less than what is there: they may be
-// invalid, and deletion must work all the same. A CLB without the owner tag counts as an existing one, whatever its name: somebody
-// may have taken it over, so that only what carries the marks goes.
+// invalid, and deletion must work all the same. A CLB without the owner tag counts as an existing one, unless all else says that it is
+// the Service's: somebody may have taken it over, so that only what carries the marks goes.
 func (e *engine) locateForRemoval(ctx context.Context, svc *corev1.Service, known observed) (location, error) {
 	params, _ := annotation.Parse(svc.Annotations)
 	lastID := cmp.Or(known.presence.ID(), svc.Labels[service.LabelLoadBalancerID])
@@ -208,7 +222,7 @@ func (e *engine) locateForRemoval(ctx context.Context, svc *corev1.Service, know
 		case err != nil:
 			return location{}, err
 		case claimed:
-			return e.seen(svc, lb, !isTagged(lb, svc)), nil
+			return e.seenForRemoval(ctx, svc, lb)
 		case lb != nil:
 			// It exists, and nothing of it is the Service's. That says nothing about a CLB of the Service's own.
 			missing = missing && id != lastID && (lastID != "" || known.maybeCreated(false))
@@ -217,10 +231,10 @@ func (e *engine) locateForRemoval(ctx context.Context, svc *corev1.Service, know
 	return e.absentForRemoval(ctx, svc, known, lastID, missing)
 }
 
-// ownForRemoval returns the CLB of the Service's own, by its tag or its name. Where that of the Service is gone, what was found beside it stays, and so does a
+// ownForRemoval returns the CLB of the Service's own. Where that of the Service is gone, what was found beside it stays, and so does a
 // stranger with a copy of the tag.
 func (e *engine) ownForRemoval(ctx context.Context, svc *corev1.Service, known observed, lastID string) (location, error) {
-	lb, others, err := observe.Find(ctx, e.api, svc, lastID, true)
+	lb, others, err := e.findOwn(ctx, svc, lastID)
 	if err != nil || lb == nil {
 		return location{}, err
 	}
@@ -230,16 +244,31 @@ func (e *engine) ownForRemoval(ctx context.Context, svc *corev1.Service, known o
 	if stranger, err := e.isStranger(ctx, svc, lb, lastID); stranger || err != nil {
 		return location{}, err
 	}
-	own := e.seen(svc, lb, !isTagged(lb, svc))
+	own := e.seen(svc, lb, false)
 	own.others = others
 	return own, nil
+}
+
+// seenForRemoval is the location of a CLB on which something is the Service's: its own one, or one that is treated like an existing one.
+func (e *engine) seenForRemoval(ctx context.Context, svc *corev1.Service, lb *alicloud.LoadBalancer) (location, error) {
+	if isTagged(lb, svc) {
+		return e.seen(svc, lb, false), nil
+	}
+	listeners, err := e.api.DescribeListeners(ctx, lb.ID)
+	if err != nil {
+		return location{}, fmt.Errorf("read the listeners of %s: %w", lb.ID, err)
+	}
+	return e.seen(svc, lb, !isOwn(svc, lb, observe.New(*lb, listeners[lb.ID]).Listeners)), nil
 }
 
 // absentForRemoval is [engine.absent], unless the address that the Service shows leads to its CLB.
 func (e *engine) absentForRemoval(ctx context.Context, svc *corev1.Service, known observed, lastID string, missed bool) (location, error) {
 	lb, by, err := e.atAddress(ctx, svc, known)
-	if err != nil || lb != nil && by != claimGroup {
-		return e.seen(svc, lb, lb != nil && !isTagged(lb, svc)), err
+	if err != nil {
+		return location{}, err
+	}
+	if lb != nil && by != claimGroup {
+		return e.seenForRemoval(ctx, svc, lb)
 	}
 	return e.absent(ctx, svc, known, lastID, missed)
 }
@@ -326,7 +355,7 @@ func (e *engine) read(ctx context.Context, id string) (*alicloud.LoadBalancer, e
 
 // refuses returns why the Service may not use the CLB that the annotation names, as far as that shows without its listeners.
 func (e *engine) refuses(ctx context.Context, svc *corev1.Service, params annotation.Params, id string) error {
-	lb, err := e.named(ctx, id)
+	lb, err := e.named(ctx, svc, id)
 	if err != nil {
 		return err
 	}
@@ -334,13 +363,13 @@ func (e *engine) refuses(ctx context.Context, svc *corev1.Service, params annota
 }
 
 // named returns the CLB that the annotation names. Whether the Service may use it, [engine.admit] says.
-func (e *engine) named(ctx context.Context, id string) (*alicloud.LoadBalancer, error) {
+func (e *engine) named(ctx context.Context, svc *corev1.Service, id string) (*alicloud.LoadBalancer, error) {
 	lb, err := e.read(ctx, id)
 	if err != nil {
 		return nil, err
 	}
 	if lb == nil {
-		return nil, errNotReusable(id, "does not exist; the manager creates no replacement")
+		return nil, errNotReusable(id, e.config.Policy.Missing(e.config.ClusterID, svc.Namespace))
 	}
 	return lb, nil
 }

@@ -174,6 +174,11 @@ func (o observed) compared() observed {
 	return o
 }
 
+// observedAfterDeletion returns what is known once the CLB was deleted, and the Service is to get another one.
+func observedAfterDeletion(o observed) observed {
+	return observed{presence: o.presence.AfterDeletion(), access: o.access, left: o.left, showing: o.showing}
+}
+
 // deployed returns what is known after a plan was carried out.
 func (o observed) deployed(d deployment) observed {
 	o.access.Value, o.comparisons = d.model.Access, 0

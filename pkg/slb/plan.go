@@ -3,12 +3,13 @@ package slb
 import (
 	"context"
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/refusal"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb/deploy"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb/model"
@@ -20,7 +21,12 @@ type plan struct {
 	clb clb
 	// desired is nil for a removal.
 	desired *model.Model
+	// unwanted says that the plan deletes a CLB in whose place the Service gets another one.
+	unwanted bool
 }
+
+// unwantedPoll is how soon a Service gets another CLB in the place of one that it does not ask for.
+const unwantedPoll = time.Second
 
 var _ service.Plan = plan{}
 
@@ -34,7 +40,7 @@ func (p plan) Steps() []service.Step {
 }
 
 // Deploy implements service.Plan.
-func (p plan) Deploy(ctx context.Context, svc *corev1.Service) service.Deployment {
+func (p plan) Deploy(ctx context.Context, svc *corev1.Service, create service.Create) service.Deployment {
 	p.clb.desired = p.desired
 	if !p.Has(model.OpCreateLoadBalancer) {
 		p.clb.answers.Creations.Leave(svc.UID)
@@ -49,7 +55,8 @@ func (p plan) Deploy(ctx context.Context, svc *corev1.Service) service.Deploymen
 	if observed == nil {
 		observed = &model.Model{Access: p.clb.access.Value}
 	}
-	applier := deploy.New(p.clb.api, &p.clb.answers, observed, func(lb alicloud.LoadBalancer) string { return p.clb.token(svc, lb) })
+	applier := deploy.New(p.clb.api, &p.clb.answers, observed)
+	applier.Create = create
 	if most, known := p.clb.mostServers(svc); known {
 		applier.Limit(most)
 	}
@@ -67,6 +74,10 @@ func (p plan) Deploy(ctx context.Context, svc *corev1.Service) service.Deploymen
 		err = p.clb.missing.Unproven(applier.Lost)
 	}
 	after := p.clb.with(p.clb.deployed(deployment{model: observed, doubts: applier.Doubts, lost: applier.Lost}))
+	if err == nil && p.Has(model.OpDeleteLoadBalancer) && p.unwanted {
+		after.observed = observedAfterDeletion(p.clb.observed)
+		err = &problem.WaitError{Reason: "the CLB that was created is not what the Service asks for by now, and was deleted", For: unwantedPoll}
+	}
 	after.refused = applier.Denied(p.clb.refused)
 	if applier.Charge.Asked != "" {
 		after.charge = applier.Charge

@@ -80,8 +80,8 @@ func TestServiceShowsItsCLB(t *testing.T) {
 	if svc.Labels[service.LabelLoadBalancerID] == "" {
 		t.Errorf("label %s is missing", service.LabelLoadBalancerID)
 	}
-	if len(svc.Status.Conditions) != 1 || svc.Status.Conditions[0].Status != metav1.ConditionTrue {
-		t.Errorf("conditions = %v, want one that is true", svc.Status.Conditions)
+	if len(svc.Status.Conditions) != 2 || w.synced("web").Status != metav1.ConditionTrue {
+		t.Errorf("conditions = %v, want one that is true, and the Record", svc.Status.Conditions)
 	}
 	events := w.newEvents()
 	if len(events) != 1 || events[0][:len("Normal EnsuredLoadBalancer")] != "Normal EnsuredLoadBalancer" {
@@ -218,21 +218,21 @@ func TestDelete(t *testing.T) {
 		before func(*world)
 		want   []string
 	}{
-		{"deletion", deleted, func(*world) {}, []string{"DescribeLoadBalancers", "SetLoadBalancerDeleteProtection", "DeleteLoadBalancer"}},
-		{"type change", retyped, func(*world) {}, []string{"DescribeLoadBalancers", "SetLoadBalancerDeleteProtection", "DeleteLoadBalancer"}},
+		{"deletion", deleted, func(*world) {}, []string{"DescribeLoadBalancers", "DescribeLoadBalancerListeners", "SetLoadBalancerDeleteProtection", "DeleteLoadBalancer"}},
+		{"type change", retyped, func(*world) {}, []string{"DescribeLoadBalancers", "DescribeLoadBalancerListeners", "SetLoadBalancerDeleteProtection", "DeleteLoadBalancer"}},
 		{"class annotation", func(svc *corev1.Service) { svc.Annotations[service.AnnotationClass] = "other" }, func(*world) {},
-			[]string{"DescribeLoadBalancers", "SetLoadBalancerDeleteProtection", "DeleteLoadBalancer"}},
-		{"after a restart", deleted, (*world).restart, []string{"DescribeLoadBalancers", "SetLoadBalancerDeleteProtection", "DeleteLoadBalancer"}},
+			[]string{"DescribeLoadBalancers", "DescribeLoadBalancerListeners", "SetLoadBalancerDeleteProtection", "DeleteLoadBalancer"}},
+		{"after a restart", deleted, (*world).restart, []string{"DescribeLoadBalancers", "DescribeLoadBalancerListeners", "SetLoadBalancerDeleteProtection", "DeleteLoadBalancer"}},
 		{"CLB gone", deleted, func(w *world) { w.removeCLB() }, []string{
 			"DescribeLoadBalancers",
-			"DescribeLoadBalancers", "DescribeLoadBalancers", "DescribeLoadBalancerAttribute=InvalidLoadBalancerId.NotFound",
-			"DescribeLoadBalancers", "DescribeLoadBalancers", "DescribeLoadBalancerAttribute=InvalidLoadBalancerId.NotFound", // one answer is no proof
+			"DescribeLoadBalancers", "DescribeLoadBalancerAttribute=InvalidLoadBalancerId.NotFound",
+			"DescribeLoadBalancers", "DescribeLoadBalancerAttribute=InvalidLoadBalancerId.NotFound", // one answer is no proof
 			"DescribeVpcs", "DescribeAccessControlLists",
 		}},
 		{"CLB gone, after a restart", deleted, func(w *world) { w.removeCLB(); w.restart() }, []string{
-			"DescribeLoadBalancers", "DescribeLoadBalancers", "DescribeLoadBalancerAttribute=InvalidLoadBalancerId.NotFound",
-			"DescribeLoadBalancers",                                                                                          // by the address that it shows
-			"DescribeLoadBalancers", "DescribeLoadBalancers", "DescribeLoadBalancerAttribute=InvalidLoadBalancerId.NotFound", // one answer is no proof
+			"DescribeLoadBalancers", "DescribeLoadBalancerAttribute=InvalidLoadBalancerId.NotFound",
+			"DescribeLoadBalancers",                                                                 // by the address that it shows
+			"DescribeLoadBalancers", "DescribeLoadBalancerAttribute=InvalidLoadBalancerId.NotFound", // one answer is no proof
 			"DescribeVpcs", "DescribeAccessControlLists", // nobody is left to say that there is none
 		}},
 	} {

@@ -12,12 +12,13 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb/diff"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb/model"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb/observe"
 )
 
-// RefreshForRemoval implements service.Balancer. A CLB of ours goes with everything on it, so that its listeners are not read.
+// RefreshForRemoval implements service.Balancer. A CLB of ours goes with everything on it, unless something on it is somebody else's.
 func (c clb) RefreshForRemoval(ctx context.Context, svc *corev1.Service, applied *service.Record) (service.Balancer, error) {
 	if c.former != "" {
 		return c.refreshFormer(ctx, svc)
@@ -30,10 +31,13 @@ func (c clb) RefreshForRemoval(ctx context.Context, svc *corev1.Service, applied
 		c.group = mark.Group{} // it never was, or the CLB is gone
 	}
 	if known, err := c.confirmForRemoval(ctx, svc); known || err != nil {
-		if err == nil && c.Reused() {
+		switch {
+		case err != nil:
+			return c, err
+		case c.Reused():
 			return c.reusedForRemoval(ctx, svc)
 		}
-		return c, err
+		return c.unlessUsed(ctx, svc)
 	}
 	at, err := c.locateForRemoval(ctx, svc, c.observed)
 	if err != nil {
@@ -53,8 +57,36 @@ func (c clb) RefreshForRemoval(ctx context.Context, svc *corev1.Service, applied
 	}
 	params, _ := annotation.Parse(svc.Annotations)
 	record, _ := loadRecord(applied, svc, found.model())
-	found.access, _, err = c.refreshAccess(ctx, svc, params, found.observed, record)
-	return found, err
+	if found.access, _, err = c.refreshAccess(ctx, svc, params, found.observed, record); err != nil {
+		return found, err
+	}
+	return found.unlessUsed(ctx, svc)
+}
+
+// unlessUsed reads the listeners of a CLB before it is deleted. One on which somebody else has a listener stays, as an existing one does,
+// and so does one without the owner tag of which not all else says that it is the Service's.
+func (c clb) unlessUsed(ctx context.Context, svc *corev1.Service) (service.Balancer, error) {
+	lb := &c.loadBalancer.Value
+	read, err := c.api.DescribeListeners(ctx, lb.ID)
+	if err != nil {
+		return c, fmt.Errorf("read the listeners of %s: %w", lb.ID, err)
+	}
+	c.listeners.Set(observe.New(*lb, read[lb.ID]).Listeners)
+	if len(c.othersListeners(svc)) == 0 && isOwn(svc, lb, c.listeners.Value) {
+		return c, nil
+	}
+	return c.readForRemoval(ctx, svc)
+}
+
+// othersListeners names the listeners of a CLB of the Service's own that are not the Service's.
+func (c clb) othersListeners(svc *corev1.Service) []string {
+	var others []string
+	for i := range c.listeners.Value {
+		if l := &c.listeners.Value[i]; !isOf(svc, l.Description) {
+			others = append(others, l.String())
+		}
+	}
+	return others
 }
 
 // reusedForRemoval reads an existing CLB, unless it is known.
@@ -134,7 +166,7 @@ func (c clb) PlanRemoval(svc *corev1.Service, applied *service.Record) (service.
 		removal.Plan = plan{clb: c, Plan: diff.Preserving(actual, mark.Preserved(svc, c.config.ClusterID))}
 		removal.Kept = service.KeptBeside(Product, svc, c.ID(), c.alsoOwned)
 	default:
-		removal.Plan = plan{clb: c, Plan: diff.Deletion(actual)}
+		removal.Plan = plan{clb: c, Plan: diff.Deletion(actual, mark.Tags(svc, c.config.ClusterID)...)}
 		removal.Kept = service.KeptBeside(Product, svc, c.ID(), c.alsoOwned)
 	}
 	return removal, nil
@@ -143,6 +175,11 @@ func (c clb) PlanRemoval(svc *corev1.Service, applied *service.Record) (service.
 // kept returns why a CLB stays in the cloud that may have been created for the Service, empty for one that was not.
 func (c clb) kept(svc *corev1.Service) string {
 	lb := &c.loadBalancer.Value
+	others := c.othersListeners(svc)
+	if isTagged(lb, svc) && len(others) > 0 {
+		return fmt.Sprintf("CLB %s stays in the cloud, without listeners and vServer groups of this Service: it has listeners that are not this Service's (%s); if nobody uses them, delete it",
+			lb.ID, problem.Some(others))
+	}
 	_, owned := lb.Tag(mark.TagOwner)
 	_, reused := lb.Tag(mark.TagReused)
 	if owned || reused || c.asksFor(svc, lb.ID) {

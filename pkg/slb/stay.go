@@ -28,7 +28,7 @@ func (o *observed) stayingParams(svc *corev1.Service, params annotation.Params) 
 // locateAsked returns the CLB that the annotation names. leaves is what a Service that was in a group leaves for it: the CLB of that first, and the group. While the
 // Service may not use the one that is named, it stays in its group: elsewhere nothing would follow its nodes.
 func (e *engine) locateAsked(ctx context.Context, svc *corev1.Service, params annotation.Params, asked string, leaves []string) (location, error) {
-	lb, err := e.named(ctx, asked)
+	lb, err := e.named(ctx, svc, asked)
 	if err == nil && len(leaves) > 0 {
 		err = e.admitWhole(ctx, svc, params, lb)
 	}

@@ -5,11 +5,10 @@ import (
 	"testing"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
-	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
 )
 
-// TestDeletionLeavesAStranger: the CLB that the label names has lost its owner tag, or the search by tag lacks it, and another CLB, on which nothing is the
+// TestDeletionLeavesAStranger: the CLB that the label names has lost its owner tag and its name, and another CLB, on which nothing is the
 // Service's, has a copy of the tag. The deletion removes what is the Service's from the first, says that it stays, and leaves the other one alone.
 func TestDeletionLeavesAStranger(t *testing.T) {
 	t.Parallel()
@@ -19,7 +18,7 @@ func TestDeletionLeavesAStranger(t *testing.T) {
 			w := settled(t, testService("web", 80))
 			id := w.get("web").Labels[service.LabelLoadBalancerID]
 			stranger := w.makeTwin("web")
-			w.must(w.api.UntagLoadBalancer(t.Context(), id, []string{mark.TagOwner}))
+			w.takenOver(id)
 			then(w)
 			w.newEvents()
 			w.change("web", deleteService)

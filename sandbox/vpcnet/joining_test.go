@@ -63,7 +63,7 @@ func TestMachinesJoinAndLeaveWhileEverybodyLooks(t *testing.T) {
 				default:
 				}
 				request := httptest.NewRequest(http.MethodGet, "/_emulator/state", nil)
-				request.RemoteAddr = "127.0.0.1:1"
+				request.RemoteAddr, request.Host = "127.0.0.1:1", "localhost"
 				recorder := httptest.NewRecorder()
 				if w.cloud.Handler().ServeHTTP(recorder, request); recorder.Code != http.StatusOK {
 					t.Errorf("state: %d", recorder.Code)

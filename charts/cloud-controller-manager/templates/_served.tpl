@@ -20,8 +20,15 @@ class keeps the manager only from Services that would have a CLB without a class
 {{ .object }}.metadata.?finalizers.orValue([]).exists(f, f in {{ include "ccm.finalizers" . }})
 {{- end -}}
 
+{{- /* ccm.notTheManager leaves out the manager, which writes finalizers, a label and conditions by the subresource status. Everybody else can change annotations by that, too. */ -}}
+{{- define "ccm.notTheManager" -}}
+- name: not-the-manager
+  expression: request.userInfo.username != 'system:serviceaccount:{{ .Release.Namespace }}:cloud-controller-manager'
+{{- end -}}
+
 {{- /* ccm.servedConditions selects these Services in the policies of keys. */ -}}
 {{- define "ccm.servedConditions" -}}
+{{ include "ccm.notTheManager" . }}
 - name: served
   expression: >-
     {{- include "ccm.served" (dict "object" "object") | nindent 4 }}
@@ -50,10 +57,10 @@ class keeps the manager only from Services that would have a CLB without a class
 {{- if not (or .restriction.annotations .restriction.addressTypes) -}}
 {{- fail (printf "admissionPolicy.restrictions: %q restricts nothing; set annotations, addressTypes or both" .restriction.name) -}}
 {{- end -}}
-{{- $known := concat (fromJsonArray (include "ccm.annotationsOfCLB" .)) (fromJsonArray (include "ccm.annotationsOfNLB" .)) -}}
+{{- $known := concat (list "paused") (fromJsonArray (include "ccm.annotationsOfCLB" .)) (fromJsonArray (include "ccm.annotationsOfNLB" .)) -}}
 {{- range .restriction.annotations -}}
 {{- if not (has . $known) -}}
-{{- fail (printf "admissionPolicy.restrictions: %q restricts the annotation %q, which does not exist; accepted: names without prefix, for example loadbalancer-id" $.restriction.name .) -}}
+{{- fail (printf "admissionPolicy.restrictions: %q restricts the annotation %q, which does not exist; accepted: names without prefix, for example loadbalancer-id, and paused" $.restriction.name .) -}}
 {{- end -}}
 {{- end -}}
 {{- end -}}

@@ -130,7 +130,7 @@ func (t inProcess) RoundTrip(request *http.Request) (*http.Response, error) {
 	if request.Body == nil {
 		request.Body = http.NoBody
 	}
-	request.RemoteAddr = "127.0.0.1:1"
+	request.RemoteAddr, request.Host = "127.0.0.1:1", "localhost"
 	t.handler.ServeHTTP(recorder, request)
 	return recorder.Result(), nil
 }

@@ -96,7 +96,7 @@ func (c *Cloud) Admin(method, path, body string) []byte {
 
 func (c *Cloud) ask(method, path, body string) *httptest.ResponseRecorder {
 	request := httptest.NewRequestWithContext(context.WithoutCancel(c.t.Context()), method, path, strings.NewReader(body))
-	request.RemoteAddr = "127.0.0.1:1"
+	request.RemoteAddr, request.Host = "127.0.0.1:1", "localhost"
 	recorder := httptest.NewRecorder()
 	c.handler.ServeHTTP(recorder, request)
 	return recorder

@@ -35,8 +35,6 @@ type Started struct {
 type Applier struct {
 	API   Writer
 	Model *model.Model
-	// Token makes the client token of the creation of a load balancer.
-	Token func(lb alicloud.NLB) string
 	// Busy reports whether a job on a target is under way.
 	Busy func(target string) bool
 	// Memory is what calls of all Services have shown.
@@ -45,6 +43,8 @@ type Applier struct {
 	MostServers int
 	// Turn makes the call that creates an NLB when it is the Service's turn, see [refusal.Creations].
 	Turn func(create func() error) error
+	// Create makes that call, see pkg/service.
+	Create func(ctx context.Context, parameters any, send func(token string) (id string, err error)) error
 	// DryRun says that nothing is written for real, so that nothing takes time.
 	DryRun bool
 	// Held returns why work waits whose jobs failed, nil for other work.

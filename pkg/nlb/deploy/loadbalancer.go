@@ -15,18 +15,28 @@ func (a *Applier) createLoadBalancer(ctx context.Context, step *model.Step) (ali
 	if a.Model.Access != nil && len(step.Needs) > 0 {
 		lb.SecurityGroups = append(slices.Clone(lb.SecurityGroups), a.Model.Access.ID)
 	}
-	create := func() error {
-		id, err := a.API.CreateNLB(ctx, lb, a.Token(lb))
-		if err == nil {
-			lb.ID, lb.Status = id, alicloud.NLBProvisioning
-			if a.DryRun {
-				lb.Status = alicloud.NLBActive
+	err := a.Turn(func() error {
+		return a.Create(ctx, lb, func(token string) (id string, err error) {
+			err = a.call(func() error {
+				id, err = a.API.CreateNLB(ctx, lb, token)
+				return err
+			})
+			if err == nil {
+				a.created(lb, id)
 			}
-			a.Model.LoadBalancer, a.Created = lb, !a.DryRun
-		}
-		return err
+			return id, err
+		})
+	})
+	return "", err
+}
+
+// created takes over an NLB that was created.
+func (a *Applier) created(lb alicloud.NLB, id string) {
+	lb.ID, lb.Status = id, alicloud.NLBProvisioning
+	if a.DryRun {
+		lb.Status = alicloud.NLBActive
 	}
-	return "", a.Turn(func() error { return a.call(create) })
+	a.Model.LoadBalancer, a.Created = lb, !a.DryRun
 }
 
 // deleteLoadBalancer: that there is no such load balancer is one answer, which proves nothing; the next pass asks in two ways.

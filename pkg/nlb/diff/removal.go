@@ -8,9 +8,13 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
 )
 
-// Deletion returns the plan that deletes a load balancer of ours. Its listeners go with it.
-func Deletion(actual *model.Model) model.Plan {
+// Deletion returns the plan that deletes a load balancer of ours. Its listeners go with it. One that lacks the owner tag gets these tags
+// first: without them, nothing is deleted.
+func Deletion(actual *model.Model, owner ...alicloud.Tag) model.Plan {
 	lb, steps := &actual.LoadBalancer, []model.Step(nil)
+	if _, tagged := lb.Tag(mark.TagOwner); !tagged && len(owner) > 0 {
+		steps = append(steps, model.Step{Op: model.OpTag, Target: model.TargetLoadBalancer, After: tagsText(owner), Tags: owner})
+	}
 	if lb.DeletionProtection {
 		steps = append(steps, model.Step{
 			Op: model.OpSetProtection, Target: model.TargetLoadBalancer, Before: "deletion=on", After: "deletion=off", Want: model.Want{DeleteProtection: new(false)},

@@ -37,19 +37,6 @@ func Owned(ctx context.Context, api Reader, owner string) ([]alicloud.NLB, error
 	return slices.DeleteFunc(found, func(lb alicloud.NLB) bool { return !Tagged(lb.Tags, tag) || lb.Status == alicloud.NLBDeleting }), nil
 }
 
-// Named returns the load balancers with a name that carry our reason of the modification protection, or whose owner tag has the name: the index of tags lags.
-func Named(ctx context.Context, api Reader, name string) ([]alicloud.NLB, error) {
-	found, err := api.ListNLBs(ctx, alicloud.NLBQuery{Names: []string{name}})
-	if err != nil {
-		return nil, fmt.Errorf("search for the NLB by name: %w", err)
-	}
-	return slices.DeleteFunc(found, func(lb alicloud.NLB) bool {
-		owner, tagged := lb.Tag(mark.TagOwner)
-		ours := owner == name || !tagged && lb.ModificationProtectionReason == mark.ProtectionReason
-		return !ours || lb.Status == alicloud.NLBDeleting
-	}), nil
-}
-
 // Listeners returns the listeners of a load balancer. With certificates, the additional ones of TCPSSL listeners are read, too.
 func Listeners(ctx context.Context, api Reader, id string, certificates bool) ([]model.Listener, error) {
 	found, err := api.ListNLBListeners(ctx, []string{id})

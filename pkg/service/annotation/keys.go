@@ -224,7 +224,7 @@ var (
 	clbRows        = slices.Concat(InstanceAnnotations(), clbListeners, BackendAnnotations())
 	clbListeners   = listenerRows()
 	clbFamily      = newFamily("CLB", clbRows, clbListeners, rules, elsewhereOfCLB)
-	sharedPatterns = []string{DomainPattern, CertificatePattern}
+	sharedPatterns = []string{DomainPattern, CertificatePattern, DefaultNames}
 )
 
 // InstanceAnnotations are the rows for the load balancer itself.
@@ -242,7 +242,7 @@ func InstanceAnnotations() []Row {
 		{Suffix: ForceOverrideListeners, Scope: ScopeListeners, Value: Value{Kind: Enum, Values: []string{"true", "false"}}, Default: "false"},
 		{Suffix: Group, Scope: ScopeCreation, Value: Value{Kind: Pattern, Pattern: groupPattern, Sample: "web", Rule: groupNames}},
 		{Suffix: GroupOverflow, Value: Value{Kind: Enum, Values: []string{"true", "false"}}, Default: "false"},
-		{Suffix: Name, Code: "nm", Reverts: true, Value: Value{Kind: Pattern, Pattern: `[\p{Han}A-Za-z][\p{Han}\w.-]{0,127}`, Sample: "web"}},
+		{Suffix: Name, Code: "nm", Reverts: true, Value: Value{Kind: Pattern, Pattern: `[\p{Han}A-Za-z][\p{Han}\w.-]{0,127}`, Except: DefaultNames, Sample: "web", Rule: balancerNames}},
 		{Suffix: InstanceChargeType, Scope: ScopeCreation, Code: "ic", Reverts: true, Value: Value{Kind: Enum, Values: []string{"PayBySpec", "PayByCLCU"}, FoldCase: true}, Default: "PayByCLCU"},
 		{Suffix: Spec, Scope: ScopeCreation, Code: "sp", Reverts: true, Revert: DefaultSpec, Value: Value{Kind: Pattern, Pattern: `slb\.[a-z0-9.]+`, Sample: "slb.s1.small"}},
 		{Suffix: ChargeType, Scope: ScopeCreation, Code: "ct", Reverts: true, Value: Value{Kind: Enum, Values: []string{"paybytraffic", "paybybandwidth"}}, Default: "paybytraffic"},
@@ -275,10 +275,15 @@ func BackendAnnotations() []Row {
 // groupPattern is the name of a group, with its namespace where that is another one than the Service's.
 const groupPattern = `(?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?/)?[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?`
 
+// DefaultNames are the names of load balancers without the annotation [Name], see pkg/service/mark. With the annotation, a load balancer
+// could look like that of another Service.
+const DefaultNames = `a[0-9a-f]{31}`
+
 // What these patterns accept, for readers.
 const (
-	groupNames  = "a name of at most 63 lower-case letters, digits and hyphens that begins and ends with a letter or digit, or namespace/name"
-	subsetSizes = "auto, off, or a number of nodes from 1 to 9999"
+	groupNames    = "a name of at most 63 lower-case letters, digits and hyphens that begins and ends with a letter or digit, or namespace/name"
+	balancerNames = "a name as the console accepts it, but for a and 31 hexadecimal digits, as the manager names load balancers without the annotation"
+	subsetSizes   = "auto, off, or a number of nodes from 1 to 9999"
 )
 
 func idValue(prefix string) Value {

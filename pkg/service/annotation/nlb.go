@@ -101,7 +101,7 @@ func nlbInstanceRows() []Row {
 		{Suffix: ResourceGroupID, Scope: ScopeCreation, Value: idValue("rg")},
 		{Suffix: LoadBalancerID, Scope: ScopeCreation, Value: idValue("nlb")},
 		shared(ForceOverrideListeners), shared(Group), shared(GroupOverflow),
-		{Suffix: Name, Reverts: true, Value: Value{Kind: Pattern, Pattern: `[A-Za-z][\w.-]{1,127}`, Sample: "web"}},
+		{Suffix: Name, Reverts: true, Value: Value{Kind: Pattern, Pattern: `[A-Za-z][\w.-]{1,127}`, Except: DefaultNames, Sample: "web", Rule: balancerNames}},
 		{Suffix: CrossZoneEnabled, Reverts: true, Value: onOff, Default: "on"},
 		{Suffix: SecurityGroupIDs, Reverts: true, Scope: ScopeCreation, Value: Value{Kind: List, Pattern: `sg-[\w-]+`, Sample: "sg-1"}},
 		{Suffix: BandwidthPackageID, Reverts: true, Value: idValue("cbwp")},

@@ -46,8 +46,10 @@ type Value struct {
 	Min, Max int
 	Also     string
 	Unit     string
-	// Pattern must match the whole value of a [Pattern] or every element of a [List]; Sample is for readers, and Rule says in words what a [Pattern] accepts.
+	// Pattern must match the whole value of a [Pattern] or every element of a [List], and Except, if not empty, must not; Sample is for
+	// readers, and Rule says in words what a [Pattern] accepts.
 	Pattern string
+	Except  string
 	Sample  string
 	Rule    string
 }
@@ -70,7 +72,7 @@ func (v Value) accepts(text string) bool {
 	case Integer:
 		return v.inRange(text) || v.Also != "" && text == v.Also
 	case Pattern:
-		return wholeMatch(v.Pattern, text)
+		return wholeMatch(v.Pattern, text) && (v.Except == "" || !wholeMatch(v.Except, text))
 	case IPv4:
 		address, err := netip.ParseAddr(text)
 		return err == nil && address.Is4()

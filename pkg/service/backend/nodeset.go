@@ -105,6 +105,11 @@ func (s *NodeSet) HasAddress(address string) bool {
 	return s != nil && slices.ContainsFunc(s.all, func(n Node) bool { return n.Address == address })
 }
 
+// IsOfOther reports whether an address is the InternalIP of a node with another name.
+func (s *NodeSet) IsOfOther(address, name string) bool {
+	return s != nil && slices.ContainsFunc(s.all, func(n Node) bool { return n.Address == address && n.Name != name })
+}
+
 // Unresolved returns the names of nodes that would be backends and whose instance is not known yet.
 func (s *NodeSet) Unresolved() []string {
 	if s == nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -18,8 +19,7 @@ import (
 )
 
 // Balancers returns the load balancers of a group, and the ids of those that it should have and that do not exist. Searches by tag lag and may be
-// incomplete: what this process and the Records of the Services know is read by id, and where nothing is known, the name is searched for. One that
-// does not show the tag does not count.
+// incomplete: what this process and the Records of the Services know is read by id. One that does not show the tag does not count.
 func (g *Groups[LB]) Balancers(ctx context.Context, group mark.Group, svc *corev1.Service) (found []LB, missing []string, err error) {
 	tag := alicloud.Tag{Key: mark.TagGroup, Value: group.Mark()}
 	if found, err = g.Cloud.FindByTag(ctx, tag); err != nil {
@@ -45,13 +45,50 @@ func (g *Groups[LB]) Balancers(ctx context.Context, group mark.Group, svc *corev
 		}
 	}
 	if len(found) == 0 {
-		if found, err = g.Cloud.FindByName(ctx, group.DefaultName()); err != nil {
-			err = fmt.Errorf("find the %ss of load balancer group %s: %w", g.Product.Name, group, err)
-		}
-		found = g.tagged(found, tag)
+		found, err = g.created(ctx, group, svc)
 	}
 	return found, missing, err
 }
+
+// created returns the load balancers that were created for Services of a group, and on which none of them is as far as the Records say: the
+// process ended before. While the creation of another Service has no answer, it fails: its next pass makes the call again.
+func (g *Groups[LB]) created(ctx context.Context, group mark.Group, svc *corev1.Service) (found []LB, err error) {
+	all, err := g.Services.List(labels.Everything())
+	if err != nil {
+		return nil, fmt.Errorf("list the Services: %w", err)
+	}
+	for _, other := range append([]*corev1.Service{svc}, all...) {
+		if !service.RecordSays(other, group.Mark()) || other != svc && other.UID == svc.UID || g.isRemoved(other.UID) {
+			continue
+		}
+		record, _ := service.RecordOn(other)
+		if other != svc && record.Creation.Open() && record.Group == group.Mark() {
+			return nil, &problem.WaitError{
+				Reason: fmt.Sprintf("Service %s is creating the %s of load balancer group %s", mark.ServiceName(other), g.Product.Name, group), For: createdPoll,
+			}
+		}
+		if record.Made == record.LoadBalancerID {
+			continue // it has been there, and is looked for by its id
+		}
+		made, err := g.madeFor(ctx, other)
+		if err != nil {
+			return nil, err
+		}
+		found = append(found, made...)
+	}
+	found = g.tagged(found, alicloud.Tag{Key: mark.TagGroup, Value: group.Mark()})
+	g.Note(group.Mark(), func(known *sharing.State) { // the Service that began it may be gone before another one of the group is on it
+		for i := range found {
+			if id := g.id(&found[i]); !known.Has(id) {
+				known.LoadBalancers = append(slices.Clone(known.LoadBalancers), sharing.LoadBalancer{ID: id})
+			}
+		}
+	})
+	return found, nil
+}
+
+// createdPoll is how soon a Service looks again for the load balancer that another one of its group creates.
+const createdPoll = time.Second
 
 // tagged returns the load balancers in an answer that show the tag of the group.
 func (g *Groups[LB]) tagged(found []LB, tag alicloud.Tag) []LB {

@@ -1,7 +1,6 @@
 package groups
 
 import (
-	"cmp"
 	"context"
 	"maps"
 	"slices"
@@ -24,9 +23,8 @@ import (
 type Cloud[LB any] interface {
 	// View returns what groups need to know of a load balancer.
 	View(lb *LB) LoadBalancer
-	// FindByTag and FindByName return the load balancers of one answer, which may be incomplete.
+	// FindByTag returns the load balancers of one answer, which may be incomplete.
 	FindByTag(ctx context.Context, tag alicloud.Tag) ([]LB, error)
-	FindByName(ctx context.Context, name string) ([]LB, error)
 	// Read returns a load balancer by its id, nil where it does not exist.
 	Read(ctx context.Context, id string) (*LB, error)
 	// Listeners returns the listeners of load balancers by the ids of those.
@@ -210,17 +208,6 @@ func (g *Groups[LB]) Deployed(group mark.Group, svc *corev1.Service, done Done) 
 // LockOf names the lock of a group.
 func LockOf(group mark.Group) string { return "group " + group.Mark() }
 
-// Creator stands for the Services of a group in the client token of a new load balancer, so that each of them makes the same one.
-func Creator(group mark.Group, leader types.UID) types.UID {
-	return types.UID(group.Mark() + " " + string(leader))
-}
-
-// OthersOf are the load balancers of the group that a new one is not, see [sharing.State.Others].
-func (g *Groups[LB]) OthersOf(group mark.Group) string {
-	state := g.Of(group.Mark())
-	return state.Others()
-}
-
 // Shared returns what it means for a Service that it shares the load balancer of a group, nil for one that is in none. stays is why it only stays there, nil
 // where it does not; lb is nil while there is none. It fails for a Service without a listener there that may have none.
 func (g *Groups[LB]) Shared(group mark.Group, svc *corev1.Service, stays *Staying, lb *LB, hasListener bool) (*sharing.Shared, error) {
@@ -279,7 +266,6 @@ func MayBeOn(svc *corev1.Service, id string, shared mark.Group) bool {
 // Lost notes that a load balancer of the group is gone, or about to be.
 func (g *Groups[LB]) Lost(group mark.Group, id string) {
 	g.Note(group.Mark(), func(known *sharing.State) {
-		known.Lost = cmp.Or(id, known.Lost)
 		known.LoadBalancers = slices.DeleteFunc(slices.Clone(known.LoadBalancers), func(lb sharing.LoadBalancer) bool { return lb.ID == id })
 		for name := range known.On {
 			known.NoteListeners(name, id, nil)

@@ -240,7 +240,6 @@ func (g *Groups[LB]) absent(ctx context.Context, of service.Request, group mark.
 	if err == nil {
 		g.Note(group.Mark(), func(known *sharing.State) {
 			known.Seen, known.MaybeCreated = true, false
-			known.Lost = cmp.Or(lost, known.Lost)
 		})
 	}
 	return decided, err

@@ -25,7 +25,7 @@ func (g *Groups[LB]) ownUnrecorded(ctx context.Context, of service.Request, grou
 	if err != nil {
 		return nil, presence.Presence{}, err
 	}
-	begunFor := g.begunFor(of, found, beforeOf(of.Service, known, group), record.LoadBalancerID)
+	begunFor := g.begunFor(found, record.Made, beforeOf(of.Service, known, group), record.LoadBalancerID)
 	if len(begunFor) == 0 { // what was found is somebody else's with a copy of the tag, or what the Service leaves anyway
 		decided, err := g.NoneCreated(ctx, of.Service, known, of.Adopted)
 		return nil, decided, err
@@ -57,7 +57,7 @@ func (g *Groups[LB]) ownedBy(ctx context.Context, svc *corev1.Service) ([]LB, er
 	tag := alicloud.Tag{Key: mark.TagOwner, Value: owner}
 	found, err := g.Cloud.FindByTag(ctx, tag)
 	if found = g.tagged(found, tag); err == nil && len(found) == 0 { // the index of tags lags
-		found, err = g.Cloud.FindByName(ctx, owner)
+		found, err = g.madeFor(ctx, svc)
 		found = g.tagged(found, tag)
 	}
 	if err != nil {
@@ -66,13 +66,26 @@ func (g *Groups[LB]) ownedBy(ctx context.Context, svc *corev1.Service) ([]LB, er
 	return found, nil
 }
 
+// madeFor returns the load balancer that was created for a Service as its Record says, none where there is none.
+func (g *Groups[LB]) madeFor(ctx context.Context, svc *corev1.Service) ([]LB, error) {
+	record, _ := service.RecordOn(svc)
+	if record.Made == "" {
+		return nil, nil
+	}
+	lb, err := g.Cloud.Read(ctx, record.Made)
+	if err != nil || lb == nil {
+		return nil, err
+	}
+	return []LB{*lb}, nil
+}
+
 // MayHaveBegun reports whether a Service may have begun to create the load balancer of a group on which nobody has anything: something says that it was on it, or it shows
 // no other one and has none of its own. One that stays outside of the group for now has: that one would stay in the cloud if the other one was deleted in its place.
 func (g *Groups[LB]) MayHaveBegun(ctx context.Context, svc *corev1.Service, group mark.Group, known Known, id string) (bool, error) {
 	if known.Presence.WasDeleted() && known.Group.IsZero() {
 		return false, nil // this process has just deleted the one of its own
 	}
-	if record, _ := service.RecordOn(svc); record.LoadBalancerID == id || g.WasOnShared(svc, known, group, id) {
+	if record, _ := service.RecordOn(svc); record.LoadBalancerID == id || record.Made == id || g.WasOnShared(svc, known, group, id) {
 		return true, nil
 	}
 	if shown := svc.Labels[service.LabelLoadBalancerID]; shown != "" && shown != id {
@@ -82,19 +95,13 @@ func (g *Groups[LB]) MayHaveBegun(ctx context.Context, svc *corev1.Service, grou
 	return len(own) == 0, err
 }
 
-// begunFor returns those load balancers with the owner tag of a Service that are its own: the one that it had before, or those with the name that the manager gives.
-// Others have a copy of the tag.
-func (g *Groups[LB]) begunFor(of service.Request, found []LB, before ...string) []string {
-	for _, id := range before {
+// begunFor returns the load balancer with the owner tag of a Service that is its own: the one that was created for it or that it had
+// before. Others have a copy of the tag.
+func (g *Groups[LB]) begunFor(found []LB, ids ...string) []string {
+	for _, id := range ids {
 		if g.in(found, id) != nil {
 			return []string{id} // none is begun beside it
 		}
 	}
-	var ids []string
-	for i := range found {
-		if view := g.view(&found[i]); service.IsNameFor(of.Service, of.Params, view.Name) {
-			ids = append(ids, view.ID)
-		}
-	}
-	return ids
+	return nil
 }

@@ -3,7 +3,6 @@ package sharing
 import (
 	"maps"
 	"slices"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/types"
 )
@@ -17,8 +16,6 @@ type State struct {
 	Seen bool
 	// MaybeCreated says that a creation was not answered.
 	MaybeCreated bool
-	// Lost is a load balancer of the group that is gone.
-	Lost string
 	// Unprotected is a load balancer of the group whose removal was begun, so that its delete protection is off; empty for none.
 	Unprotected string
 }
@@ -62,16 +59,6 @@ func (s *State) For(svc types.NamespacedName) []LoadBalancer {
 		}
 	}
 	return all
-}
-
-// Others are the load balancers of the group that a new one is not: with the client token of one of them, the cloud would answer with it.
-func (s *State) Others() string {
-	ids := []string{s.Lost}
-	for _, lb := range s.LoadBalancers {
-		ids = append(ids, lb.ID)
-	}
-	slices.Sort(ids)
-	return strings.Join(slices.Compact(ids), " ")
 }
 
 // Has reports whether the load balancer was one of the group when that was last read.

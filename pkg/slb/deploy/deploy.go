@@ -20,11 +20,8 @@ import (
 // Applier carries out one plan. It writes only, and keeps model in step with every write that succeeded, so that the
 // next difference needs no reading.
 type Applier struct {
-	api   Writer
-	model *model.Model
-	// token makes the client token of the creation of a CLB.
-	token func(lb alicloud.LoadBalancer) string
-
+	api       Writer
+	model     *model.Model
 	failed    map[string]bool   // targets with a failed step
 	refused   map[model.Op]bool // operations that the cloud refused: nothing of them was done
 	denied    map[string]bool   // targets with a step that the cloud refused for what it asks, and those that build on them
@@ -47,6 +44,8 @@ type Applier struct {
 	errs    []error
 	// Turn makes the call that creates a CLB when it is the Service's turn, see [refusal.Creations]. nil makes it at once.
 	Turn func(create func() error) error
+	// Create makes that call, see pkg/service.
+	Create func(ctx context.Context, parameters any, send func(token string) (id string, err error)) error
 	// Writes counts the calls, Progress says that the cloud accepted one.
 	Writes   int
 	Progress bool
@@ -66,11 +65,10 @@ type Applier struct {
 	Charge PendingCharge
 }
 
-// New returns an Applier. memory is what earlier ones have learned, observed the CLB as it is, and token makes the client token of
-// its creation.
-func New(api Writer, memory *Memory, observed *model.Model, token func(alicloud.LoadBalancer) string) *Applier {
+// New returns an Applier. memory is what earlier ones have learned, observed the CLB as it is.
+func New(api Writer, memory *Memory, observed *model.Model) *Applier {
 	return &Applier{
-		api: api, memory: memory, model: observed, token: token, most: math.MaxInt, crowded: ErrCrowded,
+		api: api, memory: memory, model: observed, most: math.MaxInt, crowded: ErrCrowded,
 		failed: map[string]bool{}, former: map[string]bool{}, denied: map[string]bool{}, refused: map[model.Op]bool{}, throttled: map[model.Op]bool{}, short: map[model.Op]error{}, Doubts: map[model.Part]string{},
 	}
 }
@@ -186,7 +184,7 @@ func (a *Applier) fail(step model.Step, err error) {
 		a.Interrupted = true
 	case alicloud.IsThrottled(err):
 		a.throttled[step.Op] = true
-	case errors.As(err, &remembered{}), errors.Is(err, ErrCrowded), refusal.IsHeld(err):
+	case errors.As(err, &remembered{}), errors.Is(err, ErrCrowded), refusal.IsHeld(err), errors.As(err, new(*problem.WaitError)):
 		// No call was made.
 	case alicloud.IsBusy(err):
 		// The call was refused and changed nothing: what is known stays known.
@@ -241,9 +239,12 @@ func (a *Applier) createInOneOf(ctx context.Context, step model.Step) error {
 	for _, id := range candidates {
 		lb.VSwitchID = id
 		var created alicloud.LoadBalancer
-		err = a.call(ctx, func() (err error) {
-			created, err = a.api.CreateLoadBalancer(ctx, lb, a.token(lb))
-			return err
+		err = a.Create(ctx, lb, func(token string) (string, error) {
+			err := a.call(ctx, func() (err error) {
+				created, err = a.api.CreateLoadBalancer(ctx, lb, token)
+				return err
+			})
+			return created.ID, err
 		})
 		if err == nil {
 			a.model.LoadBalancer = created

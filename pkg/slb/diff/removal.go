@@ -9,9 +9,14 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb/model"
 )
 
-// Deletion deletes a CLB of ours; its listeners and vServer groups go with it.
-func Deletion(actual *model.Model) model.Plan {
-	plan := model.Plan{Steps: unprotect(actual)}
+// Deletion deletes a CLB of ours; its listeners and vServer groups go with it. One that lacks the owner tag gets these tags first: without
+// them, nothing is deleted.
+func Deletion(actual *model.Model, owner ...alicloud.Tag) model.Plan {
+	var plan model.Plan
+	if _, tagged := actual.LoadBalancer.Tag(mark.TagOwner); !tagged && len(owner) > 0 {
+		plan.Steps = append(plan.Steps, model.Step{Op: model.OpTag, Target: model.TargetLoadBalancer, After: tagsText(owner), LoadBalancer: alicloud.LoadBalancer{Tags: owner}})
+	}
+	plan.Steps = append(plan.Steps, unprotect(actual)...)
 	plan.Steps = append(plan.Steps, model.Step{Op: model.OpDeleteLoadBalancer, Target: model.TargetLoadBalancer, Before: actual.LoadBalancer.ID, Needs: []string{string(model.OpSetProtection)}})
 	if actual.Access != nil {
 		plan.Steps = append(plan.Steps, deleteAccessStep(actual.Access))
@@ -22,6 +27,14 @@ func Deletion(actual *model.Model) model.Plan {
 // AccessListDeletion deletes the access control list of a CLB that no longer exists.
 func AccessListDeletion(list *alicloud.AccessList) model.Plan {
 	return model.Plan{Steps: []model.Step{deleteAccessStep(list)}}
+}
+
+func tagsText(tags []alicloud.Tag) string {
+	var texts []string
+	for _, tag := range tags {
+		texts = append(texts, tag.Key+"="+tag.Value)
+	}
+	return strings.Join(texts, " ")
 }
 
 // unprotect is the step that a deletion needs first, none where the delete protection is off.

@@ -30,14 +30,9 @@ func Owned(ctx context.Context, api Reader, svc *corev1.Service) ([]alicloud.Loa
 }
 
 // Find finds the CLB of a Service by its owner tag, and returns nil when there is none. Of several it is the one with lastID, the
-// CLB that the Service was on; others are the ids of the rest. marked says that the Service may have had one before: then a CLB whose tag somebody removed, or
-// that the search by tag does not show yet, is found by its name.
-func Find(ctx context.Context, api Reader, svc *corev1.Service, lastID string, marked bool) (lb *alicloud.LoadBalancer, others []string, err error) {
-	name := mark.DefaultName(svc.UID)
+// CLB that the Service was on; others are the ids of the rest.
+func Find(ctx context.Context, api Reader, svc *corev1.Service, lastID string) (lb *alicloud.LoadBalancer, others []string, err error) {
 	found, err := Owned(ctx, api, svc)
-	if len(found) == 0 && err == nil && marked {
-		found, err = findByName(ctx, api, name)
-	}
 	if err != nil {
 		return nil, nil, err
 	}
@@ -47,7 +42,7 @@ func Find(ctx context.Context, api Reader, svc *corev1.Service, lastID string, m
 	lb, others = Among(found, lastID)
 	if lb == nil && len(others) > 0 {
 		return nil, nil, &problem.ConfigError{Field: "tag " + mark.TagOwner, Reason: fmt.Sprintf("%d CLBs have the value %s: %s; the label of the Service names none of them; remove the tag from all but one",
-			len(others), name, problem.Some(others))}
+			len(others), mark.DefaultName(svc.UID), problem.Some(others))}
 	}
 	return lb, others, nil
 }
@@ -62,20 +57,6 @@ func Among(found []alicloud.LoadBalancer, id string) (lb *alicloud.LoadBalancer,
 		}
 	}
 	return lb, others
-}
-
-func findByName(ctx context.Context, api Reader, name string) ([]alicloud.LoadBalancer, error) {
-	named, err := api.DescribeLoadBalancers(ctx, alicloud.LoadBalancerQuery{Name: name})
-	if err != nil {
-		return nil, fmt.Errorf("find the CLB of the Service by name: %w", err)
-	}
-	var found []alicloud.LoadBalancer
-	for _, lb := range named {
-		if owner, tagged := lb.Tag(mark.TagOwner); lb.Name == name && (!tagged || owner == name) {
-			found = append(found, lb)
-		}
-	}
-	return found, nil
 }
 
 // All reads everything of a CLB that a Service may have made. A read that fails is an error and never an empty set.

@@ -1,0 +1,93 @@
+package nlb
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/cloud"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
+)
+
+// lags are how long the index of tags may be behind.
+var lags = []time.Duration{0, time.Second, 5 * time.Second, 6 * time.Second, 30 * time.Second, time.Minute}
+
+// TestKilledAfterCreation: the process ends after the cloud has begun to create the NLB and before it has noted that, and then the Service
+// is edited or deleted. Whatever the lag of the index of tags, there is one NLB, which is as the Service asks for, and nothing once the
+// Service is gone.
+func TestKilledAfterCreation(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		change func(*corev1.Service)
+		left   int
+		is     func(alicloud.NLB) bool
+	}{
+		"nothing":         {func(*corev1.Service) {}, 1, func(lb alicloud.NLB) bool { return lb.AddressType == alicloud.NLBInternet }},
+		"a setting":       {with(annotation.AddressType, "intranet"), 1, func(lb alicloud.NLB) bool { return lb.AddressType == alicloud.NLBIntranet }},
+		"protection":      {with(annotation.DeleteProtection, "off"), 1, func(lb alicloud.NLB) bool { return !lb.DeletionProtection }},
+		"what cannot":     {with(annotation.IPVersion, annotation.DualStackNLB), 1, func(lb alicloud.NLB) bool { return lb.AddressIPVersion == alicloud.NLBDualStack }},
+		"tags":            {with(annotation.AdditionalTags, "a=1"), 1, func(lb alicloud.NLB) bool { return len(lb.Tags) == 3 }},
+		"source ranges":   {func(svc *corev1.Service) { svc.Spec.LoadBalancerSourceRanges = []string{"10.0.0.0/8"} }, 1, func(lb alicloud.NLB) bool { return len(lb.SecurityGroups) == 1 }},
+		"into a group":    {with(annotation.Group, "edge"), 1, func(lb alicloud.NLB) bool { return lb.Name == "k8s-group-default-edge" }},
+		"deleted":         {func(svc *corev1.Service) { svc.DeletionTimestamp = new(metav1.Now()) }, 0, nil},
+		"of another type": {func(svc *corev1.Service) { svc.Spec.Type = corev1.ServiceTypeClusterIP }, 0, nil},
+		"deleted and named": {func(svc *corev1.Service) {
+			with(annotation.Name, "shop")(svc)
+			svc.DeletionTimestamp = new(metav1.Now())
+		}, 0, nil},
+	} {
+		for _, lag := range lags {
+			t.Run(fmt.Sprintf("%s, %s", name, lag), func(t *testing.T) {
+				t.Parallel()
+				inWorld(t, func(t *testing.T, w *world) {
+					w.killedAfterCreation(lag, testkit.TCP(80))
+					w.change("web", c.change)
+					w.converge("web")
+					w.later(2 * time.Minute)
+					w.converge("web")
+					all := testkit.Must(w.account.Client.ListNLBs(t.Context(), alicloud.NLBQuery{}))(t)
+					if len(all) != c.left || c.left > 0 && !c.is(all[0]) {
+						t.Fatalf("NLBs %+v, want %d", all, c.left)
+					}
+					svc := w.get("web")
+					switch record, _ := service.RecordOn(svc); {
+					case c.left == 0:
+						if groups := w.groups("web"); len(groups) > 0 || service.HasFinalizer(svc, Finalizer) {
+							t.Errorf("groups %v, finalizers %v", groups, svc.Finalizers)
+						}
+					case svc.Labels[service.LabelLoadBalancerID] != all[0].ID || len(svc.Status.LoadBalancer.Ingress) != 1:
+						t.Errorf("labels %v, status %v, want %s", svc.Labels, svc.Status.LoadBalancer, all[0].ID)
+					case record.Creation != nil || record.Made != all[0].ID:
+						t.Errorf("Record %+v", record)
+					}
+				})
+			})
+		}
+	}
+}
+
+// killedAfterCreation makes the Service web, and has the process end right after it has created the NLB, as the cloud shows.
+func (w *world) killedAfterCreation(lag time.Duration, change ...func(*corev1.Service)) {
+	w.t.Helper()
+	w.addNodes("n1")
+	w.account.Change(func(s *emulator.Settings) { s.TagSearchLag = cloud.Duration(lag) })
+	w.put(newService("web", change...))
+	for writes := 1; ; writes++ {
+		w.transport.diesAfter(1)
+		_ = w.try("web") //nolint:errcheck // the process ends in it
+		w.restart()
+		if all := testkit.Must(w.account.Client.ListNLBs(w.t.Context(), alicloud.NLBQuery{}))(w.t); len(all) == 1 {
+			return
+		}
+		if writes > 5 {
+			w.t.Fatal("there is no NLB")
+		}
+	}
+}

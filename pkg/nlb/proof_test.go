@@ -1,0 +1,133 @@
+package nlb
+
+import (
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
+)
+
+// rename gives an NLB the name of that of a Service, and the reason of the modification protection that the manager sets.
+func (w *world) rename(id string, svc *corev1.Service) {
+	w.t.Helper()
+	none, on := alicloud.NonProtection, alicloud.ConsoleProtection
+	api := w.account.Client
+	testkit.Check(w.t, api.ProtectNLB(w.t.Context(), id, alicloud.NLBProtection{Modification: &none}))
+	testkit.Must(api.UpdateNLB(w.t.Context(), id, alicloud.NLBAttributes{Name: new(mark.DefaultName(svc.UID))}))(w.t)
+	w.later(30 * settle)
+	testkit.Check(w.t, api.ProtectNLB(w.t.Context(), id, alicloud.NLBProtection{Modification: &on, Reason: mark.ProtectionReason}))
+}
+
+// TestNameProvesNothing: an NLB of a group and an existing one that have the name which an NLB of a Service's own has, and its protection,
+// are neither used nor deleted by that, and keep the Service from nothing.
+func TestNameProvesNothing(t *testing.T) {
+	t.Parallel()
+	for name, makeOther := range map[string]func(*world) string{
+		"of a group": func(w *world) string {
+			w.addNodes("n1")
+			w.put(grouped("web", "edge", 1, testkit.TCP(80)))
+			w.converge("web")
+			return w.current("web")
+		},
+		"by hand": func(w *world) string { return w.existing("payroll") },
+	} {
+		for _, labelled := range []bool{false, true} {
+			t.Run(name+map[bool]string{true: ", with the label"}[labelled], func(t *testing.T) {
+				t.Parallel()
+				inWorld(t, func(t *testing.T, w *world) {
+					id := makeOther(w)
+					claim := newService("claim", testkit.TCP(8080), func(svc *corev1.Service) { svc.Finalizers = []string{Finalizer} })
+					if labelled {
+						claim.Labels = map[string]string{"service.k8s.alibaba/loadbalancer-id": id}
+					}
+					w.rename(id, claim)
+					listeners := len(w.listeners(id))
+					w.put(claim)
+					w.restart()
+					_ = w.try("claim") //nolint:errcheck // what it has done is looked at
+					lb := testkit.Must(w.account.Client.GetNLB(t.Context(), id))(t)
+					if w.current("claim") == id && !labelled || hasTag(&lb, mark.TagOwner) {
+						t.Errorf("the Service is on %s, tags %v", w.current("claim"), lb.Tags)
+					}
+					w.remove("claim")
+					_ = w.try("claim") //nolint:errcheck // the same
+					if !w.exists(id) || len(w.listeners(id)) != listeners {
+						t.Errorf("%s is there: %v", id, w.exists(id))
+					}
+					if len(w.get("claim").Finalizers) > 0 && !labelled {
+						t.Errorf("finalizers %v", w.get("claim").Finalizers)
+					}
+				})
+			})
+		}
+	}
+}
+
+// TestUsedByIDNeverBecomesOwn: an existing NLB that a Service has used by its id stays when the Service goes, whatever name and protection
+// it has by then.
+func TestUsedByIDNeverBecomesOwn(t *testing.T) {
+	t.Parallel()
+	for _, named := range []bool{false, true} {
+		inWorld(t, func(t *testing.T, w *world) {
+			id := w.existing("payroll")
+			w.serve(1, testkit.TCP(80), without(annotation.ZoneMaps), with(annotation.LoadBalancerID, id), with(annotation.ForceOverrideListeners, "true"))
+			if w.rename(id, w.get("web")); !named {
+				w.change("web", without(annotation.LoadBalancerID), without(annotation.ForceOverrideListeners))
+			}
+			w.restart()
+			_ = w.try("web") //nolint:errcheck // what it has done is looked at
+			w.remove("web")
+			w.converge("web")
+			if !w.exists(id) || len(w.listeners(id)) > 0 {
+				t.Errorf("named %v: it is there: %v", named, w.exists(id))
+			}
+		})
+	}
+}
+
+// TestListenerOfOthersKeepsNLB: an NLB of the Service's own on which somebody else has a listener stays, and what is the Service's goes
+// from it.
+func TestListenerOfOthersKeepsNLB(t *testing.T) {
+	t.Parallel()
+	for name, begin := range map[string]func(*world){"known": func(*world) {}, "after a restart": (*world).restart} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			inWorld(t, func(t *testing.T, w *world) {
+				w.serve(1, testkit.TCP(80))
+				id, group := w.balancer("web").ID, w.groups("web")[0]
+				foreign := testkit.Must(createGroup(w, "by-hand", group.VPCID))(t)
+				_, _, err := w.account.Client.CreateNLBListener(t.Context(), alicloud.NLBListener{
+					LoadBalancerID: id, Protocol: alicloud.NLBTCP, Port: 443,
+					NLBListenerSettings: alicloud.NLBListenerSettings{ServerGroupID: &foreign, Description: new("by hand")},
+				}, "by-hand")
+				testkit.Check(t, err)
+				w.later(30 * settle)
+				begin(w)
+				w.newEvents()
+				w.remove("web")
+				w.converge("web")
+				if left := w.listeners(id); len(left) != 1 || !strings.HasPrefix(left[0], "TCP:443") {
+					t.Errorf("listeners %v", left)
+				}
+				if groups := w.groups("web"); len(groups) > 0 || len(w.get("web").Finalizers) > 0 {
+					t.Errorf("groups %v, finalizers %v", groups, w.get("web").Finalizers)
+				}
+				if events := w.newEvents(); len(events) != 1 || !strings.HasPrefix(events[0], "Warning "+problem.ReasonLoadBalancerKept+" NLB "+id) {
+					t.Errorf("events %q", events)
+				}
+			})
+		})
+	}
+}
+
+func createGroup(w *world, name, vpc string) (string, error) {
+	id, _, err := w.account.Client.CreateNLBGroup(w.t.Context(), alicloud.NLBGroup{Name: name, VPCID: vpc, Type: "Instance", Protocol: alicloud.NLBTCP}, name)
+	w.later(30 * settle)
+	return id, err
+}
