@@ -169,6 +169,13 @@ func (e *Error) isBadRequest() bool {
 	return e.Code == "" && e.RequestID == "" && badRequestStatuses.Has(e.Status)
 }
 
+// IsRefusedParameter reports whether a call was refused for what it asks, and not for who asks, when, or how often: with fewer parameters
+// it may succeed.
+func IsRefusedParameter(err error) bool {
+	_, ok := asAPIError(err)
+	return ok && !IsThrottled(err) && !IsBusy(err) && !IsAuth(err) && !IsForbidden(err) && !IsQuota(err) && !IsAmbiguous(err)
+}
+
 // IsAmbiguous reports whether a write may or may not have happened: no answer arrived, or one that does not say so. The state
 // must be read before the write is repeated. A read with such an error says nothing about any resource.
 func IsAmbiguous(err error) bool {

@@ -128,7 +128,7 @@ func (b *batcher) run(ctx context.Context, call *batch) {
 	call.all = b.seal(call)
 	call.asked = time.Now()
 	call.instances, call.err = b.query(ctx, call.all)
-	if refusesParameters(call.err) && b.maySearch() {
+	if alicloud.IsRefusedParameter(call.err) && b.maySearch() {
 		b.isolate(ctx, call)
 	}
 	if call.err == nil {
@@ -158,13 +158,6 @@ func (b *batcher) seal(call *batch) []string {
 	return append(keys, b.fill(call.keys, b.isRefusedLocked, b.size-len(keys))...)
 }
 
-// refusesParameters reports whether a call was refused for what it asks, and not for who asks, when, or how often.
-func refusesParameters(err error) bool {
-	var refusal *alicloud.Error
-	return errors.As(err, &refusal) && !alicloud.IsThrottled(err) && !alicloud.IsBusy(err) && !alicloud.IsAuth(err) &&
-		!alicloud.IsForbidden(err) && !alicloud.IsQuota(err) && !alicloud.IsAmbiguous(err)
-}
-
 // isolate reads the halves of a call that was refused, down to the keys that it was refused for, so that these cost no other key its
 // answer. Without any success the call was refused for another reason, and stays so.
 func (b *batcher) isolate(ctx context.Context, call *batch) {
@@ -178,7 +171,7 @@ func (b *batcher) isolate(ctx context.Context, call *batch) {
 		switch {
 		case err == nil:
 			read, found = append(read, part...), append(found, instances...)
-		case !refusesParameters(err):
+		case !alicloud.IsRefusedParameter(err):
 			call.err = err
 			return
 		case len(part) == 1:
