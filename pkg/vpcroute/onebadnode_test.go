@@ -12,7 +12,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes/fake"
 	cloudproviderapi "k8s.io/cloud-provider/api"
 
@@ -303,5 +305,31 @@ func TestConditionComesBeforeTheTaintGoes(t *testing.T) {
 	node.Spec.Taints = nil
 	if err := BeginJoining(t.Context(), client, node, true); err != nil || len(client.Actions()) != 1 {
 		t.Errorf("an initialized node loses its network: %v", err)
+	}
+}
+
+// TestConditionLeftBehind: where the route controller is left out, a condition that it left behind goes once it has stood for longer than a
+// route controller of another program needs.
+func TestConditionLeftBehind(t *testing.T) {
+	t.Parallel()
+	for stood, cleared := range map[time.Duration]bool{time.Minute: false, time.Hour: true} {
+		node := nodeOf(0, func(node *corev1.Node) {
+			node.Status.Conditions = []corev1.NodeCondition{{
+				Type: corev1.NodeNetworkUnavailable, Status: corev1.ConditionTrue, Reason: conditionMissing, LastTransitionTime: metav1.NewTime(time.Now().Add(-stood)),
+			}}
+		})
+		client := fake.NewClientset(node)
+		informer := informers.NewSharedInformerFactory(client, 0).Core().V1().Nodes()
+		if err := informer.Informer().GetIndexer().Add(node); err != nil {
+			t.Fatal(err)
+		}
+		c, err := NewLeftOutController(Options{Client: client, Nodes: informer, InstanceID: instanceOf})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(c.queue.ShutDown)
+		if err := c.clear(t.Context(), node.Name); err != nil || len(client.Actions()) > 0 != cleared {
+			t.Errorf("after %s: %d writes, %v", stood, len(client.Actions()), err)
+		}
 	}
 }

@@ -3,14 +3,12 @@ package vpcroute
 import (
 	"context"
 	"fmt"
-	"maps"
 	"math/rand/v2"
 	"net/netip"
 	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/client-go/util/workqueue"
 	"k8s.io/klog/v2"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/events"
@@ -34,12 +32,6 @@ const (
 	maxConfirm   = 5 * time.Second
 	// collectFor is how long routes wait for those of further nodes that are about to join, so that they share a call.
 	collectFor = 2 * time.Second
-	// permanentRetry is the wait after a refusal that no repetition changes: a used-up quota, a range that the cloud does not
-	// accept, a missing permission, a table that does not exist. It ends early when the node or the table changes.
-	permanentRetry = 5 * time.Minute
-	// firstHopRetry is the wait after a next hop that the cloud does not accept: it shows a new instance within seconds, and one of another
-	// VPC never. Each attempt costs a call per batch, and another to find out which instances it was refused for.
-	firstHopRetry = 4 * time.Second
 	// busyAttempts is how often an entry may be busy before an event says so.
 	busyAttempts = 6
 )
@@ -223,7 +215,7 @@ func (p *pass) choose(d *desired, tables []*table, plans []*plan, removals decis
 		creations[plan.table] = p.chooseCreations(tables[i], plan, known, now)
 		most = max(most, len(creations[plan.table]))
 	}
-	held := p.hold(most, d.arriving, p.writer.readyAt(), now)
+	held := p.hold(most, d.arriving, p.writer.readyAt(now), now)
 	var changes []*change
 	for _, plan := range plans {
 		removable := plan.removable(removals)
@@ -432,105 +424,4 @@ func confirmAfter(reads int, settle time.Duration) time.Duration {
 // jittered spreads a period over nine to eleven tenths of it, so that clusters of one account do not read together.
 func jittered(period time.Duration) time.Duration {
 	return period*9/10 + rand.N(period/5)
-}
-
-// routeKey names a route: one CIDR in one table.
-type routeKey struct {
-	table string
-	cidr  netip.Prefix
-}
-
-// retries are the routes that failed, each with its own time for the next attempt, so that they do not hold up the others or flood the
-// cloud.
-type retries struct {
-	begun    time.Time // of the grid on which attempts are, see [retries.failed]
-	failures map[routeKey]failure
-	usual    workqueue.TypedRateLimiter[routeKey]
-	badHop   workqueue.TypedRateLimiter[routeKey]
-}
-
-type failure struct {
-	instance string // the next hop that failed; another one is tried at once
-	attempts int
-	// duplicates counts the attempts in a row that met an entry which no read shows.
-	duplicates int
-	until      time.Time
-}
-
-func newRetries() retries {
-	return retries{
-		begun: time.Now(), failures: map[routeKey]failure{},
-		usual:  workqueue.NewTypedItemExponentialFailureRateLimiter[routeKey](firstBackoff, maxBackoff),
-		badHop: workqueue.NewTypedItemExponentialFailureRateLimiter[routeKey](firstHopRetry, permanentRetry),
-	}
-}
-
-// until returns when the route may be tried again, zero if at once.
-func (r retries) until(key routeKey, instance string, now time.Time) time.Time {
-	failed, ok := r.failures[key]
-	if !ok || failed.instance != instance || !now.Before(failed.until) {
-		return time.Time{}
-	}
-	return failed.until
-}
-
-// failed notes the failure and returns it. The next attempt comes up to half a wait later than its time, so that routes that fail one after
-// the other are tried in one call. No wait depends on the wall clock, which may be set.
-func (r retries) failed(key routeKey, instance string, err error, now time.Time) failure {
-	failed := r.failures[key]
-	if failed.instance != instance {
-		r.forget(key)
-		failed = failure{instance: instance}
-	}
-	failed.duplicates++
-	if !alicloud.IsDuplicate(err) {
-		failed.duplicates = 0
-	}
-	var wait time.Duration
-	switch {
-	case permanent(err) || failed.duplicates > 1:
-		wait = permanentRetry
-	case badNextHop(err):
-		wait = r.badHop.When(key)
-	default:
-		wait = r.usual.When(key)
-	}
-	failed.attempts++
-	step := wait / 2
-	failed.until = r.begun.Add((now.Sub(r.begun) + wait + step - 1) / step * step)
-	r.failures[key] = failed
-	return failed
-}
-
-func (r retries) forget(key routeKey) {
-	delete(r.failures, key)
-	r.usual.Forget(key)
-	r.badHop.Forget(key)
-}
-
-// retain forgets all but the routes that are missing.
-func (r retries) retain(missing map[routeKey]bool) {
-	for key := range maps.Clone(r.failures) {
-		if !missing[key] {
-			r.forget(key)
-		}
-	}
-}
-
-// permanent reports whether a repetition of the call would end alike.
-func permanent(err error) bool {
-	return refusesAll(err) || alicloud.HasCode(err, "InvalidCidrBlock", "InvalidCidrBlock.Malformed", "OperationDenied")
-}
-
-// refusesAll reports whether a refusal has nothing to do with the entries of the call: each of them would end alike.
-func refusesAll(err error) bool {
-	return alicloud.IsForbidden(err) || alicloud.IsAuth(err) || alicloud.HasCode(err,
-		"InvalidRouteTableId.NotFound", "InvalidRouteTable.NotFound", "InvalidVpcId.NotFound")
-}
-
-// badNextHop reports whether the cloud does not accept the instance as next hop, for example because it is in another VPC.
-// Codes: https://www.alibabacloud.com/help/en/vpc/api-createrouteentries and
-// https://github.com/kubernetes/cloud-provider-alibaba-cloud/issues/207.
-func badNextHop(err error) bool {
-	return alicloud.HasCode(err, "InvalidNextHop.NotFound", "InvalidNextHopId.NotFound", "OperationFailed.InvalidNexthop")
 }
