@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/klog/v2"
 
@@ -187,7 +188,11 @@ func (r *removals) open(d *decision, surplus []route, nodes *desired, known evid
 // earlier registration. No other proof would ever come, for the machine runs on.
 func (d *desired) moved(instance string) bool {
 	node := d.instances[instance]
-	return node != nil && nodes.Ready(node) && len(nodes.PodCIDRs(node)) > 0
+	if node == nil || nodes.Condition(node, corev1.NodeReady) == nil || len(nodes.PodCIDRs(node)) == 0 {
+		return false
+	}
+	_, silent := nodes.Silent(node)
+	return !silent
 }
 
 // used counts the removals without a proof within the interval.

@@ -84,13 +84,14 @@ func (s *sourceDest) want(instances map[string]*corev1.Node) time.Time {
 // nextLocked returns when the next interface is to be read, zero for never. The time may be over.
 func (s *sourceDest) nextLocked() time.Time {
 	var next time.Time
+	found := false
 	for _, c := range s.checks {
-		if c.address.IsValid() && (next.IsZero() || c.due.Before(next)) {
-			next = c.due
+		if c.address.IsValid() && (!found || c.due.Before(next)) {
+			next, found = c.due, true
 		}
 	}
-	if len(s.checks) > 0 && next.Before(s.read.Add(readEvery)) {
-		next = s.read.Add(readEvery)
+	if earliest := s.read.Add(readEvery); found && next.Before(earliest) {
+		next = earliest
 	}
 	return next
 }
