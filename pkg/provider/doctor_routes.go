@@ -92,6 +92,26 @@ func (e *examination) routeTable(ctx context.Context, id string, all []*corev1.N
 		return
 	}
 	e.routeEntries = max(e.routeEntries, len(entries))
+	routed, missing, elsewhere := e.routesOf(all, entries)
+	subject, detail := "route table "+id, fmt.Sprintf("%d custom entries, %d of them routes of nodes", len(entries), routed)
+	const fix = "run the manager, and see the events of the node"
+	if len(missing) > 0 {
+		e.add("cloud", subject, doctor.Wrong, fmt.Sprintf("%s; none for %d pod CIDRs of nodes, the first of node %s", detail, len(missing), missing[0]), fix)
+	}
+	if len(elsewhere) > 0 {
+		e.add("cloud", subject, doctor.Wrong, fmt.Sprintf("%s; %d lead elsewhere, the first %s", detail, len(elsewhere), elsewhere[0]), fix)
+	}
+	if len(missing)+len(elsewhere) == 0 {
+		e.add("cloud", subject, doctor.OK, detail, "")
+	}
+	if outside := e.routeConfig().Outside(entries); len(outside) > 0 {
+		e.add("cloud", subject, doctor.Optional, fmt.Sprintf("%d entries that this cluster made are outside of --cluster-cidr %v, and use up the quota, the first %s",
+			len(outside), e.settings.ClusterCIDRs, outside[0].CIDR), "delete them once no pod has an address there")
+	}
+}
+
+// routesOf counts the routes of nodes that work, and names the nodes whose pod CIDR has none, and the routes that lead to another instance.
+func (e *examination) routesOf(all []*corev1.Node, entries []alicloud.RouteEntry) (routed int, missing, elsewhere []string) {
 	byCIDR := map[netip.Prefix]*alicloud.RouteEntry{}
 	for i := range entries {
 		if cidr, err := netip.ParsePrefix(entries[i].CIDR); err == nil {
@@ -99,7 +119,6 @@ func (e *examination) routeTable(ctx context.Context, id string, all []*corev1.N
 		}
 	}
 	instanceID := node.InstanceIDOf(e.client.Region())
-	routed, missing, elsewhere := 0, []string{}, []string{}
 	for _, n := range all {
 		instance, err := instanceID(n)
 		if err != nil || nodes.ExclusionLabel(n) != "" {
@@ -121,21 +140,7 @@ func (e *examination) routeTable(ctx context.Context, id string, all []*corev1.N
 			}
 		}
 	}
-	subject, detail := "route table "+id, fmt.Sprintf("%d custom entries, %d of them routes of nodes", len(entries), routed)
-	const fix = "run the manager, and see the events of the node"
-	if len(missing) > 0 {
-		e.add("cloud", subject, doctor.Wrong, fmt.Sprintf("%s; none for %d pod CIDRs of nodes, the first of node %s", detail, len(missing), missing[0]), fix)
-	}
-	if len(elsewhere) > 0 {
-		e.add("cloud", subject, doctor.Wrong, fmt.Sprintf("%s; %d lead elsewhere, the first %s", detail, len(elsewhere), elsewhere[0]), fix)
-	}
-	if len(missing)+len(elsewhere) == 0 {
-		e.add("cloud", subject, doctor.OK, detail, "")
-	}
-	if outside := e.routeConfig().Outside(entries); len(outside) > 0 {
-		e.add("cloud", subject, doctor.Optional, fmt.Sprintf("%d entries that this cluster made are outside of --cluster-cidr %v, and use up the quota, the first %s",
-			len(outside), e.settings.ClusterCIDRs, outside[0].CIDR), "delete them once no pod has an address there")
-	}
+	return routed, missing, elsewhere
 }
 
 // networks checks that the network of every node is available.
