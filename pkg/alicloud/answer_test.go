@@ -101,8 +101,8 @@ func TestBadRequestIsDefinite(t *testing.T) {
 			w.WriteHeader(status)
 		})
 		_, err := client.DescribeInstances(t.Context(), alicloud.InstanceQuery{IDs: []string{"i-1"}})
-		if alicloud.IsAmbiguous(err) || !alicloud.IsBadRequest(err) || calls != 1 {
-			t.Errorf("HTTP %d: ambiguous %t, bad request %t after %d calls: %v", status, alicloud.IsAmbiguous(err), alicloud.IsBadRequest(err), calls, err)
+		if alicloud.IsAmbiguous(err) || !alicloud.IsRefusedParameter(err) || calls != 1 {
+			t.Errorf("HTTP %d: ambiguous %t, refused for its parameters %t after %d calls: %v", status, alicloud.IsAmbiguous(err), alicloud.IsRefusedParameter(err), calls, err)
 		}
 		_, err = client.CreateRouteEntries(t.Context(), []alicloud.NewRoute{{TableID: "vtb-1", CIDR: "10.0.0.0/24", InstanceID: "i-1"}})
 		if alicloud.IsAmbiguous(err) {

@@ -158,13 +158,8 @@ var badRequestStatuses = sets.New(
 	http.StatusBadRequest, http.StatusRequestEntityTooLarge, http.StatusRequestURITooLong, http.StatusRequestHeaderFieldsTooLarge,
 )
 
-// IsBadRequest reports whether a server on the way refused the call without reading it, as too long or malformed: nothing was changed,
+// isBadRequest reports whether a server on the way refused the call without reading it, as too long or malformed: nothing was changed,
 // the same call ends alike each time, and one with fewer or other parameters may not.
-func IsBadRequest(err error) bool {
-	e, ok := asAPIError(err)
-	return ok && e.isBadRequest()
-}
-
 func (e *Error) isBadRequest() bool {
 	return e.Code == "" && e.RequestID == "" && badRequestStatuses.Has(e.Status)
 }
