@@ -4,20 +4,22 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/nodes"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/initor"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/initor/audit"
 )
 
-// ProviderIDs verifies the provider IDs of nodes. The findings are what ECS says of them, nil when it could not be asked.
-func ProviderIDs(all []*corev1.Node, findings map[string]initor.Finding) []Check {
+// ProviderIDs verifies the provider IDs of nodes. The findings are what ECS says of them, nil when it could not be asked. waits says
+// of a node that its initialization takes too long.
+func ProviderIDs(all []*corev1.Node, findings map[string]initor.Finding, waits func(*corev1.Node) bool) []Check {
 	var checks []Check
 	good, unverified := 0, 0
-	waiting := uninitialized(all)
+	waiting := map[string]bool{}
+	for _, node := range all {
+		waiting[node.Name] = waits(node)
+	}
 	for _, verdict := range audit.Verify(all, findings) {
 		switch {
 		case !verdict.Bad() && waiting[verdict.Node]:
@@ -54,15 +56,6 @@ func ProviderIDs(all []*corev1.Node, findings map[string]initor.Finding) []Check
 		})
 	}
 	return append(checks, Check{Area: "nodes", Subject: "provider IDs", Status: OK, Detail: fmt.Sprintf("%d of %d nodes are right, %s", good, len(all), compared)})
-}
-
-// uninitialized are the nodes that have waited for their initialization for longer than it takes.
-func uninitialized(all []*corev1.Node) map[string]bool {
-	waiting := map[string]bool{}
-	for _, n := range all {
-		waiting[n.Name] = nodes.Uninitialized(n) && time.Since(n.CreationTimestamp.Time) > time.Minute
-	}
-	return waiting
 }
 
 // fixOf advises to delete a Node only where ECS shows that another instance is the node's: to lose a legitimate Node is worse than

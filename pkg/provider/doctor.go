@@ -219,7 +219,7 @@ func (e *examination) cluster(ctx context.Context) {
 	for i := range list.Items {
 		nodes[i] = &list.Items[i]
 	}
-	e.report.Add(doctor.ProviderIDs(nodes, e.findings(ctx, nodes))...)
+	e.report.Add(doctor.ProviderIDs(nodes, e.findings(ctx, nodes), waits)...)
 	e.networks(nodes)
 	if e.client != nil {
 		e.unserved(nodes)

@@ -143,6 +143,11 @@ func (e *examination) routesOf(all []*corev1.Node, entries []alicloud.RouteEntry
 	return routed, missing, elsewhere
 }
 
+// waits reports whether the node has waited for its initialization for longer than it takes.
+func waits(n *corev1.Node) bool {
+	return nodes.Uninitialized(n) && time.Since(n.CreationTimestamp.Time) > settled
+}
+
 // networks checks that the network of every node is available.
 func (e *examination) networks(all []*corev1.Node) {
 	var without []string
