@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"sync"
 
 	cloudprovider "k8s.io/cloud-provider"
 	"k8s.io/cloud-provider/app"
@@ -14,6 +15,7 @@ import (
 	"k8s.io/controller-manager/controller"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/provider"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/vpcroute"
 )
 
 // nlbController is the name in --controllers, as in the official CCM, of what serves Services with an NLB. Without it, the service
@@ -33,7 +35,24 @@ func constructors() map[string]app.ControllerInitFuncConstructor {
 	lifecycle := all[names.CloudNodeLifecycleController]
 	lifecycle.Constructor = newLifecycle
 	all[names.CloudNodeLifecycleController] = lifecycle
+	var once sync.Once
+	for name := range all {
+		if name != names.NodeRouteController {
+			accompany(all, name, leftOut(&once))
+		}
+	}
 	return all
+}
+
+// leftOut clears up after the route controller where --controllers leaves that one out, beside whichever controller starts first.
+func leftOut(once *sync.Once) start {
+	return func(ctx context.Context, completed *config.CompletedConfig, cloud *provider.Cloud) (ctrl controller.Interface, enabled bool, err error) {
+		if isEnabled(names.NodeRouteController, completed) {
+			return nil, false, nil
+		}
+		once.Do(func() { ctrl, enabled, err = standIn(ctx, cloud, cloud.LeftOutController) })
+		return ctrl, enabled, err
+	}
 }
 
 // start makes and runs one controller of ours; enabled is false where a flag switches it off.
@@ -124,7 +143,7 @@ func isEnabled(name string, completed *config.CompletedConfig) bool {
 
 func startRoutes(ctx context.Context, completed *config.CompletedConfig, cloud *provider.Cloud) (controller.Interface, bool, error) {
 	if !completed.ComponentConfig.KubeCloudShared.ConfigureCloudRoutes {
-		return startUnrouted(ctx, cloud)
+		return standIn(ctx, cloud, cloud.UnroutedController)
 	}
 	ctrl, err := cloud.RouteController()
 	if err != nil {
@@ -134,9 +153,9 @@ func startRoutes(ctx context.Context, completed *config.CompletedConfig, cloud *
 	return ctrl, true, nil
 }
 
-// startUnrouted runs in the place of the route controller where routes are switched off.
-func startUnrouted(ctx context.Context, cloud *provider.Cloud) (controller.Interface, bool, error) {
-	ctrl, err := cloud.UnroutedController()
+// standIn makes and runs what stands in for the route controller.
+func standIn(ctx context.Context, cloud *provider.Cloud, build func() (*vpcroute.UnroutedController, error)) (controller.Interface, bool, error) {
+	ctrl, err := build()
 	if err != nil {
 		return nil, false, err
 	}

@@ -13,8 +13,13 @@ import (
 	"path/filepath"
 	"syscall"
 
+	"github.com/spf13/cobra"
 	"k8s.io/component-base/logs"
+	logsapi "k8s.io/component-base/logs/api/v1"
+	_ "k8s.io/component-base/logs/json/register" // --logging-format=json
+	"k8s.io/klog/v2"
 
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/buildinfo"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/initor"
 )
 
@@ -56,5 +61,89 @@ func exitCode(err error) int {
 		return initor.ExitNodes
 	default:
 		return initor.ExitFailed
+	}
+}
+
+const long = `Sets spec.providerID of the node that it runs on: <region>.<instance ID>.
+
+It identifies the ECS instance through the metadata service of the machine or, with a cloud-config, by the address of the node. It never
+changes an existing provider ID. The process needs permission to get and patch nodes, and nothing else.
+
+Exit codes:
+  0  the provider ID was set, or was already set, or the node is not an ECS instance
+  1  a flag or a variable is invalid, or the API server rejects a request or does not respond
+  2  the node has a different provider ID
+  3  the instance of the node could not be identified
+
+The other commands run on a workstation and find the cluster as kubectl does.`
+
+// initName is the subcommand that is the default, and the name of the program in the image of the published BroadcastJob.
+const initName = "init"
+
+// newRootCommand returns the command for a program called name. Without a subcommand it does what init does; a program
+// that is itself called init has no subcommands.
+func newRootCommand(name string) *cobra.Command {
+	root := newInitCommand(name)
+	root.Version = buildinfo.Version()
+	root.SetVersionTemplate(buildinfo.Line("provider-initor", root.Version) + "\n")
+	if name != initName {
+		root.AddCommand(newInitCommand(initName), newRunCommand(), newStatusCommand(), newManifestCommand(), newCheckCommand())
+	}
+	return root
+}
+
+func newInitCommand(name string) *cobra.Command {
+	opts := newOptions(os.Getenv)
+	command := &cobra.Command{
+		Use:               name,
+		Short:             "Set spec.providerID of the node that it runs on",
+		Long:              long,
+		Args:              cobra.NoArgs,
+		SilenceUsage:      true, // a wrong value does not deserve a page of help: the error is one line
+		SilenceErrors:     true, // main prints it, once
+		CompletionOptions: cobra.CompletionOptions{DisableDefaultCmd: true},
+		RunE: func(command *cobra.Command, _ []string) error {
+			if err := logsapi.ValidateAndApply(opts.logs, nil); err != nil {
+				return fmt.Errorf("logging flags (--logging-format accepts text and json): %w", err)
+			}
+			return runInit(command, opts)
+		},
+	}
+	opts.addFlags(command.Flags())
+	return command
+}
+
+func runInit(command *cobra.Command, opts *options) error {
+	initializer, err := opts.initializer()
+	if err != nil {
+		return err
+	}
+	ctx := klog.NewContext(command.Context(), klog.Background().WithValues("node", opts.nodeName))
+	result, err := initializer.Run(ctx)
+	if err != nil {
+		return err
+	}
+	report(ctx, opts.reportFile, result)
+	logger := klog.FromContext(ctx).WithValues("outcome", result.Outcome, "providerID", result.ProviderID)
+	switch result.Outcome {
+	case initor.OutcomeSet:
+		logger.Info("Set the provider ID", "source", result.Source)
+	case initor.OutcomeUnchanged:
+		logger.Info("The node already has its provider ID", "source", result.Source)
+	case initor.OutcomeSkipped:
+		logger.Info("Skipped the node", "reason", result.Reason)
+	default:
+		return fmt.Errorf("unknown outcome %q", result.Outcome)
+	}
+	return nil
+}
+
+// report writes the result where others look for it. The node is initialized all the same if that fails.
+func report(ctx context.Context, path string, result initor.Result) {
+	if path == "" {
+		return
+	}
+	if err := initor.WriteReport(path, result); err != nil {
+		klog.FromContext(ctx).Error(err, "Cannot write the result for the status of the pod")
 	}
 }

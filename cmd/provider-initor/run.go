@@ -1,15 +1,24 @@
 package main
 
 import (
+	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
+	"strings"
+	"text/tabwriter"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/term"
+	corev1 "k8s.io/api/core/v1"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/initor"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/initor/audit"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/initor/rollout"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/provider"
 )
 
 const runLong = `Runs provider-initor on every existing node, waits for the results, and deletes the objects that it created.
@@ -78,4 +87,303 @@ func resultOf(states []rollout.NodeState, finished bool) error {
 		return fmt.Errorf("%w: %d of %d failed", errNodes, failed, len(states))
 	}
 	return nil
+}
+
+// barWidth leaves room for the figures on a narrow terminal.
+const barWidth = 30
+
+// progress shows how far a run is: a bar on a terminal, else a line for each node when it is finished. Writing errors are
+// dropped, for a reader of the progress that has gone is no reason to stop.
+type progress struct {
+	to       io.Writer
+	terminal bool
+	finished map[string]bool // by node
+	blocked  map[string]bool // reasons that were written
+	bar      string          // as it was drawn last
+}
+
+func newProgress(to io.Writer) *progress {
+	file, ok := to.(*os.File)
+	return &progress{to: to, terminal: ok && term.IsTerminal(int(file.Fd())), finished: map[string]bool{}, blocked: map[string]bool{}}
+}
+
+func (p *progress) show(states []rollout.NodeState) {
+	p.showBlocked(states)
+	failed := 0
+	for _, s := range states {
+		if s.Result == rollout.ResultFailed {
+			failed++
+		}
+		if s.Result == rollout.ResultPending || p.finished[s.Node] {
+			continue
+		}
+		p.finished[s.Node] = true
+		if !p.terminal {
+			_, _ = fmt.Fprintf(p.to, "%d/%d %s: %s %s\n", len(p.finished), len(states), s.Node, s.Result, detail(s))
+		}
+	}
+	if p.terminal {
+		p.draw(len(p.finished), len(states), failed)
+	}
+}
+
+// maxBlocked is how many reasons are written: the text of a registry may have parts that differ from node to node.
+const maxBlocked = 10
+
+// showBlocked writes why pods cannot start, each reason once, while there is time to do something about it.
+func (p *progress) showBlocked(states []rollout.NodeState) {
+	for i, s := range states {
+		if !s.Blocked || s.Result != rollout.ResultPending || p.blocked[s.Reason] || len(p.blocked) == maxBlocked {
+			continue
+		}
+		p.blocked[s.Reason] = true
+		others := ""
+		if n := sharing(states[i+1:], s.Reason); n > 0 {
+			others = fmt.Sprintf(" and %d more", n)
+		}
+		if p.bar != "" {
+			_, _ = fmt.Fprint(p.to, "\r"+strings.Repeat(" ", len(p.bar))+"\r")
+			p.bar = ""
+		}
+		_, _ = fmt.Fprintf(p.to, "waiting: the pod of %s%s cannot start: %s\n", s.Node, others, s.Reason)
+	}
+}
+
+// sharing counts the nodes that wait for the same reason.
+func sharing(states []rollout.NodeState, reason string) int {
+	n := 0
+	for _, s := range states {
+		if s.Blocked && s.Reason == reason {
+			n++
+		}
+	}
+	return n
+}
+
+// detail is what a reader wants to know first of a finished node.
+func detail(s rollout.NodeState) string {
+	if s.Reason != "" {
+		return s.Reason
+	}
+	return s.ProviderID
+}
+
+func (p *progress) draw(finished, all, failed int) {
+	filled := barWidth
+	if all > 0 {
+		filled = min(barWidth, barWidth*finished/all)
+	}
+	bar := fmt.Sprintf("[%s%s] %d/%d nodes, %d failed",
+		strings.Repeat("#", filled), strings.Repeat(".", barWidth-filled), finished, all, failed)
+	if bar != p.bar {
+		_, _ = fmt.Fprintf(p.to, "\r%s", bar)
+		p.bar = bar
+	}
+}
+
+// end leaves the bar's line, so that what comes next has one of its own.
+func (p *progress) end() {
+	if p.bar != "" {
+		_, _ = fmt.Fprintln(p.to)
+	}
+}
+
+const statusLong = `Shows the results of a job in the cluster so far: a job that runs, a job that run --keep kept, or with --name the BroadcastJob of
+the chart.
+
+Exit codes:
+  0  no node failed
+  1  a flag is invalid, the job does not exist, or the API server rejects a request or does not respond
+  4  a node failed`
+
+func newStatusCommand() *cobra.Command {
+	w := newWorkstation(os.Getenv)
+	command := newWorkstationCommand("status", "Show the results of a run so far", statusLong,
+		func(command *cobra.Command) error { return runStatus(command, w) })
+	w.access.addFlags(command.Flags())
+	w.addJobFlags(command.Flags())
+	w.addOutputFlag(command.Flags())
+	return command
+}
+
+func runStatus(command *cobra.Command, w *workstation) error {
+	if err := checkOutput(w.output); err != nil {
+		return err
+	}
+	r, err := w.rollout(nil)
+	if err != nil {
+		return err
+	}
+	states, found, err := r.Status(command.Context())
+	if err != nil {
+		return err
+	}
+	if !found {
+		return fmt.Errorf("%s %s/%s does not exist", w.config.Driver, w.config.Namespace, w.config.Name)
+	}
+	if err := writeStates(command.OutOrStdout(), w.output, states); err != nil {
+		return err
+	}
+	return resultOf(states, false)
+}
+
+const manifestLong = `Prints the objects that run would apply, as YAML, and changes nothing.
+
+With --driver job, it reads the names of the nodes from the cluster. Otherwise it needs no cluster.`
+
+func newManifestCommand() *cobra.Command {
+	w := newWorkstation(os.Getenv)
+	command := newWorkstationCommand("manifest", "Print the objects that run would apply", manifestLong,
+		func(command *cobra.Command) error { return runManifest(command, w) })
+	w.access.addFlags(command.Flags())
+	w.addJobFlags(command.Flags())
+	w.addPodFlags(command.Flags())
+	return command
+}
+
+func runManifest(command *cobra.Command, w *workstation) error {
+	if err := w.config.Validate(); err != nil {
+		return err
+	}
+	if w.config.Driver == rollout.DriverJob {
+		nodes, err := w.machines(command.Context())
+		if err != nil {
+			return err
+		}
+		for _, n := range nodes {
+			w.config.Nodes = append(w.config.Nodes, n.Name)
+		}
+	}
+	return rollout.WriteManifest(command.OutOrStdout(), rollout.Objects(w.config))
+}
+
+// The values of --output.
+const (
+	outputTable = "table"
+	outputJSON  = "json"
+)
+
+func checkOutput(output string) error {
+	if output != outputTable && output != outputJSON {
+		return fmt.Errorf("--output is %q: %s and %s are accepted", output, outputTable, outputJSON)
+	}
+	return nil
+}
+
+func writeStates(w io.Writer, output string, states []rollout.NodeState) error {
+	if output == outputJSON {
+		return writeJSON(w, states)
+	}
+	rows := [][]string{{"NODE", "PROVIDER ID", "RESULT", "REASON"}}
+	for _, s := range states {
+		rows = append(rows, []string{s.Node, s.ProviderID, string(s.Result), s.Reason})
+	}
+	return writeTable(w, rows)
+}
+
+func writeVerdicts(w io.Writer, output string, verdicts []audit.NodeVerdict) error {
+	if output == outputJSON {
+		return writeJSON(w, verdicts)
+	}
+	rows := [][]string{{"NODE", "PROVIDER ID", "VERDICT", "REASON"}}
+	for _, v := range verdicts {
+		rows = append(rows, []string{v.Node, v.ProviderID, string(v.Verdict), v.Reason})
+	}
+	return writeTable(w, rows)
+}
+
+// writeJSON writes one document: {"nodes":[...]}, an empty list if there are none.
+func writeJSON[T any](w io.Writer, nodes []T) error {
+	if nodes == nil {
+		nodes = []T{}
+	}
+	encoder := json.NewEncoder(w)
+	encoder.SetIndent("", "  ")
+	if err := encoder.Encode(map[string][]T{"nodes": nodes}); err != nil {
+		return fmt.Errorf("write the result: %w", err)
+	}
+	return nil
+}
+
+// writeTable shows an empty cell as a dash, so that blanks separate the columns.
+func writeTable(w io.Writer, rows [][]string) error {
+	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	for _, row := range rows {
+		for i, cell := range row {
+			end := "\t"
+			if i == len(row)-1 {
+				end = "\n"
+			}
+			if _, err := io.WriteString(table, cmp.Or(cell, "-")+end); err != nil {
+				return fmt.Errorf("write the result: %w", err)
+			}
+		}
+	}
+	if err := table.Flush(); err != nil {
+		return fmt.Errorf("write the result: %w", err)
+	}
+	return nil
+}
+
+const checkLong = `Verifies the provider ID of every node: ok, missing, foreign (of another cloud), wrong (unreadable, shared by two nodes, or not
+the ID of the node's instance), unverified (ECS does not show the instance to this key) or not-ecs. With --cloud-config, it compares the
+IDs with the instances in ECS.
+
+It changes nothing, and skips virtual-kubelet nodes.
+
+Exit codes:
+  0  every node is ok, unverified or not-ecs, or foreign without an ECS instance
+  1  a flag is invalid, or the API server or ECS rejects a request or does not respond
+  4  a node has no provider ID, or a wrong one`
+
+func newCheckCommand() *cobra.Command {
+	w := newWorkstation(os.Getenv)
+	var cloudConfig string
+	command := newWorkstationCommand("check", "Verify the provider IDs of all nodes", checkLong,
+		func(command *cobra.Command) error { return runCheck(command, w, cloudConfig) })
+	w.access.addFlags(command.Flags())
+	w.addOutputFlag(command.Flags())
+	command.Flags().StringVar(&cloudConfig, "cloud-config", "",
+		"cloud-config file with region, vpcid and an access key, to compare the provider IDs with the instances that have the addresses of the nodes")
+	return command
+}
+
+func runCheck(command *cobra.Command, w *workstation, cloudConfig string) error {
+	if err := checkOutput(w.output); err != nil {
+		return err
+	}
+	nodes, err := w.machines(command.Context())
+	if err != nil {
+		return err
+	}
+	findings, err := findingsOf(command, nodes, cloudConfig)
+	if err != nil {
+		return err
+	}
+	verdicts := audit.Verify(nodes, findings)
+	if err := writeVerdicts(command.OutOrStdout(), w.output, verdicts); err != nil {
+		return err
+	}
+	bad := 0
+	for _, verdict := range verdicts {
+		if verdict.Bad() {
+			bad++
+		}
+	}
+	if bad > 0 {
+		return fmt.Errorf("%w: %d of %d have no provider ID, a foreign one or a wrong one", errNodes, bad, len(verdicts))
+	}
+	return nil
+}
+
+// findingsOf asks ECS about the nodes, if there is a cloud-config to do so.
+func findingsOf(command *cobra.Command, nodes []*corev1.Node, cloudConfig string) (map[string]initor.Finding, error) {
+	if cloudConfig == "" {
+		return nil, nil
+	}
+	source, err := ecsSource(cloudConfig, provider.EnvironmentFrom(os.Getenv))
+	if err != nil {
+		return nil, fmt.Errorf("--cloud-config %q: %w", cloudConfig, err)
+	}
+	return source.Lookup(command.Context(), nodes)
 }

@@ -2,17 +2,25 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"path/filepath"
 	"strings"
 
 	kruiseclient "github.com/openkruise/kruise-api/client/clientset/versioned"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/component-base/version"
 
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/initor"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/initor/rollout"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/node"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/provider"
 )
 
 // imageRepository is where the project publishes the image of this program.
@@ -102,4 +110,144 @@ func newWorkstationCommand(name, short, long string, run func(*cobra.Command) er
 		Use: name, Short: short, Long: long, Args: cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error { return run(command) },
 	}
+}
+
+// envKubeconfig gives --kubeconfig its default.
+const envKubeconfig = "KUBECONFIG"
+
+// Limits of a workstation's requests: a cluster of a thousand nodes has a thousand Jobs, and the client's default of five
+// requests a second would take minutes to make them.
+const (
+	workstationQPS   = 100
+	workstationBurst = 200
+)
+
+// access says how the API server is reached.
+type access struct {
+	path string   // of the flag
+	list []string // of the environment
+}
+
+func newAccess(getenv func(string) string) access {
+	return access{list: filepath.SplitList(getenv(envKubeconfig))}
+}
+
+func (a *access) addFlags(flags *pflag.FlagSet) {
+	flags.StringVar(&a.path, "kubeconfig", "",
+		"kubeconfig file; if empty, those of the environment's "+envKubeconfig+", else the pod's ServiceAccount")
+}
+
+// restConfig says how the API server is reached: the flag, else the environment, else the pod that this runs in.
+func (a *access) restConfig() (*rest.Config, error) {
+	config, err := a.loadConfig()
+	if err != nil {
+		return nil, err
+	}
+	return rest.AddUserAgent(config, userAgent), nil
+}
+
+// workstationConfig is like restConfig, but finds the cluster as kubectl does, ~/.kube/config included.
+func (a *access) workstationConfig() (*rest.Config, error) {
+	rules := clientcmd.NewDefaultClientConfigLoadingRules()
+	rules.ExplicitPath = a.path
+	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, nil).ClientConfig()
+	if err != nil {
+		return nil, fmt.Errorf("no cluster: set --kubeconfig or the variable %s: %w", envKubeconfig, err)
+	}
+	config.QPS, config.Burst = workstationQPS, workstationBurst
+	return rest.AddUserAgent(config, userAgent), nil
+}
+
+func (a *access) loadConfig() (*rest.Config, error) {
+	if a.path == "" && len(a.list) == 0 {
+		config, err := rest.InClusterConfig()
+		if errors.Is(err, rest.ErrNotInCluster) {
+			return nil, fmt.Errorf("no API server: set --kubeconfig or the variable %s, or run in a pod", envKubeconfig)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("the pod's ServiceAccount: %w", err)
+		}
+		return config, nil
+	}
+	rules := &clientcmd.ClientConfigLoadingRules{ExplicitPath: a.path, Precedence: a.list}
+	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, nil).ClientConfig()
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", a.kubeconfigName(), err)
+	}
+	return config, nil
+}
+
+func (a *access) kubeconfigName() string {
+	if a.path != "" {
+		return fmt.Sprintf("--kubeconfig %q", a.path)
+	}
+	return fmt.Sprintf("%s %q", envKubeconfig, a.list)
+}
+
+// defaultConfigMap is the manager's, and cloudConfigKey is its key.
+const (
+	defaultConfigMap = "kube-system/cloud-config"
+	cloudConfigKey   = "cloud-config.conf"
+)
+
+// configMapGetter reads a ConfigMap.
+type configMapGetter func(ctx context.Context, namespace, name string) (*corev1.ConfigMap, error)
+
+// configMapSource asks ECS with the cloud-config of a ConfigMap, which it reads when it is asked first: the role of most pods does
+// not allow that, and most nodes never need it.
+type configMapSource struct {
+	get             configMapGetter
+	namespace, name string
+	environment     provider.Environment
+
+	ecs      *initor.ECSSource // once the ConfigMap was read
+	unusable error             // why that is of no use, once that is known
+}
+
+func newConfigMapSource(get configMapGetter, path string, environment provider.Environment) (*configMapSource, error) {
+	namespace, name, _ := strings.Cut(path, "/")
+	if namespace == "" || name == "" {
+		return nil, fmt.Errorf("--cloud-config-map is %q: NAMESPACE/NAME such as %s is accepted, or nothing", path, defaultConfigMap)
+	}
+	return &configMapSource{get: get, namespace: namespace, name: name, environment: environment}, nil
+}
+
+// Name implements [initor.Source].
+func (*configMapSource) Name() string { return "ECS" }
+
+// Identify implements [initor.Source].
+func (s *configMapSource) Identify(ctx context.Context, n *corev1.Node) (node.ProviderID, error) {
+	if s.ecs == nil && s.unusable == nil {
+		if err := s.read(ctx); err != nil {
+			return node.ProviderID{}, err
+		}
+	}
+	if s.unusable != nil {
+		return node.ProviderID{}, s.unusable
+	}
+	return s.ecs.Identify(ctx, n)
+}
+
+// read returns an error only if the API server may answer another time.
+func (s *configMapSource) read(ctx context.Context) error {
+	stored, err := s.get(ctx, s.namespace, s.name)
+	switch {
+	case apierrors.IsForbidden(err), apierrors.IsNotFound(err), apierrors.IsUnauthorized(err):
+		s.unusable = fmt.Errorf("%w: the cloud-config cannot be read: %w", initor.ErrNotUsable, err)
+		return nil
+	case err != nil:
+		return fmt.Errorf("read ConfigMap %s/%s: %w", s.namespace, s.name, err)
+	}
+	if s.ecs, err = s.parse(stored); err != nil {
+		s.unusable = fmt.Errorf("%w: ConfigMap %s/%s, key %s: %w", initor.ErrIncomplete, s.namespace, s.name, cloudConfigKey, err)
+	}
+	return nil
+}
+
+func (s *configMapSource) parse(stored *corev1.ConfigMap) (*initor.ECSSource, error) {
+	config, err := provider.ReadConfig(strings.NewReader(stored.Data[cloudConfigKey]))
+	if err != nil {
+		return nil, err
+	}
+	return ecsSourceOf(config, s.environment)
 }

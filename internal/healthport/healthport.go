@@ -46,7 +46,7 @@ const (
 func Serve(serving *apiserver.SecureServingInfo, debugging *componentbaseconfig.DebuggingConfiguration,
 	authn *apiserver.AuthenticationInfo, authz *apiserver.AuthorizationInfo, ready func() error, stop <-chan struct{},
 ) (plainHealth http.Handler, err error) {
-	split := newSplitter(newBounded(serving.Listener, maxConnections))
+	split := newSplitter(newBounded(serving.Listener, maxConnections, maxPerSource))
 	stock := bufconn.Listen(memoryBuffer)
 	health := checks(healthHandler(stock), ready)
 
@@ -84,7 +84,7 @@ func ServePlain(address string, handler http.Handler, stop <-chan struct{}) erro
 		return err
 	}
 	server := newServer(handler)
-	go func() { _ = server.Serve(newBounded(listener, maxConnections)) }()
+	go func() { _ = server.Serve(newBounded(listener, maxConnections, maxPerSource)) }()
 	go func() {
 		<-stop
 		_ = server.Close()

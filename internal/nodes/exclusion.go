@@ -2,6 +2,7 @@ package nodes
 
 import (
 	"slices"
+	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
 )
@@ -54,8 +55,19 @@ func IsOnPremises(node *corev1.Node) bool { return node.Labels[LabelOnPremises] 
 // ExcludedFromLoadBalancers reports whether a label keeps the node from being a backend. Labels that only say what kind of
 // node it is, such as that of virtual nodes and of the control plane, do not count.
 func ExcludedFromLoadBalancers(node *corev1.Node) bool {
-	keys := []string{corev1.LabelNodeExcludeBalancers, LabelExcludeBalancerAlpha, LabelExcludeNode, LabelExcludeNodeLegacy}
-	return slices.ContainsFunc(keys, func(key string) bool { return hasLabel(node, key) })
+	keys := []string{LabelExcludeBalancerAlpha, LabelExcludeNode, LabelExcludeNodeLegacy}
+	return excludedByValue(node) || slices.ContainsFunc(keys, func(key string) bool { return hasLabel(node, key) })
+}
+
+// karpenter is the value that Karpenter gives the standard exclusion label, together with its taint [TaintDisrupted].
+const karpenter = "karpenter"
+
+// excludedByValue reads the standard exclusion label as the stock service controller does since Kubernetes 1.34: what is no boolean excludes,
+// and "false" does not. Karpenter's does not either while its taint is there: the node leaves, and its connections are to end by themselves.
+func excludedByValue(node *corev1.Node) bool {
+	value, labeled := node.Labels[corev1.LabelNodeExcludeBalancers]
+	excluded, err := strconv.ParseBool(value)
+	return labeled && (excluded || err != nil) && !(value == karpenter && hasTaint(node, TaintDisrupted))
 }
 
 // IsControlPlane reports whether the node has a role label of the control plane.

@@ -21,6 +21,13 @@ func tainted(key string) *corev1.Node {
 	return &corev1.Node{Spec: corev1.NodeSpec{Taints: []corev1.Taint{{Key: "other"}, {Key: key, Effect: corev1.TaintEffectNoSchedule}}}}
 }
 
+// disruptedByKarpenter has both marks that Karpenter sets.
+func disruptedByKarpenter() *corev1.Node {
+	node := tainted(nodes.TaintDisrupted)
+	node.Labels = map[string]string{corev1.LabelNodeExcludeBalancers: "karpenter"}
+	return node
+}
+
 func TestExclusion(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
@@ -32,6 +39,10 @@ func TestExclusion(t *testing.T) {
 		{node: labeled("service.alibabacloud.com/exclude-node", ""), label: "service.alibabacloud.com/exclude-node", fromBalancer: true},
 		{node: labeled("service.beta.kubernetes.io/exclude-node", "false"), label: "service.beta.kubernetes.io/exclude-node", fromBalancer: true},
 		{node: labeled("node.kubernetes.io/exclude-from-external-load-balancers", ""), fromBalancer: true},
+		{node: labeled("node.kubernetes.io/exclude-from-external-load-balancers", "true"), fromBalancer: true},
+		{node: labeled("node.kubernetes.io/exclude-from-external-load-balancers", "karpenter"), fromBalancer: true},
+		{node: labeled("node.kubernetes.io/exclude-from-external-load-balancers", "false")},
+		{node: disruptedByKarpenter()},
 		{node: labeled("alpha.service-controller.kubernetes.io/exclude-balancer", "true"), fromBalancer: true},
 		{node: labeled("type", "virtual-kubelet"), label: "type=virtual-kubelet"},
 		{node: labeled("type", "other")},
@@ -73,6 +84,9 @@ func TestTaints(t *testing.T) {
 		{name: "shut down", node: tainted(cloudproviderapi.TaintNodeShutdown), shutDown: true},
 		{name: "autoscaler", node: tainted(nodes.TaintToBeDeleted), leaving: true},
 		{name: "being deleted", node: deleted, leaving: true},
+		{name: "Karpenter", node: tainted("karpenter.sh/disrupted"), leaving: true},
+		{name: "out of service", node: tainted("node.kubernetes.io/out-of-service"), leaving: true},
+		{name: "Cluster API", node: labeled("cluster.x-k8s.io/delete-machine", "yes"), leaving: true},
 	} {
 		got := [3]bool{nodes.Uninitialized(test.node), nodes.ShutDown(test.node), nodes.Leaving(test.node)}
 		if want := [3]bool{test.uninitialized, test.shutDown, test.leaving}; got != want {
@@ -130,7 +144,9 @@ func TestAddresses(t *testing.T) {
 		{node: internal("10.0.0.1", "fd00::1", "10.0.0.1"), first: "10.0.0.1", own: []string{"10.0.0.1", "fd00::1"}},
 		{node: provided("10.0.0.7", internal("10.0.0.1")), first: "10.0.0.1", own: []string{"10.0.0.7", "10.0.0.1"}},
 		{node: provided("10.0.0.7, fd00::7", internal("10.0.0.7")), first: "10.0.0.7", own: []string{"10.0.0.7", "fd00::7"}},
-		{node: internal("nonsense", "10.0.0.1"), first: "nonsense", own: []string{"10.0.0.1"}},
+		{node: internal("nonsense", "10.0.0.1"), first: "10.0.0.1", own: []string{"10.0.0.1"}},
+		{node: internal("fd00::1", "10.0.0.1"), first: "10.0.0.1", own: []string{"fd00::1", "10.0.0.1"}},
+		{node: internal("fe80::1%eth0", "fd00::1"), first: "fd00::1", own: []string{"fd00::1"}},
 	} {
 		var own []string
 		for _, address := range nodes.OwnAddresses(test.node) {
@@ -139,6 +155,18 @@ func TestAddresses(t *testing.T) {
 		if nodes.InternalIP(test.node) != test.first || !slices.Equal(own, test.own) {
 			t.Errorf("%v with %v: first %q, own %v, want %q, %v", test.node.Status.Addresses, test.node.Annotations, nodes.InternalIP(test.node), own, test.first, test.own)
 		}
+	}
+}
+
+// TestManyAddresses: a Node with tens of thousands of addresses costs no more than one with a few.
+func TestManyAddresses(t *testing.T) {
+	t.Parallel()
+	node := &corev1.Node{}
+	for i := range 30000 {
+		node.Status.Addresses = append(node.Status.Addresses, corev1.NodeAddress{Type: corev1.NodeInternalIP, Address: fmt.Sprintf("10.%d.%d.1", i/256, i%256)})
+	}
+	if n := len(nodes.OwnAddresses(node)); n != 64 {
+		t.Errorf("%d addresses are compared with each other", n)
 	}
 }
 

@@ -9,8 +9,17 @@ import (
 	cloudproviderapi "k8s.io/cloud-provider/api"
 )
 
-// TaintToBeDeleted is the cluster autoscaler's, on nodes that it is about to remove.
-const TaintToBeDeleted = "ToBeDeletedByClusterAutoscaler"
+// TaintToBeDeleted is the cluster autoscaler's, on nodes that it is about to remove, and TaintDisrupted Karpenter's.
+const (
+	TaintToBeDeleted = "ToBeDeletedByClusterAutoscaler"
+	TaintDisrupted   = "karpenter.sh/disrupted"
+)
+
+// leavingTaints are those of programs that are about to remove the node, and of an administrator who gives it up.
+var leavingTaints = []string{TaintToBeDeleted, TaintDisrupted, "karpenter.sh/disruption", corev1.TaintNodeOutOfService}
+
+// leavingMark is Cluster API's, as an annotation or label, on what it is to delete first.
+const leavingMark = "cluster.x-k8s.io/delete-machine"
 
 // hasTaint reports whether the node has a taint with the key, whatever its value and effect.
 func hasTaint(node *corev1.Node, key string) bool {
@@ -25,9 +34,11 @@ func Uninitialized(node *corev1.Node) bool {
 // ShutDown reports whether the node-lifecycle controller found the node's instance stopped.
 func ShutDown(node *corev1.Node) bool { return hasTaint(node, cloudproviderapi.TaintNodeShutdown) }
 
-// Leaving reports whether the node is about to go: its object is being deleted, or the cluster autoscaler removes it.
+// Leaving reports whether the node is about to go: its object is being deleted, or a mark of those who remove nodes says so.
 func Leaving(node *corev1.Node) bool {
-	return node.DeletionTimestamp != nil || hasTaint(node, TaintToBeDeleted)
+	_, annotated := node.Annotations[leavingMark]
+	return node.DeletionTimestamp != nil || annotated || hasLabel(node, leavingMark) ||
+		slices.ContainsFunc(leavingTaints, func(key string) bool { return hasTaint(node, key) })
 }
 
 // Condition returns the condition of the type, nil when the node has none.

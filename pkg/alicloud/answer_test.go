@@ -91,6 +91,65 @@ func TestNoProxyThatIsNoRegexpFailsNoCall(t *testing.T) { //nolint:paralleltest 
 	}
 }
 
+// TestBadRequestIsDefinite: a server that turns a call down as too long or malformed changed nothing, and would again; one call shows it.
+func TestBadRequestIsDefinite(t *testing.T) {
+	t.Parallel()
+	for _, status := range []int{http.StatusBadRequest, http.StatusRequestEntityTooLarge, http.StatusRequestURITooLong, http.StatusRequestHeaderFieldsTooLarge} {
+		calls := 0
+		client := answering(t, func(w http.ResponseWriter, _ *http.Request) {
+			calls++
+			w.WriteHeader(status)
+		})
+		_, err := client.DescribeInstances(t.Context(), alicloud.InstanceQuery{IDs: []string{"i-1"}})
+		if alicloud.IsAmbiguous(err) || !alicloud.IsRefusedParameter(err) || calls != 1 {
+			t.Errorf("HTTP %d: ambiguous %t, refused for its parameters %t after %d calls: %v", status, alicloud.IsAmbiguous(err), alicloud.IsRefusedParameter(err), calls, err)
+		}
+		_, err = client.CreateRouteEntries(t.Context(), []alicloud.NewRoute{{TableID: "vtb-1", CIDR: "10.0.0.0/24", InstanceID: "i-1"}})
+		if alicloud.IsAmbiguous(err) {
+			t.Errorf("HTTP %d: the write may have happened: %v", status, err)
+		}
+	}
+}
+
+// TestAnswerWithoutList: an answer that lacks the list says nothing; everything in it would count as gone.
+func TestAnswerWithoutList(t *testing.T) {
+	t.Parallel()
+	for name, read := range map[string]func(*alicloud.Client) error{
+		"instances": func(c *alicloud.Client) error {
+			_, err := c.DescribeInstances(t.Context(), alicloud.InstanceQuery{IDs: []string{"i-1"}})
+			return err
+		},
+		"all instances": func(c *alicloud.Client) error {
+			_, err := c.DescribeInstances(t.Context(), alicloud.InstanceQuery{})
+			return err
+		},
+		"vSwitches": func(c *alicloud.Client) error { _, err := c.DescribeVSwitches(t.Context(), "vpc-1"); return err },
+		"tables":    func(c *alicloud.Client) error { _, err := c.DescribeRouteTables(t.Context(), "vpc-1"); return err },
+		"entries": func(c *alicloud.Client) error {
+			_, err := c.DescribeRouteEntries(t.Context(), "vtb-1", false)
+			return err
+		},
+		"interfaces": func(c *alicloud.Client) error {
+			_, err := c.DescribeNetworkInterfaces(t.Context(), alicloud.NetworkInterfaceQuery{PrivateIPs: []string{"10.0.0.1"}})
+			return err
+		},
+	} {
+		if err := read(answering(t, script(`{"RequestId":"1"}`))); !alicloud.IsAmbiguous(err) {
+			t.Errorf("%s: %v, want an error that says nothing about any resource", name, err)
+		}
+	}
+}
+
+// TestInstanceIDInAnotherCase: an answer that spells an id in another case is one about that id, and no reason to drop those of all others.
+func TestInstanceIDInAnotherCase(t *testing.T) {
+	t.Parallel()
+	client := answering(t, script(`{"RequestId":"r","TotalCount":2,"Instances":{"Instance":[{"InstanceId":"i-abc"},{"InstanceId":"i-2"}]}}`))
+	found, err := client.DescribeInstances(t.Context(), alicloud.InstanceQuery{IDs: []string{"I-ABC", "i-2"}})
+	if err != nil || len(found) != 2 {
+		t.Errorf("%d instances, %v", len(found), err)
+	}
+}
+
 // script answers each call with the next of the bodies, and then with the last one again.
 func script(bodies ...string) http.HandlerFunc {
 	var mu sync.Mutex // guards bodies

@@ -152,7 +152,7 @@ func (c *Client) attempt(ctx context.Context, action string, p product, keys Cre
 // made, or on which the answer is too late, does not do better at once.
 func broke(err error) bool {
 	e, ok := asAPIError(err)
-	if !ok || e.Code != "" || errors.Is(err, context.Canceled) {
+	if !ok || e.Code != "" || e.isBadRequest() || errors.Is(err, context.Canceled) {
 		return false
 	}
 	var timeout net.Error

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 )
 
 // MaxInstancesPerCall is how many ids or addresses one ECS query takes, and its largest page.
@@ -103,9 +104,13 @@ func (c *Client) describeInstances(ctx context.Context, in params, asked []strin
 		if err := c.call(ctx, "DescribeInstances", productECS, in, out); err != nil {
 			return page[Instance]{}, err
 		}
+		if out.Instances == nil {
+			return withoutList[Instance](out.answer, "DescribeInstances", out.TotalCount)
+		}
 		found := out.instances()
 		for _, instance := range found {
-			if asked != nil && !slices.Contains(asked, instance.ID) {
+			// Whether ECS tells upper from lower case is not documented. An id in another case is not the one asked for, and spoils no call.
+			if asked != nil && !slices.ContainsFunc(asked, func(id string) bool { return strings.EqualFold(id, instance.ID) }) {
 				return page[Instance]{}, out.unusable("DescribeInstances", "asked for %d instances by id, got %q", len(asked), instance.ID)
 			}
 		}
@@ -122,6 +127,9 @@ func (c *Client) listInstances(ctx context.Context, in params, firstPage bool) (
 		if err := c.call(ctx, "DescribeInstances", productECS, in, out); err != nil {
 			return nil, err
 		}
+		if out.Instances == nil {
+			return nil, out.unusable("DescribeInstances", noList)
+		}
 		all = append(all, out.instances()...)
 		more, err := in.nextPage(out.answer, "DescribeInstances", out.NextToken, number)
 		if err != nil {
@@ -137,7 +145,7 @@ type describeInstancesResponse struct {
 	answer
 	TotalCount *int
 	NextToken  string
-	Instances  struct{ Instance []wireInstance }
+	Instances  *struct{ Instance []wireInstance }
 }
 
 func (r *describeInstancesResponse) instances() []Instance {
@@ -257,6 +265,9 @@ func (c *Client) DescribeNetworkInterfaces(ctx context.Context, query NetworkInt
 			if err := c.call(ctx, "DescribeNetworkInterfaces", productECS, in, out); err != nil {
 				return page[NetworkInterface]{}, err
 			}
+			if out.NetworkInterfaceSets == nil {
+				return withoutList[NetworkInterface](out.answer, "DescribeNetworkInterfaces", out.TotalCount)
+			}
 			var found []NetworkInterface
 			for i := range out.NetworkInterfaceSets.NetworkInterfaceSet {
 				found = append(found, out.NetworkInterfaceSets.NetworkInterfaceSet[i].networkInterface())
@@ -274,7 +285,7 @@ func (c *Client) DescribeNetworkInterfaces(ctx context.Context, query NetworkInt
 type describeInterfacesResponse struct {
 	answer
 	TotalCount           *int
-	NetworkInterfaceSets struct{ NetworkInterfaceSet []wireInterface }
+	NetworkInterfaceSets *struct{ NetworkInterfaceSet []wireInterface }
 }
 
 type wireInterface struct {

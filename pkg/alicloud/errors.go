@@ -173,6 +173,25 @@ func IsAuth(err error) bool { return hasCode(err, authCodes) }
 // IsForbidden reports whether the access key lacks a permission. It says nothing about any resource.
 func IsForbidden(err error) bool { return hasCode(err, forbiddenCodes) }
 
+// badRequestStatuses are those with which a server turns down a request before it looks at what it asks for: malformed, or longer than it reads.
+// Usual limits are 8 to 32 kB, and the parameters of a call are part of its URL.
+var badRequestStatuses = sets.New(
+	http.StatusBadRequest, http.StatusRequestEntityTooLarge, http.StatusRequestURITooLong, http.StatusRequestHeaderFieldsTooLarge,
+)
+
+// isBadRequest reports whether a server on the way refused the call without reading it, as too long or malformed: nothing was changed,
+// the same call ends alike each time, and one with fewer or other parameters may not.
+func (e *Error) isBadRequest() bool {
+	return e.Code == "" && e.RequestID == "" && badRequestStatuses.Has(e.Status)
+}
+
+// IsRefusedParameter reports whether a call was refused for what it asks, and not for who asks, when, or how often: with fewer parameters
+// it may succeed.
+func IsRefusedParameter(err error) bool {
+	_, ok := asAPIError(err)
+	return ok && !IsThrottled(err) && !IsBusy(err) && !IsAuth(err) && !IsForbidden(err) && !IsQuota(err) && !IsAmbiguous(err)
+}
+
 // IsAmbiguous reports whether a write may or may not have happened: no answer arrived, or one that does not say so. The state
 // must be read before the write is repeated. A read with such an error says nothing about any resource.
 func IsAmbiguous(err error) bool {
@@ -181,6 +200,9 @@ func IsAmbiguous(err error) bool {
 }
 
 func (e *Error) isAmbiguous() bool {
+	if e.isBadRequest() {
+		return false
+	}
 	return e.Code == "" || ambiguousCodes.Has(e.Code) || hasNLBCode(e, nlbAmbiguousCodes) || e.Status >= http.StatusInternalServerError
 }
 

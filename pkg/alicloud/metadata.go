@@ -83,23 +83,36 @@ func (m *Metadata) VPCID(ctx context.Context) (string, error) { return m.get(ctx
 // VSwitchID returns the id of the instance's vSwitch.
 func (m *Metadata) VSwitchID(ctx context.Context) (string, error) { return m.get(ctx, "vswitch-id") }
 
+// OwnerAccountID returns the account that the instance is in.
+func (m *Metadata) OwnerAccountID(ctx context.Context) (string, error) {
+	return m.get(ctx, "owner-account-id")
+}
+
 // PrivateIPv4s returns the private IPv4 addresses of all network interfaces of the instance, the primary one first.
 func (m *Metadata) PrivateIPv4s(ctx context.Context) ([]string, error) {
 	primary, err := m.get(ctx, "private-ipv4")
 	if err != nil {
 		return nil, err
 	}
-	addresses := []string{primary}
+	more, err := m.ofInterfaces(ctx, "private-ipv4s")
+	return append([]string{primary}, more...), err
+}
+
+// IPv6s returns the IPv6 addresses of all network interfaces of the instance.
+func (m *Metadata) IPv6s(ctx context.Context) ([]string, error) { return m.ofInterfaces(ctx, "ipv6s") }
+
+// ofInterfaces returns the addresses below a key of all network interfaces.
+func (m *Metadata) ofInterfaces(ctx context.Context, key string) (addresses []string, err error) {
 	macs, err := m.get(ctx, "network/interfaces/macs/")
 	if errors.Is(err, ErrNotFound) {
-		return addresses, nil
+		return nil, nil
 	}
 	if err != nil {
 		return nil, err
 	}
 	for mac := range strings.FieldsSeq(macs) {
-		text, err := m.get(ctx, "network/interfaces/macs/"+strings.TrimSuffix(mac, "/")+"/private-ipv4s")
-		if errors.Is(err, ErrNotFound) { // an interface without an IPv4 address
+		text, err := m.get(ctx, "network/interfaces/macs/"+strings.TrimSuffix(mac, "/")+"/"+key)
+		if errors.Is(err, ErrNotFound) { // an interface without such an address
 			continue
 		}
 		if err != nil {
@@ -143,6 +156,10 @@ func parseRoleDocument(text string) (Credentials, error) {
 	}
 	if doc.Code != "Success" {
 		return Credentials{}, fmt.Errorf("the role document has code %q, not \"Success\"", cloudText(doc.Code))
+	}
+	if doc.AccessKeyID == "" || doc.AccessKeySecret == "" || doc.SecurityToken == "" || doc.Expiration.IsZero() {
+		// Calls would be signed with an empty key, and the service would be asked anew for each of them.
+		return Credentials{}, errors.New("the role document has no complete key: AccessKeyId, AccessKeySecret, SecurityToken and Expiration are needed")
 	}
 	return Credentials{
 		AccessKeyID: doc.AccessKeyID, AccessKeySecret: doc.AccessKeySecret,

@@ -108,7 +108,8 @@ func TestRoleCredentials(t *testing.T) {
 
 func TestParseRoleDocumentHidesItsContent(t *testing.T) {
 	t.Parallel()
-	for _, text := range []string{`{"AccessKeySecret":"SECRET"`, `{"AccessKeySecret":"SECRET","Code":"Failed"}`, `{"AccessKeySecret":"SECRET","Expiration":"SECRET"}`} {
+	for _, text := range []string{`{"AccessKeySecret":"SECRET"`, `{"AccessKeySecret":"SECRET","Code":"Failed"}`, `{"AccessKeySecret":"SECRET","Expiration":"SECRET"}`,
+		`{"Code":"Success"}`, `{"AccessKeyId":"SECRET","AccessKeySecret":"SECRET","SecurityToken":"SECRET","Code":"Success"}`} {
 		_, err := parseRoleDocument(text)
 		if err == nil || strings.Contains(err.Error(), "SECRET") {
 			t.Errorf("document %q: error %v", text, err)

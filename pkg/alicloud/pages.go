@@ -20,12 +20,23 @@ func (a answer) unusable(action, format string, args ...any) *Error {
 	return &Error{Action: action, Status: a.GetHttpStatus(), RequestID: cloudText(a.RequestId), err: fmt.Errorf(format, args...)}
 }
 
+// noList says that an answer has no list at all. It is no empty one: every resource would count as gone.
+const noList = "the answer has no list"
+
 // page is one page of a list that is read by page number.
 type page[T any] struct {
 	answer
 	items []T
 	// total is the TotalCount of the answer: how many items all pages have together. nil where the answer has none.
 	total *int
+}
+
+// withoutList is the page of an answer that lacks the list: an empty one where the answer says that there is nothing to list.
+func withoutList[T any](from answer, action string, total *int) (page[T], error) {
+	if total == nil {
+		return page[T]{}, from.unusable(action, noList)
+	}
+	return page[T]{from, nil, total}, nil
 }
 
 // listAttempts is how often a list is read whose length changes from page to page, before it is given up. Between two pages an

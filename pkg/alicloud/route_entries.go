@@ -127,6 +127,9 @@ func (c *Client) describeRouteEntries(ctx context.Context, tableID string, in pa
 		if err := c.call(ctx, "DescribeRouteEntryList", productVPC, in, out); err != nil {
 			return nil, err
 		}
+		if out.RouteEntrys == nil {
+			return nil, out.unusable("DescribeRouteEntryList", noList)
+		}
 		for i := range out.RouteEntrys.RouteEntry {
 			entry := out.RouteEntrys.RouteEntry[i].routeEntry()
 			if entry.TableID != tableID {
@@ -147,7 +150,7 @@ func (c *Client) describeRouteEntries(ctx context.Context, tableID string, in pa
 type describeRouteEntriesResponse struct {
 	answer
 	NextToken   string
-	RouteEntrys struct{ RouteEntry []wireRouteEntry }
+	RouteEntrys *struct{ RouteEntry []wireRouteEntry }
 }
 
 type wireRouteEntry struct {

@@ -36,6 +36,9 @@ func (c *Client) DescribeVSwitches(ctx context.Context, vpcID string) ([]VSwitch
 		if err := c.call(ctx, "DescribeVSwitches", productVPC, in, out); err != nil {
 			return page[VSwitch]{}, err
 		}
+		if out.VSwitches == nil {
+			return withoutList[VSwitch](out.answer, "DescribeVSwitches", out.TotalCount)
+		}
 		var found []VSwitch
 		for _, w := range out.VSwitches.VSwitch {
 			if w.VpcId != vpcID {
@@ -54,7 +57,7 @@ func (c *Client) DescribeVSwitches(ctx context.Context, vpcID string) ([]VSwitch
 type describeVSwitchesResponse struct {
 	answer
 	TotalCount *int
-	VSwitches  struct {
+	VSwitches  *struct {
 		VSwitch []struct {
 			VSwitchId, VpcId, ZoneId, CidrBlock, Ipv6CidrBlock string
 			AvailableIpAddressCount                            int
@@ -82,6 +85,9 @@ func (c *Client) DescribeRouteTables(ctx context.Context, vpcID string) ([]Route
 		if err := c.call(ctx, "DescribeRouteTableList", productVPC, in, out); err != nil {
 			return page[RouteTable]{}, err
 		}
+		if out.RouterTableList == nil {
+			return withoutList[RouteTable](out.answer, "DescribeRouteTableList", out.TotalCount)
+		}
 		var found []RouteTable
 		for _, w := range out.RouterTableList.RouterTableListType {
 			if w.VpcId != vpcID {
@@ -100,7 +106,7 @@ func (c *Client) DescribeRouteTables(ctx context.Context, vpcID string) ([]Route
 type describeRouteTablesResponse struct {
 	answer
 	TotalCount      *int
-	RouterTableList struct {
+	RouterTableList *struct {
 		RouterTableListType []struct {
 			RouteTableId, RouteTableType, VpcId string
 			VSwitchIds                          struct{ VSwitchId []string }

@@ -11,12 +11,27 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/initor/audit"
 )
 
-// ProviderIDs verifies the provider IDs of nodes. The findings are what ECS says of them, nil when it could not be asked.
-func ProviderIDs(nodes []*corev1.Node, findings map[string]initor.Finding) []Check {
+// ProviderIDs verifies the provider IDs of nodes. The findings are what ECS says of them, nil when it could not be asked. waits says
+// of a node that its initialization takes too long.
+func ProviderIDs(all []*corev1.Node, findings map[string]initor.Finding, waits func(*corev1.Node) bool) []Check {
 	var checks []Check
-	good := 0
-	for _, verdict := range audit.Verify(nodes, findings) {
-		if !verdict.Bad() {
+	good, unverified := 0, 0
+	waiting := map[string]bool{}
+	for _, node := range all {
+		waiting[node.Name] = waits(node)
+	}
+	for _, verdict := range audit.Verify(all, findings) {
+		switch {
+		case !verdict.Bad() && waiting[verdict.Node]:
+			checks = append(checks, Check{
+				Area: "nodes", Subject: "initialization of " + verdict.Node, Status: Wrong, Detail: fmt.Sprintf("it still waits; provider ID: %s %s", verdict.Verdict, verdict.Reason),
+				Fix: "run the manager, and see the events of the node",
+			})
+			continue
+		case !verdict.Bad() && (verdict.Verdict == audit.VerdictUnverified || findings != nil && verdict.Reason != "" && verdict.Verdict == audit.VerdictOK):
+			unverified++
+			continue
+		case !verdict.Bad():
 			good++
 			continue
 		}
@@ -34,7 +49,13 @@ func ProviderIDs(nodes []*corev1.Node, findings map[string]initor.Finding) []Che
 	if findings == nil {
 		compared = "not compared with ECS"
 	}
-	return append(checks, Check{Area: "nodes", Subject: "provider IDs", Status: OK, Detail: fmt.Sprintf("%d of %d nodes are right, %s", good, len(nodes), compared)})
+	if unverified > 0 {
+		checks = append(checks, Check{
+			Area: "nodes", Subject: "provider IDs", Status: Optional, Detail: fmt.Sprintf("%d nodes are unverified: ECS shows no instance with their addresses", unverified),
+			Fix: "check the instances, Global.region and the account of the access key",
+		})
+	}
+	return append(checks, Check{Area: "nodes", Subject: "provider IDs", Status: OK, Detail: fmt.Sprintf("%d of %d nodes are right, %s", good, len(all), compared)})
 }
 
 // fixOf advises to delete a Node only where ECS shows that another instance is the node's: to lose a legitimate Node is worse than
@@ -51,10 +72,10 @@ func fixOf(verdict audit.NodeVerdict) string {
 
 // PodCIDRs checks that every node has a pod CIDR inside the cluster's ranges, without which it gets no route. Nodes that get
 // none on purpose are left out by routed.
-func PodCIDRs(nodes []*corev1.Node, ranges []netip.Prefix, routed func(*corev1.Node) bool) []Check {
+func PodCIDRs(all []*corev1.Node, ranges []netip.Prefix, routed func(*corev1.Node) bool) []Check {
 	var checks []Check
 	good := 0
-	for _, node := range nodes {
+	for _, node := range all {
 		if !routed(node) {
 			continue
 		}

@@ -2,13 +2,17 @@ package initor
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/klog/v2"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/nodes"
 )
@@ -210,4 +214,71 @@ func (i *Initializer) patch(ctx context.Context, n *corev1.Node, id identity) er
 		return fmt.Errorf("set spec.providerID of node %s to %q: %w", n.Name, want, err)
 	}
 	return nil
+}
+
+// Exit codes of the program. Scripts and pods see them, so they do not change.
+const (
+	// ExitOK says that the provider ID is set, or was set already, or that the node is not an ECS instance.
+	ExitOK = 0
+	// ExitFailed says that a flag or a variable is wrong, or that the API server refuses or does not answer.
+	ExitFailed = 1
+	// ExitConflict says that the node has another provider ID; trying again does not help.
+	ExitConflict = 2
+	// ExitUnidentified says that it could not be found out which instance the node is.
+	ExitUnidentified = 3
+	// ExitNodes says that there are nodes which need somebody's attention: the commands for a workstation list them.
+	ExitNodes = 4
+)
+
+// pauses between attempts: quick at first, because most failures of a starting node pass at once, and spread out, because
+// a thousand nodes may run this at the same moment.
+var pauses = wait.Backoff{Duration: 500 * time.Millisecond, Factor: 2, Jitter: 0.5, Steps: 5, Cap: 10 * time.Second}
+
+// retry makes attempts until one says that it is done, and returns that one's error. When ctx ends first, the error is that
+// of the last attempt that ctx did not cut short, for it says what is wrong; it wraps ctx's cause too.
+func retry(ctx context.Context, attempt func(context.Context) (done bool, err error)) error {
+	var last error
+	err := pauses.DelayFunc().Until(ctx, true, true, func(ctx context.Context) (bool, error) {
+		done, err := attempt(ctx)
+		if ctx.Err() == nil || last == nil {
+			last = err
+		}
+		if !done && ctx.Err() == nil {
+			klog.FromContext(ctx).Info("Trying again", "reason", err)
+		}
+		return done, nil
+	})
+	if err != nil {
+		return fmt.Errorf("%w (%w)", last, context.Cause(ctx))
+	}
+	return last
+}
+
+// WriteReport writes r as JSON into the file at path, which in a pod is the container's termination log: whoever started
+// the pod then reads from its status what was done, without access to logs.
+func WriteReport(path string, r Result) error {
+	text, err := json.Marshal(r)
+	if err != nil {
+		return fmt.Errorf("encode the result: %w", err)
+	}
+	// The kubelet has made the file already, with a mode of its own.
+	if err := os.WriteFile(path, text, 0o600); err != nil {
+		return fmt.Errorf("report the result: %w", err)
+	}
+	return nil
+}
+
+// ParseReport reads what [WriteReport] wrote. It says false for anything else, for example the log lines that a kubelet puts
+// in the place of an empty report.
+func ParseReport(text string) (Result, bool) {
+	var r Result
+	if err := json.Unmarshal([]byte(text), &r); err != nil {
+		return Result{}, false
+	}
+	switch r.Outcome {
+	case OutcomeSet, OutcomeUnchanged, OutcomeSkipped:
+		return r, true
+	default:
+		return Result{}, false
+	}
 }

@@ -5,12 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net/netip"
 	"net/url"
 	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/nodes"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/node"
 )
@@ -26,6 +28,7 @@ type MetadataAPI interface {
 	InstanceID(ctx context.Context) (string, error)
 	RegionID(ctx context.Context) (string, error)
 	PrivateIPv4s(ctx context.Context) ([]string, error)
+	IPv6s(ctx context.Context) ([]string, error)
 }
 
 // MetadataSource asks the metadata service of the machine that this process runs on. The node that it is asked about must
@@ -71,19 +74,25 @@ func (s *MetadataSource) Identify(ctx context.Context, n *corev1.Node) (node.Pro
 // sameMachine compares the addresses of the instance with those of the node. Behind the NAT of an ECS host, as in kind or a
 // nested virtual machine, the service describes the host, and every node there would get the host's provider ID for good.
 func (s *MetadataSource) sameMachine(ctx context.Context, n *corev1.Node, instance string) error {
-	own := ownIPv4(n)
+	own := nodes.OwnAddresses(n)
 	if len(own) == 0 { // the kubelet has reported none yet
 		return nil
 	}
-	addresses, err := s.api.PrivateIPv4s(ctx)
+	read := s.api.PrivateIPv4s
+	if !slices.ContainsFunc(own, netip.Addr.Is4) {
+		read = s.api.IPv6s
+	}
+	addresses, err := read(ctx)
 	if err != nil {
 		return err
 	}
-	if slices.ContainsFunc(own, func(address string) bool { return slices.Contains(addresses, address) }) {
-		return nil
+	for _, text := range addresses {
+		if address, err := netip.ParseAddr(text); err == nil && slices.Contains(own, address) {
+			return nil
+		}
 	}
-	return fmt.Errorf("it describes instance %s with the addresses %s, but the node has %s: the node is another machine, such as a "+
-		"container or a virtual machine on that instance", instance, strings.Join(addresses, ", "), strings.Join(own, ", "))
+	return fmt.Errorf("it describes instance %s with the addresses %s, but the node has %v: the node is another machine, such as a "+
+		"container or a virtual machine on that instance", instance, strings.Join(addresses, ", "), own)
 }
 
 // classify turns "nobody answers" and "no such instance" into [ErrNotECS], unless the machine itself says that it is ECS.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 	"testing/fstest"
 
@@ -38,11 +39,19 @@ func (s *metadataService) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		write(w, s.addresses[0])
 	case r.URL.Path == "/latest/meta-data/network/interfaces/macs/" && len(s.addresses) > 1:
 		write(w, "00:16:3e:00:00:01/")
-	case r.URL.Path == "/latest/meta-data/network/interfaces/macs/00:16:3e:00:00:01/private-ipv4s" && len(s.addresses) > 1:
+	case r.URL.Path == "/latest/meta-data/network/interfaces/macs/00:16:3e:00:00:01/"+s.kindOfSecond() && len(s.addresses) > 1:
 		write(w, `["`+s.addresses[1]+`"]`)
 	default:
 		w.WriteHeader(http.StatusNotFound)
 	}
+}
+
+// kindOfSecond is the key that has the second address.
+func (s *metadataService) kindOfSecond() string {
+	if len(s.addresses) > 1 && strings.Contains(s.addresses[1], ":") {
+		return "ipv6s"
+	}
+	return "private-ipv4s"
 }
 
 // TestMetadataOfAnotherMachineIsRefused: behind the NAT of an ECS host the service describes the host.
@@ -53,11 +62,14 @@ func TestMetadataOfAnotherMachineIsRefused(t *testing.T) {
 		node     []string
 		refused  bool
 	}{
-		"same address":               {instance: []string{"10.1.0.11"}, node: []string{"10.1.0.11"}},
-		"second network interface":   {instance: []string{"10.1.0.11", "10.2.0.5"}, node: []string{"10.2.0.5"}},
-		"container on an instance":   {instance: []string{"10.1.0.11", "10.2.0.5"}, node: []string{"172.18.0.2"}, refused: true},
-		"no address reported yet":    {instance: []string{"10.1.0.11"}},
-		"the addresses are not read": {node: []string{"10.1.0.11"}, refused: true},
+		"same address":                {instance: []string{"10.1.0.11"}, node: []string{"10.1.0.11"}},
+		"second network interface":    {instance: []string{"10.1.0.11", "10.2.0.5"}, node: []string{"10.2.0.5"}},
+		"container on an instance":    {instance: []string{"10.1.0.11", "10.2.0.5"}, node: []string{"172.18.0.2"}, refused: true},
+		"no address reported yet":     {instance: []string{"10.1.0.11"}},
+		"IPv6 alone, of the machine":  {instance: []string{"10.1.0.11", "2408:4000::0011"}, node: []string{"2408:4000::11"}},
+		"IPv6 alone, of a container":  {instance: []string{"10.1.0.11", "2408:4000::0011"}, node: []string{"fc00:f853::2"}, refused: true},
+		"IPv6 alone, none to compare": {instance: []string{"10.1.0.11"}, node: []string{"fc00:f853::2"}, refused: true},
+		"the addresses are not read":  {node: []string{"10.1.0.11"}, refused: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -4,7 +4,6 @@ import (
 	"maps"
 	"net/netip"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -27,7 +26,7 @@ import (
 // whenever ECS lists them in another order.
 func (i *Instances) addressesFor(node *corev1.Node, instance alicloud.Instance) []corev1.NodeAddress {
 	addresses := addressesOf(instance, i.opts.IPv6)
-	for _, named := range namedAddresses(node) {
+	for _, named := range nodes.NamedAddresses(node) {
 		if !contains(addresses, named) && slices.ContainsFunc(instance.InterfaceIPs, func(ip string) bool { return sameIP(ip, named) }) {
 			addresses = append(addresses, corev1.NodeAddress{Type: corev1.NodeInternalIP, Address: named.String()})
 		}
@@ -72,17 +71,6 @@ func addressesOf(instance alicloud.Instance, ipv6 bool) []corev1.NodeAddress {
 	add(corev1.NodeExternalIP, instance.PublicIPs...)
 	add(corev1.NodeExternalIP, instance.EIP)
 	return addresses
-}
-
-// namedAddresses are those of the kubelet's --node-ip.
-func namedAddresses(node *corev1.Node) []netip.Addr {
-	var named []netip.Addr
-	for text := range strings.SplitSeq(node.Annotations[cloudproviderapi.AnnotationAlphaProvidedIPAddr], ",") {
-		if address, err := netip.ParseAddr(strings.TrimSpace(text)); err == nil {
-			named = append(named, address)
-		}
-	}
-	return named
 }
 
 func contains(addresses []corev1.NodeAddress, want netip.Addr) bool {

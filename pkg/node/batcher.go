@@ -2,6 +2,8 @@ package node
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"sync"
 	"time"
 
@@ -10,13 +12,24 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 )
 
-// callTimeout bounds one call to ECS, the wait for its rate limit included. A pass of the stock lifecycle controller waits
-// for all its answers, so a longer time would stop it for healthy nodes as well.
-const callTimeout = 30 * time.Second
+const (
+	// callTimeout bounds one call to ECS, the wait for its rate limit included. A pass of the stock lifecycle controller waits
+	// for all its answers, so a longer time would stop it for healthy nodes as well.
+	callTimeout = 30 * time.Second
+	// failurePause is how long a failed call answers for all: a caller that asks for one node after the other must not make
+	// a call for each while the cloud is in trouble.
+	failurePause = 2 * time.Second
+	// isolationCalls bounds the search for the keys that a call was refused for: enough to find one among a hundred.
+	isolationCalls = 16
+	// isolationPause is how long after a search none is made: a call that is refused for another reason must not cost many.
+	isolationPause = time.Minute
+	// refusedAge is how long a refused key is not named in any call.
+	refusedAge = time.Hour
+)
 
-// failurePause is how long a failed call answers for all: a caller that asks for one node after the other must not make
-// a call for each while the cloud is in trouble.
-const failurePause = 2 * time.Second
+// errRefusedID says that ECS refuses every call that names the instance id or address. Whether it does so for malformed ones is not
+// documented. Both come from kubelets: one of them must not keep the instances of all others from being read.
+var errRefusedID = errors.New("ECS refuses the instance id or address")
 
 // batcher merges requests for single keys (instance ids or addresses) into calls for up to size of them. Callers that ask
 // for a key that is on its way share the answer.
@@ -27,21 +40,25 @@ type batcher struct {
 	reserve int
 	// query reads all keys in one call.
 	query func(ctx context.Context, keys []string) ([]alicloud.Instance, error)
-	// fill names further keys worth reading in the room that is left in the call.
-	fill func(asked sets.Set[string], room int) []string
-	// answered, when set, receives every successful answer before those who wait for it.
+	// fill names further keys worth reading in the room that is left in the call, none of those that are refused.
+	fill func(asked sets.Set[string], refused func(string) bool, room int) []string
+	// answered receives every successful answer before those who wait for it.
 	answered func(*batch)
 
 	mu      sync.Mutex // guards the fields below and the keys of the open batch
 	open    *batch     // still takes keys; nil when none does
 	running map[string]*batch
 	failed  *batch // the last call, if it failed
+	// refused are keys that make ECS refuse a call, and when that was found; searched is when such keys were last searched for.
+	refused  map[string]time.Time
+	searched time.Time
 }
 
 // batch is one call and its answer, which may be read after done is closed.
 type batch struct {
 	keys      sets.Set[string] // that callers wait for
-	all       []string         // that the call names
+	all       []string         // that the answer covers
+	unread    sets.Set[string] // that it does not, because the call was refused with them
 	full      chan struct{}
 	done      chan struct{}
 	instances []alicloud.Instance
@@ -49,19 +66,30 @@ type batch struct {
 	err       error
 }
 
-func newBatcher(window time.Duration, size int, query func(context.Context, []string) ([]alicloud.Instance, error), fill func(sets.Set[string], int) []string) *batcher {
-	return &batcher{window: window, size: size, query: query, fill: fill, running: map[string]*batch{}}
+func newBatcher(window time.Duration, size int) *batcher {
+	return &batcher{window: window, size: size, running: map[string]*batch{}, refused: map[string]time.Time{}}
 }
 
 // ask returns the answer to a call that names the key.
 func (b *batcher) ask(ctx context.Context, key string) (*batch, error) {
+	if b.isRefused(key) {
+		return nil, fmt.Errorf("%w %s", errRefusedID, key)
+	}
 	call := b.join(ctx, key)
 	select {
 	case <-call.done:
-		return call, call.err
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
+	switch {
+	case call.err != nil:
+		return nil, call.err
+	case b.isRefused(key): // that was found out by this call
+		return nil, fmt.Errorf("%w %s", errRefusedID, key)
+	case call.unread.Has(key):
+		return nil, fmt.Errorf("ECS refused a call that named %s beside others", key)
+	}
+	return call, nil
 }
 
 func (b *batcher) join(ctx context.Context, key string) *batch {
@@ -100,7 +128,10 @@ func (b *batcher) run(ctx context.Context, call *batch) {
 	call.all = b.seal(call)
 	call.asked = time.Now()
 	call.instances, call.err = b.query(ctx, call.all)
-	if call.err == nil && b.answered != nil {
+	if alicloud.IsRefusedParameter(call.err) && b.maySearch() {
+		b.isolate(ctx, call)
+	}
+	if call.err == nil {
 		b.answered(call)
 	}
 
@@ -124,5 +155,74 @@ func (b *batcher) seal(call *batch) []string {
 		b.open = nil
 	}
 	keys := sets.List(call.keys)
-	return append(keys, b.fill(call.keys, b.size-len(keys))...)
+	return append(keys, b.fill(call.keys, b.isRefusedLocked, b.size-len(keys))...)
+}
+
+// isolate reads the halves of a call that was refused, down to the keys that it was refused for, so that these cost no other key its
+// answer. Without any success the call was refused for another reason, and stays so.
+func (b *batcher) isolate(ctx context.Context, call *batch) {
+	parts := halves(call.all)
+	var read, refused []string
+	var found []alicloud.Instance
+	for calls := 0; len(parts) > 0 && calls < isolationCalls; calls++ {
+		part := parts[0]
+		parts = parts[1:]
+		instances, err := b.query(ctx, part)
+		switch {
+		case err == nil:
+			read, found = append(read, part...), append(found, instances...)
+		case !alicloud.IsRefusedParameter(err):
+			call.err = err
+			return
+		case len(part) == 1:
+			refused = append(refused, part[0])
+		default:
+			parts = append(halves(part), parts...)
+		}
+	}
+	if len(read) == 0 {
+		return
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, key := range refused {
+		b.refused[key] = time.Now()
+	}
+	call.unread = sets.New(call.all...).Difference(sets.New(read...))
+	call.all, call.instances, call.err = read, found, nil
+}
+
+// halves splits keys; one key has no halves.
+func halves(keys []string) [][]string {
+	if len(keys) < 2 {
+		return nil
+	}
+	return [][]string{keys[:len(keys)/2], keys[len(keys)/2:]}
+}
+
+// maySearch reports whether the last search is long enough ago, and begins one if so.
+func (b *batcher) maySearch() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if time.Since(b.searched) < isolationPause {
+		return false
+	}
+	b.searched = time.Now()
+	return true
+}
+
+// isRefused reports whether a call that names the key would be refused.
+func (b *batcher) isRefused(key string) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.isRefusedLocked(key)
+}
+
+func (b *batcher) isRefusedLocked(key string) bool {
+	at, ok := b.refused[key]
+	if ok && time.Since(at) >= refusedAge {
+		delete(b.refused, key)
+		return false
+	}
+	return ok
 }

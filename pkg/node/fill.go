@@ -24,21 +24,20 @@ const (
 	rankUnread = iota // no answer covers it yet
 	rankSilent        // the lifecycle controller asks for it next
 	rankRest
+	rankFresh // silent, and read not long ago: it has a call of its own when it is due
 )
 
-// fillIDs names the instances of nodes that no answer covers yet, then those of silent nodes whose answer is oldest, then
-// those that expire soonest. An instance that ECS does not show counts as read: else a few of them would take all the
-// room of every call, and the others would need calls of their own.
-func (s *snapshot) fillIDs(asked sets.Set[string], room int) []string {
+// fillIDs names the instances of nodes that no answer covers yet, then those of silent nodes that are due, then those that expire soonest.
+// Silent nodes that are not due come last, or a hundred of them would take all the room of every call, and each of the others would
+// need a call of its own. For the same reason an instance that ECS does not show counts as read.
+func (s *snapshot) fillIDs(asked sets.Set[string], refused func(string) bool, room int) []string {
 	all := s.nodes()
 	candidates := make([]candidate, 0, len(all))
-	s.mu.Lock()
 	for _, node := range all {
-		if id, err := s.idOf(node); err == nil && !asked.Has(id) && !s.isRefusedLocked(id) {
+		if id, err := s.idOf(node); err == nil && !asked.Has(id) && !refused(id) {
 			candidates = append(candidates, s.candidate(node, id))
 		}
 	}
-	s.mu.Unlock()
 	slices.SortFunc(candidates, func(a, b candidate) int {
 		return cmp.Or(cmp.Compare(a.rank, b.rank), a.due.Compare(b.due), cmp.Compare(a.id, b.id))
 	})
@@ -67,17 +66,25 @@ func (s *snapshot) withControl(asked sets.Set[string], ids []string, room int) [
 // mayBeShown reports whether the last answer about the instance showed it, or there was none; s.mu is locked.
 func (s *snapshot) mayBeShown(id string) bool { return !s.misses[id].lacks(s.known[id]) }
 
-// candidate ranks one instance; s.mu is locked.
+// candidate ranks one instance.
 func (s *snapshot) candidate(node *corev1.Node, id string) candidate {
+	since, silent := nodes.Silent(node)
+	var age time.Duration
+	if silent {
+		age = s.silentAge(node, since)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	known, seen := s.known[id]
 	read := known.read
 	if miss := s.misses[id]; miss.lacks(known) {
 		read = miss.asked
 	}
-	_, silent := nodes.Silent(node)
 	switch {
 	case read.IsZero():
 		return candidate{id: id, rank: rankUnread}
+	case silent && time.Since(read) < age:
+		return candidate{id: id, rank: rankFresh, due: read.Add(age)}
 	case silent:
 		return candidate{id: id, rank: rankSilent, due: read}
 	case !seen:
@@ -88,11 +95,11 @@ func (s *snapshot) candidate(node *corev1.Node, id string) candidate {
 }
 
 // fillAddresses names the addresses of nodes that wait for a provider ID, those first about which the last answer is oldest.
-func (s *snapshot) fillAddresses(asked sets.Set[string], room int) []string {
+func (s *snapshot) fillAddresses(asked sets.Set[string], refused func(string) bool, room int) []string {
 	addresses := sets.New[string]()
 	for _, node := range s.nodes() {
 		address := nodeAddress(node)
-		if _, err := s.idOf(node); errors.Is(err, ErrProviderIDEmpty) && address != "" && !asked.Has(address) {
+		if _, err := s.idOf(node); errors.Is(err, ErrProviderIDEmpty) && address != "" && !asked.Has(address) && !refused(address) {
 			addresses.Insert(address)
 		}
 	}

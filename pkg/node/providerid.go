@@ -5,6 +5,10 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/nodes"
 )
 
 // The spellings below are stored in spec.providerID, which Kubernetes never lets anybody change again. A spelling that
@@ -23,7 +27,15 @@ var (
 	// ErrProviderIDMalformed says that the ID has our form and is malformed. Only deleting the Node and registering
 	// it again can change it.
 	ErrProviderIDMalformed = errors.New("the provider ID is malformed")
+	// ErrOtherRegion says that the provider ID names an instance of another region.
+	ErrOtherRegion = errors.New("the provider ID names another region")
+	// ErrNodeExcluded says that labels keep the node out of this program's hands.
+	ErrNodeExcluded = errors.New("the node is excluded by its labels")
 )
+
+// maxIDLength bounds the parts of a provider ID; real ones have some 25 characters. A kubelet may write an ID of a megabyte, and one call
+// that named it would be refused for all instances in it.
+const maxIDLength = 64
 
 var (
 	regionPattern   = regexp.MustCompile(`^[a-z]+-[a-z0-9]+(-[a-z0-9]+)*$`)
@@ -56,15 +68,15 @@ func ParseProviderID(id string) (ProviderID, error) {
 	}
 	rest, ours := strings.CutPrefix(id, providerScheme)
 	if !ours && strings.Contains(id, schemeSeparator) {
-		return ProviderID{}, fmt.Errorf("%w: %q", ErrProviderIDForeign, id)
+		return ProviderID{}, fmt.Errorf("%w: %.80q", ErrProviderIDForeign, id)
 	}
 	place, instance, ok := strings.Cut(rest, ".")
 	if path, slashed := strings.CutPrefix(rest, "/"); ours && slashed {
 		place, instance, ok = strings.Cut(path, "/")
 		place = regionOfPlace(place)
 	}
-	if !ok || !regionPattern.MatchString(place) || !instancePattern.MatchString(instance) {
-		return ProviderID{}, fmt.Errorf("%w: %q, expected %q or %q", ErrProviderIDMalformed, id,
+	if !ok || len(place) > maxIDLength || len(instance) > maxIDLength || !regionPattern.MatchString(place) || !instancePattern.MatchString(instance) {
+		return ProviderID{}, fmt.Errorf("%w: %.80q, expected %q or %q", ErrProviderIDMalformed, id,
 			"<region>.<instance id>", providerScheme+"<region>.<instance id>")
 	}
 	return ProviderID{Region: place, InstanceID: instance}, nil
@@ -77,4 +89,45 @@ func regionOfPlace(place string) string {
 		return place
 	}
 	return match[1] + match[2]
+}
+
+// InstanceIDOf returns a function that gives the instance id of a node of the region. Its error wraps one of
+// [ErrProviderIDEmpty], [ErrProviderIDForeign], [ErrProviderIDMalformed], [ErrOtherRegion] and [ErrNodeExcluded].
+func InstanceIDOf(region string) func(*corev1.Node) (string, error) {
+	return func(node *corev1.Node) (string, error) {
+		if reason := nodes.ExclusionLabel(node); reason != "" {
+			return "", fmt.Errorf("node %s: %w: %s", node.Name, ErrNodeExcluded, reason)
+		}
+		id, err := ParseProviderID(node.Spec.ProviderID)
+		if err != nil {
+			return "", fmt.Errorf("node %s: %w", node.Name, err)
+		}
+		if id.Region != region {
+			return "", fmt.Errorf("node %s: %w: %q, the cluster is in %q", node.Name, ErrOtherRegion, id.Region, region)
+		}
+		if productOfOther(id.InstanceID) {
+			return "", fmt.Errorf("node %s: %w: %q", node.Name, ErrProviderIDForeign, node.Spec.ProviderID)
+		}
+		return id.InstanceID, nil
+	}
+}
+
+// productOfOther reports whether the id is one of elastic container instances or Lingjun machines. The ECS list never
+// holds them, so that asking ECS would call every one of them gone.
+func productOfOther(instanceID string) bool {
+	return strings.HasPrefix(instanceID, "eci-") || strings.HasPrefix(instanceID, "e01-")
+}
+
+// untouchable reports whether err, one of [InstanceIDOf], means that the node is none of ours.
+func untouchable(err error) bool {
+	return errors.Is(err, ErrProviderIDForeign) || errors.Is(err, ErrOtherRegion) || errors.Is(err, ErrNodeExcluded)
+}
+
+// nodeAddress returns the address by which the node's instance is found, its first IPv4 address, "" where it has none: ECS searches by no
+// other, and might refuse a call that names one, for all addresses in it.
+func nodeAddress(node *corev1.Node) string {
+	if first := nodes.FirstAddress(nodes.OwnAddresses(node)); first.Is4() {
+		return first.String()
+	}
+	return ""
 }

@@ -39,6 +39,8 @@ type snapshot struct {
 	ttl   time.Duration
 	nodes func() []*corev1.Node
 	idOf  func(*corev1.Node) (string, error)
+	// silentAge is how old the answer about a node may be that has been silent since then.
+	silentAge func(node *corev1.Node, since time.Time) time.Duration
 
 	byID      *batcher
 	byAddress *batcher
@@ -50,9 +52,6 @@ type snapshot struct {
 	misses map[string]miss
 	// addresses holds the last answer about an address, and since when such answers show no instance that has it, zero if one has.
 	addresses map[string]miss
-	// refused are ids that make ECS refuse a call, and when that was found; isolated is when such ids were last searched for.
-	refused  map[string]time.Time
-	isolated time.Time
 }
 
 // cachedInstance is an instance as an answer showed it.
@@ -90,13 +89,12 @@ func (m miss) age() time.Duration {
 func newSnapshot(opts Options, nodes func() []*corev1.Node, idOf func(*corev1.Node) (string, error)) *snapshot {
 	s := &snapshot{
 		api: opts.API, vpcID: opts.VPCID, ttl: opts.MetadataTTL, nodes: nodes, idOf: idOf,
-		known: map[string]cachedInstance{}, misses: map[string]miss{}, addresses: map[string]miss{}, refused: map[string]time.Time{},
+		known: map[string]cachedInstance{}, misses: map[string]miss{}, addresses: map[string]miss{},
+		byID: newBatcher(opts.Window, opts.BatchSize), byAddress: newBatcher(opts.Window, opts.BatchSize),
 	}
-	s.byID = newBatcher(opts.Window, opts.BatchSize, s.readByID, s.fillIDs)
 	s.byID.reserve = 1 // see withControl
-	s.byID.answered = s.rememberMisses
-	s.byAddress = newBatcher(opts.Window, opts.BatchSize, s.readByAddress, s.fillAddresses)
-	s.byAddress.answered = s.rememberAddresses
+	s.byID.query, s.byID.fill, s.byID.answered = s.readByID, s.fillIDs, s.rememberMisses
+	s.byAddress.query, s.byAddress.fill, s.byAddress.answered = s.readByAddress, s.fillAddresses, s.rememberAddresses
 	return s
 }
 
@@ -112,9 +110,6 @@ func (s *snapshot) metadata(ctx context.Context, id string) (alicloud.Instance, 
 
 // current returns the instance as it was at most maxAge ago, or the answer that lacks it.
 func (s *snapshot) current(ctx context.Context, id string, maxAge time.Duration) (alicloud.Instance, *batch, error) {
-	if s.isRefused(id) {
-		return alicloud.Instance{}, nil, fmt.Errorf("%w %s", errRefusedID, id)
-	}
 	known, ok := s.remembered(id)
 	missed := s.missed(id)
 	lacking := missed.lacks(known)
@@ -129,9 +124,6 @@ func (s *snapshot) current(ctx context.Context, id string, maxAge time.Duration)
 
 func (s *snapshot) ask(ctx context.Context, id string) (alicloud.Instance, *batch, error) {
 	answer, err := s.byID.ask(ctx, id)
-	if err == nil && s.isRefused(id) { // that was found out by this call
-		err = errRefusedID
-	}
 	if err != nil {
 		return alicloud.Instance{}, nil, fmt.Errorf("read instance %s: %w", id, err)
 	}
@@ -281,6 +273,10 @@ func (s *snapshot) rememberAddresses(answer *batch) {
 		}
 		s.addresses[address] = miss{batch: answer, since: since}
 	}
+}
+
+func (s *snapshot) readByID(ctx context.Context, ids []string) ([]alicloud.Instance, error) {
+	return s.read(ctx, alicloud.InstanceQuery{IDs: ids})
 }
 
 func (s *snapshot) readByAddress(ctx context.Context, addresses []string) ([]alicloud.Instance, error) {

@@ -157,6 +157,26 @@ func (e *examination) network(ctx context.Context) {
 		e.place.vpcID = vpcID
 		e.add("cloud", "VPC", doctor.OK, fmt.Sprintf("%s from %s, %d vSwitches", vpcID, from, len(vSwitches)), "")
 		e.configuredVSwitches()
+		e.account(ctx)
+	}
+}
+
+// account compares the account of the key with that of this machine: in a VPC that accounts share, a key of another one sees the vSwitches,
+// and neither instances nor load balancers of the cluster.
+func (e *examination) account(ctx context.Context) {
+	owner, err := e.metadata.OwnerAccountID(ctx)
+	if err != nil {
+		return // this may be no machine of the cluster
+	}
+	account, err := e.client.AccountID(ctx)
+	switch {
+	case err != nil:
+		e.add("cloud", "account", doctor.NotChecked, err.Error(), "")
+	case account != owner:
+		e.add("cloud", "account", doctor.Wrong, fmt.Sprintf("the access key belongs to account %s, and this machine to account %s", account, owner),
+			"use a key of the account that the cluster's instances and load balancers are in")
+	default:
+		e.add("cloud", "account", doctor.OK, account+", as this machine", "")
 	}
 }
 
@@ -199,7 +219,11 @@ func (e *examination) cluster(ctx context.Context) {
 	for i := range list.Items {
 		nodes[i] = &list.Items[i]
 	}
-	e.report.Add(doctor.ProviderIDs(nodes, e.findings(ctx, nodes))...)
+	e.report.Add(doctor.ProviderIDs(nodes, e.findings(ctx, nodes), waits)...)
+	e.networks(nodes)
+	if e.client != nil {
+		e.unserved(nodes)
+	}
 	if len(e.settings.ClusterCIDRs) > 0 && e.client != nil {
 		ours := node.InstanceIDOf(e.client.Region())
 		e.report.Add(doctor.PodCIDRs(nodes, e.settings.ClusterCIDRs, func(n *corev1.Node) bool {
@@ -220,7 +244,7 @@ func (e *examination) officialManager(ctx context.Context) {
 	case official.Holder == "":
 		e.add("cluster", subject, doctor.OK, fmt.Sprintf("nobody holds its Lease %s", lease), "")
 	default:
-		e.add("cluster", subject, doctor.Wrong, fmt.Sprintf("%s holds its Lease %s, renewed last at %s; this program waits until the Lease expires",
+		e.add("cluster", subject, doctor.Wrong, fmt.Sprintf("%s holds its Lease %s, renewed last at %s; this program waits until the Lease expires, or runs beside it if that one started later",
 			official.Holder, lease, official.RenewTime.UTC().Format(time.RFC3339)),
 			"stop the official CCM, see docs/how-to/migrate.md, or start this program with --takeover")
 	}

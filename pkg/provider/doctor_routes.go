@@ -2,10 +2,12 @@ package provider
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/netip"
 	"slices"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -79,7 +81,10 @@ func (e *examination) unmanagedTables(all []*corev1.Node, managed []string) {
 	}
 }
 
-// routeTable checks that a managed table can be read, and that it holds the routes of the nodes that are said to have one.
+// settled is how long a node may be new without the doctor finding its state wrong.
+const settled = time.Minute
+
+// routeTable checks that a managed table can be read, and that it holds the route of every node, to that node.
 func (e *examination) routeTable(ctx context.Context, id string, all []*corev1.Node) {
 	entries, err := e.client.DescribeRouteEntries(ctx, id, slices.ContainsFunc(e.settings.ClusterCIDRs, func(c netip.Prefix) bool { return c.Addr().Is6() }))
 	if err != nil {
@@ -87,33 +92,88 @@ func (e *examination) routeTable(ctx context.Context, id string, all []*corev1.N
 		return
 	}
 	e.routeEntries = max(e.routeEntries, len(entries))
-	available := map[string]bool{}
+	routed, missing, elsewhere := e.routesOf(all, entries)
+	subject, detail := "route table "+id, fmt.Sprintf("%d custom entries, %d of them routes of nodes", len(entries), routed)
+	const fix = "run the manager, and see the events of the node"
+	if len(missing) > 0 {
+		e.add("cloud", subject, doctor.Wrong, fmt.Sprintf("%s; none for %d pod CIDRs of nodes, the first of node %s", detail, len(missing), missing[0]), fix)
+	}
+	if len(elsewhere) > 0 {
+		e.add("cloud", subject, doctor.Wrong, fmt.Sprintf("%s; %d lead elsewhere, the first %s", detail, len(elsewhere), elsewhere[0]), fix)
+	}
+	if len(missing)+len(elsewhere) == 0 {
+		e.add("cloud", subject, doctor.OK, detail, "")
+	}
+	if outside := e.routeConfig().Outside(entries); len(outside) > 0 {
+		e.add("cloud", subject, doctor.Optional, fmt.Sprintf("%d entries that this cluster made are outside of --cluster-cidr %v, and use up the quota, the first %s",
+			len(outside), e.settings.ClusterCIDRs, outside[0].CIDR), "delete them once no pod has an address there")
+	}
+}
+
+// routesOf counts the routes of nodes that work, and names the nodes whose pod CIDR has none, and the routes that lead to another instance.
+func (e *examination) routesOf(all []*corev1.Node, entries []alicloud.RouteEntry) (routed int, missing, elsewhere []string) {
+	byCIDR := map[netip.Prefix]*alicloud.RouteEntry{}
 	for i := range entries {
-		available[entries[i].CIDR] = entries[i].Status == alicloud.RouteAvailable
+		if cidr, err := netip.ParsePrefix(entries[i].CIDR); err == nil {
+			byCIDR[cidr.Masked()] = &entries[i]
+		}
 	}
 	instanceID := node.InstanceIDOf(e.client.Region())
-	routed, missing := 0, []string{}
 	for _, n := range all {
-		if _, err := instanceID(n); err != nil || nodes.ExclusionLabel(n) != "" {
+		instance, err := instanceID(n)
+		if err != nil || nodes.ExclusionLabel(n) != "" {
 			continue
 		}
-		for _, cidr := range nodes.PodCIDRs(n) {
-			if available[cidr] {
+		for _, text := range nodes.PodCIDRs(n) {
+			cidr, err := netip.ParsePrefix(text)
+			entry := byCIDR[cidr.Masked()]
+			switch {
+			case err != nil: // the checks of pod CIDRs say so
+			case entry == nil || entry.Status != alicloud.RouteAvailable:
+				if time.Since(n.CreationTimestamp.Time) > settled {
+					missing = append(missing, n.Name)
+				}
+			case len(entry.NextHops) != 1 || entry.NextHops[0].ID != instance:
+				elsewhere = append(elsewhere, fmt.Sprintf("%s of node %s to %v", text, n.Name, entry.NextHops))
+			default:
 				routed++
-				continue
-			}
-			if condition := nodes.Condition(n, corev1.NodeNetworkUnavailable); condition != nil && condition.Status == corev1.ConditionFalse {
-				missing = append(missing, n.Name)
 			}
 		}
 	}
-	detail := fmt.Sprintf("%d custom entries, %d of them routes of nodes", len(entries), routed)
-	if len(missing) > 0 {
-		e.add("cloud", "route table "+id, doctor.Wrong, fmt.Sprintf("%s; none for %d pod CIDRs whose nodes say that their network is available, the first of node %s",
-			detail, len(missing), missing[0]), "run the manager, and see the events of the node")
+	return routed, missing, elsewhere
+}
+
+// waits reports whether the node has waited for its initialization for longer than it takes.
+func waits(n *corev1.Node) bool {
+	return nodes.Uninitialized(n) && time.Since(n.CreationTimestamp.Time) > settled
+}
+
+// networks checks that the network of every node is available.
+func (e *examination) networks(all []*corev1.Node) {
+	var without []string
+	for _, n := range all {
+		condition := nodes.Condition(n, corev1.NodeNetworkUnavailable)
+		if condition != nil && condition.Status == corev1.ConditionTrue && time.Since(condition.LastTransitionTime.Time) > settled {
+			without = append(without, fmt.Sprintf("%s (%s: %s)", n.Name, condition.Reason, condition.Message))
+		}
+	}
+	if len(without) > 0 {
+		e.add("nodes", "network", doctor.Wrong, fmt.Sprintf("%d nodes are without network, the first %s", len(without), without[0]), "run the manager, and see the events of the node")
 		return
 	}
-	e.add("cloud", "route table "+id, doctor.OK, detail, "")
+	e.add("nodes", "network", doctor.OK, "no node is without", "")
+}
+
+// unserved lists the ready nodes that are none of this manager's for their provider ID.
+func (e *examination) unserved(all []*corev1.Node) {
+	ours := node.InstanceIDOf(e.client.Region())
+	for _, n := range all {
+		_, err := ours(n)
+		if nodes.Ready(n) && (errors.Is(err, node.ErrProviderIDForeign) || errors.Is(err, node.ErrOtherRegion)) {
+			e.add("nodes", "provider ID of "+n.Name, doctor.Optional, err.Error()+": the node gets no route and is no backend server",
+				"if that is intended, set the label "+nodes.LabelOnPremises+"=true; else delete the Node and let its kubelet register it again")
+		}
+	}
 }
 
 // podRanges checks the cluster CIDRs against the vSwitches: the cloud refuses a route into one of them.

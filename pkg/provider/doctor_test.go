@@ -55,7 +55,7 @@ func newPatient(t *testing.T) *patient {
 
 func patientNode(name, providerID string, podCIDRs ...string) *corev1.Node {
 	return &corev1.Node{
-		ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: corev1.NodeSpec{ProviderID: providerID, PodCIDRs: podCIDRs},
+		ObjectMeta: metav1.ObjectMeta{Name: name, CreationTimestamp: metav1.Now()}, Spec: corev1.NodeSpec{ProviderID: providerID, PodCIDRs: podCIDRs},
 		Status: corev1.NodeStatus{Addresses: []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: "10.1.7.7"}}},
 	}
 }
@@ -229,8 +229,24 @@ func TestDoctorFindsEachFault(t *testing.T) {
 		"k3s provider ID":     {func(_ *testing.T, p *patient) { p.nodes[0] = patientNode("n1", "k3s://n1", "10.244.0.0/24") }, "provider ID of n1", []string{"foreign", "k3s://n1"}},
 		"official CCM":        {func(_ *testing.T, p *patient) { p.nodes = append(p.nodes, officialLease()) }, "official CCM", []string{"node-9_official", "kube-system/ccm"}},
 		"route that a node misses": {func(_ *testing.T, p *patient) {
-			networked(p.nodes[0])
+			since(p.nodes[0], time.Hour)
 		}, "route table vtb-emulator", []string{"1 pod CIDRs", "n1"}},
+		"route that leads elsewhere": {func(t *testing.T, p *patient) {
+			p.server.Put("i-9", `{"PrivateIpAddress": "10.1.7.9"}`)
+			p.route(t, "10.244.0.0/24", "i-9", "")
+		}, "route table vtb-emulator", []string{"1 lead elsewhere", "n1", "i-9"}},
+		"node without network": {func(_ *testing.T, p *patient) {
+			n := since(p.nodes[0], time.Hour)
+			n.Status.Conditions = []corev1.NodeCondition{{
+				Type: corev1.NodeNetworkUnavailable, Status: corev1.ConditionTrue, Reason: "NoRouteCreated", LastTransitionTime: metav1.NewTime(time.Now().Add(-time.Hour)),
+			}}
+		}, "network", []string{"1 nodes", "n1", "NoRouteCreated"}},
+		"uninitialized node that ECS does not show": {func(_ *testing.T, p *patient) {
+			n := since(patientNode("n2", "cn-hangzhou.i-gone", "10.244.1.0/24"), time.Hour)
+			n.Status.Addresses[0].Address = "10.1.7.8"
+			n.Spec.Taints = []corev1.Taint{{Key: "node.cloudprovider.kubernetes.io/uninitialized"}}
+			p.nodes = append(p.nodes, n)
+		}, "initialization of n2", []string{"unverified"}},
 		"unreadable route table": {
 			fault(`{"action":"DescribeRouteEntryList","code":"InvalidRouteTable.NotFound","status":400,"times":0}`), "route table vtb-emulator", []string{"InvalidRouteTable.NotFound"},
 		},
@@ -280,15 +296,49 @@ func TestDoctorWithoutTheOfficialLease(t *testing.T) {
 func TestDoctorSeesRoutes(t *testing.T) {
 	t.Parallel()
 	p := newPatient(t)
-	networked(p.nodes[0])
-	route := alicloud.NewRoute{TableID: "vtb-emulator", CIDR: "10.244.0.0/24", InstanceID: "i-1"}
-	if _, err := steadyClient(t, p.server.Cloud).CreateRouteEntries(t.Context(), []alicloud.NewRoute{route}); err != nil {
-		t.Fatal(err)
-	}
+	since(p.nodes[0], time.Hour)
+	p.route(t, "10.244.0.0/24", "i-1", "")
+	p.config.ClusterID = "c1"
+	p.route(t, "10.99.0.0/24", "i-1", "k8s/pod-cidr/c1") // from before --cluster-cidr was changed
 	report := p.examine(t)
 	i := slices.IndexFunc(report.Checks, func(c doctor.Check) bool { return c.Subject == "route table vtb-emulator" })
 	if i < 0 || report.Checks[i].Status != doctor.OK || !strings.Contains(report.Checks[i].Detail, "1 of them routes of nodes") {
 		t.Errorf("the route is not seen:\n%s", report)
+	}
+	if !strings.Contains(report.String(), "1 entries that this cluster made are outside") || !report.Empty() {
+		t.Errorf("the entry outside of the cluster CIDR is not seen, or a fault:\n%s", report)
+	}
+}
+
+// TestDoctorCountsWhatIsNotVerified: a node that ECS does not show is not right, and one of another provider says what it misses.
+func TestDoctorCountsWhatIsNotVerified(t *testing.T) {
+	t.Parallel()
+	p := newPatient(t)
+	gone, foreign := patientNode("n2", "cn-hangzhou.i-gone", "10.244.1.0/24"), patientNode("n3", "aws:///i-3")
+	gone.Status.Addresses[0].Address, foreign.Status.Addresses[0].Address = "10.1.7.8", "10.9.9.9"
+	foreign.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}
+	p.nodes = append(p.nodes, gone, foreign)
+	report := p.examine(t)
+	for _, want := range []string{"1 nodes are unverified", "2 of 3 nodes are right", "the node gets no route and is no backend server"} {
+		if !strings.Contains(report.String(), want) {
+			t.Errorf("the report does not say %q:\n%s", want, report)
+		}
+	}
+}
+
+// since makes the Node as old as that.
+func since(object runtime.Object, age time.Duration) *corev1.Node {
+	n := object.(*corev1.Node)
+	n.CreationTimestamp = metav1.NewTime(time.Now().Add(-age))
+	return n
+}
+
+// route makes an entry in the route table.
+func (p *patient) route(t *testing.T, cidr, instance, description string) {
+	t.Helper()
+	route := alicloud.NewRoute{TableID: "vtb-emulator", CIDR: cidr, InstanceID: instance, Description: description}
+	if _, err := steadyClient(t, p.server.Cloud).CreateRouteEntries(t.Context(), []alicloud.NewRoute{route}); err != nil {
+		t.Fatal(err)
 	}
 }
 
@@ -298,12 +348,6 @@ func officialLease() *coordinationv1.Lease {
 		ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceSystem, Name: "ccm"},
 		Spec:       coordinationv1.LeaseSpec{HolderIdentity: new("node-9_official"), RenewTime: &metav1.MicroTime{Time: time.Now()}},
 	}
-}
-
-// networked gives the Node the condition of a working network.
-func networked(object runtime.Object) {
-	n := object.(*corev1.Node)
-	n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeNetworkUnavailable, Status: corev1.ConditionFalse, Reason: "RouteCreated"}}
 }
 
 func fault(text string) func(*testing.T, *patient) {

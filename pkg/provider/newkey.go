@@ -13,7 +13,7 @@ import (
 )
 
 // tryKey makes one read with changed keys and returns why they cannot be used. A key of another account would find none of the cluster's
-// load balancers and routes, which must not look as if they were gone. Only a key that may not make that read costs more calls.
+// load balancers and routes, which must not look as if they were gone.
 func (c *Cloud) tryKey(ctx context.Context, keys alicloud.Credentials) error {
 	client, err := c.clientOf(c.client.Region(), alicloud.StaticCredentials(keys))
 	if err != nil {
@@ -21,15 +21,12 @@ func (c *Cloud) tryKey(ctx context.Context, keys alicloud.Credentials) error {
 	}
 	vSwitches, err := client.DescribeVSwitches(ctx, c.place.vpcID)
 	switch {
-	case alicloud.IsForbidden(err):
-		// The key is known, and the controllers do not need to list vSwitches, but that call did not show whose key it is.
-		return c.checkAccount(ctx, client)
 	case alicloud.IsNotFound(err), err == nil && len(vSwitches) == 0:
 		return fmt.Errorf("the new access key cannot see VPC %s in region %s, accepted: a key of the account that the cluster is in", c.place.vpcID, client.Region())
-	case err != nil:
+	case err != nil && !alicloud.IsForbidden(err): // the controllers do not need to list vSwitches
 		return c.explain(client.Region(), c.place.vpcID, err)
 	}
-	return nil
+	return c.checkAccount(ctx, client) // that it sees the VPC does not show whose key it is: a VPC may be shared with other accounts
 }
 
 // checkAccount returns an error if the changed key is known to belong to another account than the one in use. An account that cannot be

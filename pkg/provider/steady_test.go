@@ -24,8 +24,9 @@ const (
 	steadyOften      = 2
 	steadyFirstReads = 1.3
 	steadyPeak       = 3
-	// steadyNodeCalls are for nodes, routes and quotas.
-	steadyNodeCalls = 20
+	// steadyNodeCalls are for nodes, routes and quotas, 20 of them to see whether somebody has switched source/destination checks on: one per
+	// hundred nodes and period of 5 min.
+	steadyNodeCalls = 40
 )
 
 // TestSteadyState has a new process take over a cluster of a thousand nodes and 400 Services, in a bubble, with all controllers, those of Kubernetes and ours.

@@ -186,6 +186,11 @@ func (c *Cloud) RouteController() (*vpcroute.Controller, error) {
 	return controller, err
 }
 
+// LeftOutController returns the controller that clears up after the route controller where another program may run one.
+func (c *Cloud) LeftOutController() (*vpcroute.UnroutedController, error) {
+	return vpcroute.NewLeftOutController(c.engines.routeOptions)
+}
+
 // UnroutedController returns the controller that takes the route controller's place where routes are switched off.
 func (c *Cloud) UnroutedController() (*vpcroute.UnroutedController, error) {
 	return vpcroute.NewUnroutedController(c.engines.routeOptions)

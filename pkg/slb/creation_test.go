@@ -84,7 +84,7 @@ func TestKilledAfterCreation(t *testing.T) {
 // killedAfterCreation returns a world in which a process has ended right after it has created the CLB of the Service web.
 func killedAfterCreation(t *testing.T, lag time.Duration, svc *corev1.Service) *world {
 	t.Helper()
-	w := bubbleWorld(t)
+	w := newWorld(t)
 	threeNodes(w)
 	w.emulator.Change(func(s *emulator.Settings) { s.TagSearchLag = cloud.Duration(lag) })
 	w.put(svc)

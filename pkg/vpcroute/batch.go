@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/client-go/util/workqueue"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/sleep"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
@@ -21,15 +23,10 @@ var errBatchTimeout = errors.New("the cloud stayed busy")
 // execute carries out changes, deletions first: a CIDR that moves must be free before it is taken again. It sets the
 // changes' errors.
 func (w *Writer) execute(ctx context.Context, changes []*change) {
-	var removals, creations []*change
-	for _, c := range changes {
-		if c.create != nil {
-			creations = append(creations, c)
-		} else {
-			removals = append(removals, c)
-		}
-	}
-	for _, kind := range [][]*change{removals, creations} {
+	removal := func(c *change) bool { return c.create == nil }
+	for _, kind := range [][]*change{
+		slices.DeleteFunc(slices.Clone(changes), func(c *change) bool { return !removal(c) }), slices.DeleteFunc(slices.Clone(changes), removal),
+	} {
 		refused := map[string]error{}
 		for _, batch := range batches(kind, w.opts.BatchSize) {
 			table := batch[0].table()
@@ -64,8 +61,10 @@ func batches(changes []*change, size int) [][]*change {
 func (w *Writer) write(ctx context.Context, batch []*change) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, batchTimeout, errBatchTimeout)
 	defer cancel()
-	for attempt := 0; ; attempt++ {
-		if err := sleep.For(ctx, w.pacer.delay(time.Now())); err != nil {
+	others := workqueue.NewTypedItemExponentialFailureRateLimiter[string](firstRetry, maxRetry)
+	wait := w.paced(func(p *pace, now time.Time) time.Duration { return p.delay(now) })
+	for {
+		if err := sleep.For(ctx, wait); err != nil {
 			giveUp(batch, err)
 			return nil
 		}
@@ -74,18 +73,19 @@ func (w *Writer) write(ctx context.Context, batch []*change) error {
 		case alicloud.IsThrottled(err):
 			// Nothing was changed. The client keeps the action closed until its next window opens.
 			fail(batch, err)
+			wait = 0
 		case alicloud.IsBusy(err):
 			fail(batch, err)
-			if sleep.For(ctx, w.pacer.busy(time.Now(), attempt)) != nil {
-				return nil
-			}
+			wait = w.paced(func(p *pace, now time.Time) time.Duration {
+				if wait, ours := p.busy(now); ours {
+					return wait
+				}
+				return others.When("") // somebody else's change
+			})
 		case err != nil:
 			return w.refused(ctx, batch, err)
 		default:
-			now := time.Now()
-			w.pacer.accepted(now)
-			w.settled.Store(int64(w.pacer.right))
-			w.ready.Store(now.Add(w.pacer.delay(now)).UnixNano())
+			w.paced(func(p *pace, now time.Time) time.Duration { p.accepted(now); return 0 })
 			// Single entries may still have failed. Those that are busy wait like any other that failed: repeating them here
 			// would keep all other routes waiting.
 			for i, c := range batch {
@@ -94,6 +94,12 @@ func (w *Writer) write(ctx context.Context, batch []*change) error {
 			return nil
 		}
 	}
+}
+
+func (w *Writer) paced(step func(p *pace, now time.Time) time.Duration) time.Duration {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return step(&w.pace, time.Now())
 }
 
 // call makes the one call of the batch.
@@ -159,16 +165,9 @@ func (w *Writer) splitByInstance(ctx context.Context, batch []*change) (good, ba
 			ids.Insert(c.create.InstanceID)
 		}
 	}
-	if ids.Len() == 0 {
+	shown, err := shownOf(ctx, w.opts.API, alicloud.InstanceQuery{IDs: sets.List(ids), VPCID: w.opts.Config.VPCID})
+	if ids.Len() == 0 || err != nil {
 		return batch, nil
-	}
-	found, err := w.opts.API.DescribeInstances(ctx, alicloud.InstanceQuery{IDs: sets.List(ids), VPCID: w.opts.Config.VPCID})
-	if err != nil {
-		return batch, nil
-	}
-	shown := sets.New[string]()
-	for i := range found {
-		shown.Insert(found[i].ID)
 	}
 	for _, c := range batch {
 		if c.create != nil && !shown.Has(c.create.InstanceID) {
@@ -178,6 +177,19 @@ func (w *Writer) splitByInstance(ctx context.Context, batch []*change) (good, ba
 		good = append(good, c)
 	}
 	return good, bad
+}
+
+// shownOf asks ECS for instances and returns the ids of those that it shows.
+func shownOf(ctx context.Context, api API, query alicloud.InstanceQuery) (sets.Set[string], error) {
+	shown := sets.New[string]()
+	if len(query.IDs) == 0 {
+		return shown, nil
+	}
+	found, err := api.DescribeInstances(ctx, query)
+	for i := range found {
+		shown.Insert(found[i].ID)
+	}
+	return shown, err
 }
 
 // outcome is what a result means for the change, and notes it in the remembered table.
@@ -223,5 +235,73 @@ func giveUp(batch []*change, err error) {
 		if c.err == nil {
 			c.err = fmt.Errorf("%s: %w", c, err)
 		}
+	}
+}
+
+// Bounds of the pace of writes.
+const (
+	// firstRetry and maxRetry bound the wait after the cloud said that it is busy with somebody else's change.
+	firstRetry = 50 * time.Millisecond
+	maxRetry   = 5 * time.Second
+	// likelySettle is how long the cloud is taken to need for a batch while nothing is known: each try and each read of
+	// the tables before that is likely to be a wasted call.
+	likelySettle = time.Second
+	// relearn is after how long without writes the learned time is dropped: the cloud may be faster by then.
+	relearn = 2 * time.Minute
+)
+
+// pace learns how long the cloud needs between two batches, so that it is neither asked in vain nor left idle: the longest time that was
+// too short, and the shortest that was enough, 0 while that is not known. It tries the middle until one is half of the other; closer, a
+// refused call costs more than it saves.
+type pace struct {
+	last          time.Time // when the last batch was accepted
+	short, enough time.Duration
+}
+
+// delay is how long to wait before the next batch.
+func (p *pace) delay(now time.Time) time.Duration {
+	since := now.Sub(p.last)
+	if since >= relearn {
+		p.short, p.enough = 0, 0
+	}
+	target := p.enough
+	if p.enough-p.short > p.enough/2 {
+		target = (p.enough + p.short) / 2
+	}
+	return max(0, target-since)
+}
+
+// busy notes that a batch was refused. It returns how long to wait before it is tried again, if our own last batch is the likely reason.
+func (p *pace) busy(now time.Time) (wait time.Duration, ours bool) {
+	since := now.Sub(p.last)
+	if since > 4*max(p.enough, likelySettle) {
+		return 0, false
+	}
+	p.short = max(p.short, since)
+	if p.enough <= p.short {
+		p.enough = max(likelySettle, p.short*5/4)
+	}
+	return p.enough - since, true
+}
+
+// accepted notes that a batch was accepted.
+func (p *pace) accepted(now time.Time) {
+	p.enough = min(p.enough, now.Sub(p.last))
+	p.last = now
+}
+
+// observed notes what a read showed after the last batch: whether the cloud was still at work on it. That is known without a refused
+// call.
+func (p *pace) observed(now time.Time, settling bool) {
+	since := now.Sub(p.last)
+	switch {
+	case p.last.IsZero() || since >= relearn:
+	case settling:
+		p.short = max(p.short, since)
+		if p.enough <= p.short {
+			p.enough = 0
+		}
+	case p.enough == 0 && since > p.short && since <= likelySettle*5/4:
+		p.enough = since
 	}
 }

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"net/netip"
+	"slices"
 	"sync"
 	"time"
 
@@ -181,10 +183,21 @@ func conditionUnmanaged() corev1.NodeCondition {
 	}
 }
 
+// lacksCondition reports whether a node that joins has no word about its network yet that counts. What a network plugin has written while
+// the node waits for its initialization says that the plugin runs, and nothing of routes: without them, pods would land too early.
+func lacksCondition(node *corev1.Node) bool {
+	condition := nodes.Condition(node, corev1.NodeNetworkUnavailable)
+	if condition == nil {
+		return true
+	}
+	ours := condition.Reason == conditionCreated || condition.Reason == conditionDisabled
+	return nodes.Uninitialized(node) && condition.Status == corev1.ConditionFalse && !ours
+}
+
 // BeginJoining makes the network of a node unavailable that is new here and has no such condition yet. A caller that awaits it
 // before it takes the node's uninitialized taint off leaves no moment in which pods land on a node without a route.
 func BeginJoining(ctx context.Context, client kubernetes.Interface, node *corev1.Node, routable bool) error {
-	if !joins(node, routable, time.Now()) || nodes.Condition(node, corev1.NodeNetworkUnavailable) != nil {
+	if !joins(node, routable, time.Now()) || !lacksCondition(node) {
 		return nil
 	}
 	return patchCondition(ctx, client, node, conditionOf(false))
@@ -209,4 +222,97 @@ func patchCondition(ctx context.Context, client kubernetes.Interface, node *core
 		return fmt.Errorf("set condition %s of node %s to %s: %w", condition.Type, node.Name, condition.Status, err)
 	}
 	return nil
+}
+
+// availability is whether a node's pods can be reached. The worst of several wins.
+type availability int
+
+const (
+	up availability = iota
+	// unknown leaves a condition that says the one or the other as it is.
+	unknown
+	down
+)
+
+// view is what a pass knows about the tables.
+type view struct {
+	// plans are of the tables that were read, failed the tables that could not be.
+	plans  []*plan
+	failed []string
+	// tableOf returns the table that the node's vSwitch uses, "" when that is not known.
+	tableOf func(*corev1.Node) string
+	// check returns what an instance's source/destination check means for its node.
+	check func(instance string) availability
+}
+
+// wantedConditions says of every node with a pod CIDR whether its network is available: its routes, of both IP versions, work in
+// the table that its vSwitch uses, and for the first time only once they work in all others too; and its source/destination check
+// is off. Nodes about which nothing is known are left out.
+func wantedConditions(d *desired, v view) map[string]conditionFor {
+	worst := map[*corev1.Node]availability{}
+	note := func(node *corev1.Node, a availability) {
+		worst[node] = max(worst[node], a)
+	}
+	for cidr, want := range d.routes {
+		note(want.node, v.route(want.node, cidr))
+		note(want.node, v.check(want.instance))
+	}
+	for _, problem := range d.problems {
+		_, routed := worst[problem.node]
+		switch {
+		case problem.keepCondition:
+			note(problem.node, unknown)
+		case problem.reason != reasonIPv6 || !routed: // where the VPC has no IPv6, an IPv4 route is enough
+			note(problem.node, down)
+		}
+	}
+	wanted := map[string]conditionFor{}
+	for node, a := range worst {
+		if a != unknown {
+			wanted[node.Name] = conditionFor{uid: node.UID, available: a == up}
+		}
+	}
+	for _, node := range d.unmanaged {
+		wanted[node.Name] = conditionFor{uid: node.UID, available: true, unmanaged: true}
+	}
+	for _, node := range d.joining {
+		if _, known := wanted[node.Name]; !known {
+			wanted[node.Name] = conditionFor{uid: node.UID}
+		}
+	}
+	return wanted
+}
+
+// route is the availability of one route of the node in all tables.
+func (v view) route(node *corev1.Node, cidr netip.Prefix) availability {
+	if len(v.plans) == 0 {
+		return unknown
+	}
+	own := v.tableOf(node)
+	managed := v.manages(own)
+	result := up
+	for _, id := range v.failed {
+		if id == own || !managed {
+			result = unknown
+		}
+	}
+	for _, plan := range v.plans {
+		switch {
+		case plan.states[cidr] == stateAvailable:
+		case plan.table == own || !managed:
+			return down
+		default:
+			result = unknown
+		}
+	}
+	return result
+}
+
+func (v view) manages(table string) bool {
+	for _, plan := range v.plans {
+		if plan.table == table {
+			return true
+		}
+	}
+	return slices.Contains(v.failed, table)
 }

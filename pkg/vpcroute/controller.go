@@ -13,19 +13,44 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/util/workqueue"
 	"k8s.io/controller-manager/pkg/healthz"
+	"k8s.io/klog/v2"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/events"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/nodes"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/workers"
 )
 
 // controllerName is the stock route controller's, so that --controllers and RBAC names mean the same.
 const controllerName = "node-route-controller"
 
-// stuckAfter is how long a pass may take before the controller counts as unhealthy. A pass waits for the rate limit and
-// for a busy cloud, a few minutes at most.
-const stuckAfter = 15 * time.Minute
+const (
+	// stuckAfter is how long a pass may take before the controller counts as unhealthy. A pass waits for the rate limit and
+	// for a busy cloud, a few minutes at most.
+	stuckAfter = 15 * time.Minute
+	// keyCheck is how often the controller asks whether another access key is in use.
+	keyCheck = 5 * time.Second
+	// firstBackoff and maxBackoff bound the wait before something that failed is tried again.
+	firstBackoff = time.Second
+	maxBackoff   = 2 * time.Minute
+)
+
+// task is what the controller's queue holds. One worker at most handles a task at a time.
+type task string
+
+const (
+	// taskRoutes compares all nodes with all route tables.
+	taskRoutes task = "routes"
+	// taskChecks switches source/destination checks off.
+	taskChecks task = "source/destination checks"
+)
+
+func newQueue[K comparable]() workqueue.TypedRateLimitingInterface[K] {
+	return workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[K](firstBackoff, maxBackoff))
+}
 
 // Controller keeps the route tables and the nodes' conditions as the nodes want them. Node events only signal it; every
 // pass compares all nodes with all tables anew.
@@ -35,11 +60,11 @@ type Controller struct {
 	events     *events.Recorder
 	conditions *conditions
 	checks     *sourceDest
-	queue      *taskQueue
+	queue      workqueue.TypedRateLimitingInterface[task]
 	// signals counts the node events since the last pass began.
 	signals atomic.Int64
-	// busySince is when the running pass began, in nanoseconds since 1970; 0 between passes.
-	busySince atomic.Int64
+	// busySince is when the running pass began, nil between passes.
+	busySince atomic.Pointer[time.Time]
 	// newKey says that another access key has come into use since the last pass.
 	newKey atomic.Bool
 
@@ -55,7 +80,7 @@ func NewController(opts Options, writer *Writer) (*Controller, error) {
 	opts = opts.withDefaults()
 	recorder := events.New(opts.Recorder, eventInterval)
 	c := &Controller{
-		opts: opts, writer: writer, events: recorder, queue: newTaskQueue(),
+		opts: opts, writer: writer, events: recorder, queue: newQueue[task](),
 		conditions: newConditions(opts.Client, opts.Nodes.Lister()), checks: newSourceDest(opts, recorder),
 	}
 	c.pass = newPass(c)
@@ -84,7 +109,7 @@ func (c *Controller) begin(object any) {
 		return
 	}
 	_, err := c.opts.InstanceID(node)
-	if joins(node, err == nil && nodes.ExclusionLabel(node) == "", time.Now()) && nodes.Condition(node, corev1.NodeNetworkUnavailable) == nil {
+	if joins(node, err == nil && nodes.ExclusionLabel(node) == "", time.Now()) && lacksCondition(node) {
 		c.conditions.require([]*corev1.Node{node})
 	}
 }
@@ -99,7 +124,8 @@ func changed(before, after any) bool {
 	}
 	conditionA, conditionB := nodes.Condition(a, corev1.NodeNetworkUnavailable), nodes.Condition(b, corev1.NodeNetworkUnavailable)
 	return a.UID != b.UID || a.Spec.ProviderID != b.Spec.ProviderID || !slices.Equal(nodes.PodCIDRs(a), nodes.PodCIDRs(b)) ||
-		!maps.Equal(a.Labels, b.Labels) || nodes.InternalIP(a) != nodes.InternalIP(b) || nodes.Uninitialized(a) != nodes.Uninitialized(b) ||
+		!maps.Equal(a.Labels, b.Labels) || !slices.Equal(nodes.OwnAddresses(a), nodes.OwnAddresses(b)) || nodes.Uninitialized(a) != nodes.Uninitialized(b) ||
+		nodes.Ready(a) != nodes.Ready(b) ||
 		(conditionA == nil) != (conditionB == nil) || (conditionA != nil && conditionA.Status != conditionB.Status)
 }
 
@@ -114,10 +140,10 @@ type healthCheck struct{ c *Controller }
 // Check implements healthz.UnnamedHealthChecker.
 func (h healthCheck) Check(*http.Request) error {
 	since := h.c.busySince.Load()
-	if since == 0 {
+	if since == nil {
 		return nil
 	}
-	if took := time.Since(time.Unix(0, since)); took > stuckAfter {
+	if took := time.Since(*since); took > stuckAfter {
 		return fmt.Errorf("the comparison of nodes and route tables runs for %s, longer than %s", took.Round(time.Second), stuckAfter)
 	}
 	return nil
@@ -129,18 +155,38 @@ func (c *Controller) Run(ctx context.Context) {
 	if !cache.WaitForCacheSync(ctx.Done(), c.opts.Nodes.Informer().HasSynced) {
 		return
 	}
-	var workers sync.WaitGroup
-	defer workers.Wait()
-	workers.Go(func() { c.conditions.run(ctx) })
-	workers.Go(func() { c.watchKey(ctx) })
-	c.queue.add(taskRoutes, 0)
-	c.queue.run(ctx, c.handle)
+	var group sync.WaitGroup
+	defer group.Wait()
+	group.Go(func() { c.conditions.run(ctx) })
+	group.Go(func() { c.watchKey(ctx) })
+	c.queue.Add(taskRoutes)
+	workers.Run(ctx, c.queue, 2, c.handle)
+}
+
+// watchKey makes a pass that waits for nothing when another access key comes into use.
+func (c *Controller) watchKey(ctx context.Context) {
+	if c.opts.KeyGeneration == nil {
+		return
+	}
+	generation := c.opts.KeyGeneration(ctx)
+	wait.UntilWithContext(ctx, func(ctx context.Context) {
+		now := c.opts.KeyGeneration(ctx)
+		if now == generation {
+			return
+		}
+		generation = now
+		klog.FromContext(ctx).Info("Another access key is in use; retrying what the cloud rejected")
+		c.newKey.Store(true)
+		c.Resync()
+	}, keyCheck)
 }
 
 // Resync compares nodes and tables now, when something changed that concerns all.
 func (c *Controller) Resync() {
+	c.checks.resync()
 	for _, t := range []task{taskRoutes, taskChecks} {
-		c.queue.unblock(t)
+		c.queue.Forget(t)
+		c.queue.Add(t)
 	}
 }
 
@@ -148,23 +194,30 @@ func (c *Controller) Resync() {
 // them, unless they fill one.
 func (c *Controller) signal() {
 	if c.signals.Add(1) >= int64(c.opts.BatchSize) {
-		c.queue.add(taskRoutes, 0)
+		c.queue.Add(taskRoutes)
 		return
 	}
-	c.queue.add(taskRoutes, c.opts.Quiet)
+	c.queue.AddAfter(taskRoutes, c.opts.Quiet)
 }
 
 func (c *Controller) handle(ctx context.Context, t task) error {
+	run := c.compare
 	if t == taskChecks {
-		c.queue.block(taskChecks, readEvery)
-		err := c.checks.pass(ctx)
-		// What is known now may be what nodes waited for.
-		c.queue.add(taskRoutes, c.opts.Quiet)
-		return err
+		run = c.check
 	}
+	err := run(ctx)
+	if err != nil && ctx.Err() == nil {
+		utilruntime.HandleErrorWithContext(ctx, err, "Task failed", "task", t)
+	}
+	return err
+}
+
+// compare makes a pass over all nodes and tables.
+func (c *Controller) compare(ctx context.Context) error {
 	c.signals.Store(0)
-	c.busySince.Store(time.Now().UnixNano())
-	defer c.busySince.Store(0)
+	now := time.Now()
+	c.busySince.Store(&now)
+	defer c.busySince.Store(nil)
 	if c.newKey.Swap(false) {
 		c.pass.forgetRefusals()
 	}
@@ -173,6 +226,23 @@ func (c *Controller) handle(ctx context.Context, t task) error {
 		passErrors.Inc()
 		return err
 	}
-	c.queue.add(taskRoutes, time.Until(next))
+	c.queue.AddAfter(taskRoutes, time.Until(next))
+	return nil
+}
+
+// check switches source/destination checks off where it is time. What fails has a time of its own, so that it holds up nothing else.
+func (c *Controller) check(ctx context.Context) error {
+	next := c.checks.next()
+	if !next.IsZero() && !next.After(time.Now()) {
+		if err := c.checks.pass(ctx); err != nil && ctx.Err() == nil {
+			utilruntime.HandleErrorWithContext(ctx, err, "Switching source/destination checks off")
+		}
+		// What is known now may be what nodes waited for.
+		c.queue.AddAfter(taskRoutes, c.opts.Quiet)
+		next = c.checks.next()
+	}
+	if !next.IsZero() {
+		c.queue.AddAfter(taskChecks, time.Until(next))
+	}
 	return nil
 }

@@ -95,7 +95,7 @@ func foreign(node *corev1.Node) bool {
 }
 
 func (d *desired) noteJoining(node *corev1.Node, routable bool) {
-	if nodes.Condition(node, corev1.NodeNetworkUnavailable) == nil {
+	if lacksCondition(node) {
 		d.joining = append(d.joining, node)
 	}
 	if !routable || len(nodes.PodCIDRs(node)) == 0 {
@@ -187,4 +187,67 @@ func (d *desired) newest() *corev1.Node {
 		}
 	}
 	return newest
+}
+
+// claims are pod CIDRs and the nodes that own them. They never overlap. Finding an overlap takes one look-up per prefix length
+// in use, of which a cluster has one or two, so that thousands of nodes cost no comparison of each with each.
+type claims struct {
+	owner map[netip.Prefix]*corev1.Node
+	// inside names, for each prefix length in use, a claim inside a range of that length.
+	inside map[netip.Prefix]netip.Prefix
+	// lengths are in use, by the number of bits of an address: 32 or 128.
+	lengths map[int]map[int]bool
+}
+
+func newClaims() *claims {
+	return &claims{owner: map[netip.Prefix]*corev1.Node{}, inside: map[netip.Prefix]netip.Prefix{}, lengths: map[int]map[int]bool{32: {}, 128: {}}}
+}
+
+// add records the node's claim, which must overlap with no other.
+func (c *claims) add(cidr netip.Prefix, node *corev1.Node) {
+	c.use(cidr)
+	c.owner[cidr] = node
+	for bits := range c.lengths[cidr.Addr().BitLen()] {
+		if bits < cidr.Bits() {
+			c.inside[netip.PrefixFrom(cidr.Addr(), bits).Masked()] = cidr
+		}
+	}
+}
+
+// overlapping returns a claim that overlaps with the CIDR.
+func (c *claims) overlapping(cidr netip.Prefix) (netip.Prefix, *corev1.Node, bool) {
+	if claim, node, ok := c.around(cidr); ok {
+		return claim, node, true
+	}
+	c.use(cidr)
+	claim, ok := c.inside[cidr]
+	return claim, c.owner[claim], ok
+}
+
+// around returns the claim that is the CIDR or contains it.
+func (c *claims) around(cidr netip.Prefix) (netip.Prefix, *corev1.Node, bool) {
+	for bits := range c.lengths[cidr.Addr().BitLen()] {
+		if bits > cidr.Bits() {
+			continue
+		}
+		claim := netip.PrefixFrom(cidr.Addr(), bits).Masked()
+		if node, ok := c.owner[claim]; ok {
+			return claim, node, true
+		}
+	}
+	return netip.Prefix{}, nil, false
+}
+
+// use takes the CIDR's prefix length into use.
+func (c *claims) use(cidr netip.Prefix) {
+	lengths := c.lengths[cidr.Addr().BitLen()]
+	if lengths[cidr.Bits()] {
+		return
+	}
+	lengths[cidr.Bits()] = true
+	for claim := range c.owner {
+		if claim.Addr().BitLen() == cidr.Addr().BitLen() && claim.Bits() > cidr.Bits() {
+			c.inside[netip.PrefixFrom(claim.Addr(), cidr.Bits()).Masked()] = claim
+		}
+	}
 }

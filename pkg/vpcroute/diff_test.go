@@ -106,7 +106,11 @@ func TestDiff(t *testing.T) {
 		},
 		"unmarked entry in the way, to another node": {
 			nodes: two, entries: []alicloud.RouteEntry{entryTo(cidr0, "i-1"), entryTo(cidr1, "i-1")},
-			states: map[string]state{cidr0: stateConflict, cidr1: stateAvailable}, unowned: []string{cidr0},
+			states: map[string]state{cidr0: statePending, cidr1: stateAvailable}, remove: []string{cidr0},
+		},
+		"entry of somebody else in the way, to another node": {
+			nodes: two, entries: []alicloud.RouteEntry{entryTo(cidr0, "i-1", described("by hand")), entryTo(cidr1, "i-1")},
+			states: map[string]state{cidr0: statePending, cidr1: stateAvailable}, remove: []string{cidr0},
 		},
 		"unmarked entry in the way, its instance is gone": {
 			nodes: two[:1], gone: "i-7", entries: []alicloud.RouteEntry{entryTo(cidr0, "i-7")}, remove: []string{cidr0}, states: map[string]state{cidr0: statePending},

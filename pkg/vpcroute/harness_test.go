@@ -137,7 +137,7 @@ func (c *cluster) restart() {
 		c.t.Fatal(err)
 	}
 	c.t.Cleanup(controller.conditions.queue.ShutDown)
-	c.t.Cleanup(controller.queue.queue.ShutDown)
+	c.t.Cleanup(controller.queue.ShutDown)
 	c.Controller = controller
 }
 
@@ -188,6 +188,23 @@ func (c *cluster) converge(within time.Duration) {
 		time.Sleep(time.Until(next))
 	}
 	c.t.Fatalf("the routes did not settle within %s", within)
+}
+
+// checkAll makes a pass over all source/destination checks that are not known to be off, whenever they are due.
+func (c *cluster) checkAll(ctx context.Context) error {
+	c.checks.resync()
+	return c.checks.pass(ctx)
+}
+
+// unchecked counts the instances whose source/destination check is not known to be off.
+func (c *cluster) unchecked() int {
+	n := 0
+	for instance := range c.checks.checks {
+		if c.checks.state(instance) != checkOff {
+			n++
+		}
+	}
+	return n
 }
 
 // available returns the names of nodes that are said to have a network, and of those that are not.

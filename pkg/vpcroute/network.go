@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"net/netip"
 	"slices"
 	"sync"
@@ -17,14 +16,12 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 )
 
-// vSwitchTTL is how long the vSwitches of the VPC are remembered where no table is chosen by them.
-const vSwitchTTL = time.Hour
-
-// neverRead, as the greatest age, asks for what is known without a read.
-const neverRead = time.Duration(math.MaxInt64)
-
-// vSwitchRetry is the least time between two attempts to read the vSwitches.
-const vSwitchRetry = time.Minute
+const (
+	// vSwitchTTL is how long the vSwitches of the VPC are remembered where no table is chosen by them.
+	vSwitchTTL = time.Hour
+	// vSwitchRetry is the least time between two attempts to read the vSwitches.
+	vSwitchRetry = time.Minute
+)
 
 // reserved is the range of the cloud's own services, which no route may touch:
 // https://www.alibabacloud.com/help/en/vpc/user-guide/route-table-overview.
@@ -47,32 +44,34 @@ func (s subnets) hasIPv6() bool {
 	return !s.known() || slices.ContainsFunc(s.vSwitches, func(v alicloud.VSwitch) bool { return v.IPv6CIDRBlock != "" })
 }
 
+// find returns the first vSwitch with a block that matches, and the block.
+func (s subnets) find(matches func(netip.Prefix) bool) (*alicloud.VSwitch, netip.Prefix) {
+	for i := range s.vSwitches {
+		for _, block := range []string{s.vSwitches[i].CIDRBlock, s.vSwitches[i].IPv6CIDRBlock} {
+			if prefix, err := netip.ParsePrefix(block); err == nil && matches(prefix) {
+				return &s.vSwitches[i], prefix
+			}
+		}
+	}
+	return nil, netip.Prefix{}
+}
+
 // obstacle names what keeps the cloud from accepting a route for the CIDR, "" for nothing.
 func (s subnets) obstacle(cidr netip.Prefix) string {
 	if cidr.Overlaps(reserved) {
 		return fmt.Sprintf("%s, the range of the cloud's own services", reserved)
 	}
-	for i := range s.vSwitches {
-		for _, block := range []string{s.vSwitches[i].CIDRBlock, s.vSwitches[i].IPv6CIDRBlock} {
-			if prefix, err := netip.ParsePrefix(block); err == nil && prefix.Overlaps(cidr) {
-				return fmt.Sprintf("%s of vSwitch %s", prefix, s.vSwitches[i].ID)
-			}
-		}
+	if vSwitch, block := s.find(cidr.Overlaps); vSwitch != nil {
+		return fmt.Sprintf("%s of vSwitch %s", block, vSwitch.ID)
 	}
 	return ""
 }
 
 // tableOf returns the route table that the node's vSwitch uses, "" when its vSwitch is not known.
 func (s subnets) tableOf(node *corev1.Node) string {
-	address, err := netip.ParseAddr(nodes.InternalIP(node))
-	if err != nil {
-		return ""
-	}
-	for i := range s.vSwitches {
-		for _, block := range []string{s.vSwitches[i].CIDRBlock, s.vSwitches[i].IPv6CIDRBlock} {
-			if prefix, err := netip.ParsePrefix(block); err == nil && prefix.Contains(address) {
-				return s.vSwitches[i].RouteTableID
-			}
+	for _, address := range nodes.OwnAddresses(node) {
+		if vSwitch, _ := s.find(func(block netip.Prefix) bool { return block.Contains(address) }); vSwitch != nil {
+			return vSwitch.RouteTableID
 		}
 	}
 	return ""
@@ -82,11 +81,11 @@ func (s subnets) tableOf(node *corev1.Node) string {
 type network struct {
 	api   API
 	vpcID string
-	// slot holds one token, which whoever calls the cloud takes.
-	slot chan struct{}
+	// reading is held by whoever calls the cloud; the others wait for its answer.
+	reading chan struct{}
 
 	mu   sync.Mutex // guards the fields below
-	last subnets
+	seen subnets
 	// read is when the vSwitches were read, tried when that was last attempted.
 	read, tried time.Time
 	// unplaced are node addresses that were in no vSwitch when these were read last.
@@ -95,7 +94,7 @@ type network struct {
 
 func newNetwork(opts Options) *network {
 	n := &network{
-		api: opts.API, vpcID: opts.Config.VPCID, slot: make(chan struct{}, 1), last: subnets{vSwitches: opts.VSwitches}, unplaced: map[string]struct{}{},
+		api: opts.API, vpcID: opts.Config.VPCID, reading: make(chan struct{}, 1), seen: subnets{vSwitches: opts.VSwitches}, unplaced: map[string]struct{}{},
 	}
 	if len(opts.VSwitches) > 0 {
 		n.read = opts.VSwitchesRead
@@ -103,21 +102,33 @@ func newNetwork(opts Options) *network {
 	return n
 }
 
+// last returns the vSwitches as they are known, without a call.
+func (n *network) last() subnets {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.seen
+}
+
+// fresh reports whether a read is not due.
+func (n *network) fresh(maxAge time.Duration) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return time.Since(n.read) < maxAge || time.Since(n.tried) < vSwitchRetry
+}
+
 // current returns the vSwitches, read within maxAge if the cloud answers.
 func (n *network) current(ctx context.Context, maxAge time.Duration) subnets {
-	if last, fresh := n.remembered(maxAge); fresh {
-		return last
+	if n.fresh(maxAge) {
+		return n.last()
 	}
 	select {
-	case n.slot <- struct{}{}:
+	case n.reading <- struct{}{}:
+		defer func() { <-n.reading }()
 	case <-ctx.Done():
-		last, _ := n.remembered(neverRead)
-		return last
+		return n.last()
 	}
-	defer func() { <-n.slot }()
-	// Somebody else may have read while this caller waited for its turn.
-	if last, fresh := n.remembered(maxAge); fresh {
-		return last
+	if n.fresh(maxAge) { // somebody else has read while this caller waited for its turn
+		return n.last()
 	}
 	asked := time.Now()
 	vSwitches, err := n.api.DescribeVSwitches(ctx, n.vpcID)
@@ -128,33 +139,25 @@ func (n *network) current(ctx context.Context, maxAge time.Duration) subnets {
 	defer n.mu.Unlock()
 	n.tried = asked
 	if err != nil {
-		klog.FromContext(ctx).Error(err, "Cannot read the vSwitches of the VPC; using those known so far", "vpc", n.vpcID, "known", len(n.last.vSwitches))
-		n.last.err = fmt.Errorf("read the vSwitches of %s: %w", n.vpcID, err)
-		return n.last
+		klog.FromContext(ctx).Error(err, "Cannot read the vSwitches of the VPC; using those known so far", "vpc", n.vpcID, "known", len(n.seen.vSwitches))
+		n.seen.err = fmt.Errorf("read the vSwitches of %s: %w", n.vpcID, err)
+		return n.seen
 	}
-	n.last, n.read = subnets{vSwitches: vSwitches}, asked
+	n.seen, n.read = subnets{vSwitches: vSwitches}, asked
 	clear(n.unplaced)
-	return n.last
-}
-
-// remembered returns the vSwitches as they are known, and whether a read is not due.
-func (n *network) remembered(maxAge time.Duration) (last subnets, fresh bool) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	now := time.Now()
-	return n.last, maxAge == neverRead || now.Sub(n.read) < maxAge || now.Sub(n.tried) < vSwitchRetry
+	return n.seen
 }
 
 // place makes the next read due when a node has an address in no known vSwitch: somebody has made a new one.
 func (n *network) place(routed map[string]*corev1.Node) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if !n.last.known() {
+	if !n.seen.known() {
 		return
 	}
 	for _, node := range routed {
 		address := nodes.InternalIP(node)
-		if _, known := n.unplaced[address]; known || address == "" || n.last.tableOf(node) != "" {
+		if _, known := n.unplaced[address]; known || address == "" || n.seen.tableOf(node) != "" {
 			continue
 		}
 		n.unplaced[address] = struct{}{}
@@ -173,7 +176,7 @@ func (n *network) invalidate() {
 func (n *network) retry() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if n.last.err != nil {
+	if n.seen.err != nil {
 		n.read, n.tried = time.Time{}, time.Time{}
 	}
 }

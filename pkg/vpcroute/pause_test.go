@@ -28,7 +28,7 @@ func TestPausedRoutes(t *testing.T) {
 		nodes, routes := nodesOf(3)
 		c.set(nodes[:2]...)
 		c.converge(time.Minute)
-		if err := c.checks.pass(t.Context()); err != nil {
+		if err := c.checkAll(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		before := map[string]string{cidrOf(0): routes[cidrOf(0)], cidrOf(1): routes[cidrOf(1)]}
@@ -41,7 +41,7 @@ func TestPausedRoutes(t *testing.T) {
 			if _, err := c.pass.run(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			if err := c.checks.pass(t.Context()); err != nil {
+			if err := c.checkAll(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 			time.Sleep(time.Minute)

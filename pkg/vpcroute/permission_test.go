@@ -98,7 +98,7 @@ func (c *cluster) work(t *testing.T) string {
 		_, err := c.pass.run(ctx)
 		note(err)
 		c.checks.want(c.instances())
-		note(c.checks.pass(ctx))
+		note(c.checkAll(ctx))
 		time.Sleep(time.Minute)
 	}
 	for len(c.events.Events) > 0 {

@@ -206,7 +206,7 @@ func TestAvailableWhileSourceDestCheckIsOn(t *testing.T) {
 				c.set(nodeOf(0, networked), nodeOf(1, uninitialized))
 				for range 5 {
 					c.passFor(10 * time.Second)
-					if err := c.checks.pass(t.Context()); err == nil {
+					if err := c.checkAll(t.Context()); err == nil {
 						t.Error("no error")
 					}
 				}
@@ -218,7 +218,7 @@ func TestAvailableWhileSourceDestCheckIsOn(t *testing.T) {
 					t.Error("no event says why")
 				}
 				a.Admin(http.MethodDelete, "/_emulator/faults", "")
-				if err := c.checks.pass(t.Context()); err != nil {
+				if err := c.checkAll(t.Context()); err != nil {
 					t.Error(err)
 				}
 				c.kickPass()

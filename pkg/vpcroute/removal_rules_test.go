@@ -94,14 +94,14 @@ func TestAbsences(t *testing.T) {
 		"long ago":                {answers: []time.Duration{-20 * time.Minute, -19 * time.Minute, -18 * time.Minute}},
 		"again after a long time": {answers: []time.Duration{0, 6 * time.Minute, 6*time.Minute + 30*time.Second, 7 * time.Minute}, gone: true},
 	} {
-		a := absences{}
+		a := sightings{}
 		last := start
 		for _, at := range test.answers {
 			if test.shown > 0 && at > test.shown {
-				a.note(asked, asked, start.Add(test.shown))
+				a.note(asked, asked, time.Minute, start.Add(test.shown))
 			}
 			last = start.Add(at)
-			a.note(asked, nil, last)
+			a.note(asked, nil, time.Minute, last)
 		}
 		if last.Before(start) {
 			last = start

@@ -1,14 +1,20 @@
 package vpcroute
 
 import (
+	"context"
+	"errors"
+	"fmt"
 	"maps"
 	"net/netip"
 	"slices"
 	"sync"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/klog/v2"
 
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/nodes"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 )
 
@@ -21,6 +27,9 @@ const (
 	// surplusGrace is how long a route must have been without a node: of nodes that go all at once, the first pass may see only some
 	// to be gone.
 	surplusGrace = 5 * time.Second
+	// movedGrace is how long a route stays whose machine has been registered again with other pod CIDRs, beside many others: pods of the
+	// old ones may still run there.
+	movedGrace = 3 * time.Minute
 	// removalInterval is the time in which at most [removalCap] routes go.
 	removalInterval = 10 * time.Minute
 )
@@ -30,8 +39,8 @@ const (
 func removalCap(routes int) int { return max(1, min(max(5, routes/10), routes/3)) }
 
 // removals decides which entries without a node may go. More of them at once than the cap allows are suspect, and so are all
-// entries while there is no node at all: they stay until a node wants them again, or the cloud proves that the instance is gone.
-// It decides by what it is given and what it remembers alone, and is safe for concurrent use.
+// entries while there is no node at all: they stay until a node wants them again, or the cloud proves that the instance is gone, or its
+// machine has a Node with other pod CIDRs. It decides by what it is given and what it remembers alone, and is safe for concurrent use.
 type removals struct {
 	started time.Time
 
@@ -72,7 +81,7 @@ func surplusOf(plans []*plan) []route {
 			surplus[e.route()] = struct{}{}
 		}
 	}
-	return slices.Collect(maps.Keys(surplus))
+	return slices.SortedFunc(maps.Keys(surplus), func(a, b route) int { return a.cidr.Compare(b.cidr) })
 }
 
 // removable returns the entries of the table that may go now.
@@ -91,12 +100,13 @@ func (r *removals) decide(surplus []route, nodes *desired, known evidence, now t
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	d := decision{allowed: map[route]bool{}, withheld: r.unread(surplus, nodes, known)}
+	r.count(surplus, now)
+	room := removalCap(len(nodes.routes)+len(surplus)) - r.used(now)
 	open := surplus
 	if len(nodes.instances) > 0 {
-		open = r.open(&d, surplus, known, now)
+		open = r.open(&d, surplus, nodes, known, now, &room)
 	}
-	r.count(surplus, now)
-	tooMany := len(nodes.instances) == 0 || len(open)+len(d.withheld) > removalCap(len(nodes.routes)+len(surplus))-r.used(now)
+	tooMany := len(nodes.instances) == 0 || len(open)+len(d.withheld) > room
 	for _, candidate := range open {
 		grace := r.since[candidate].Add(surplusGrace)
 		switch {
@@ -143,14 +153,26 @@ func (r *removals) unread(surplus []route, nodes *desired, known evidence) map[r
 	return unread
 }
 
-// open decides about the routes of which something is known, and returns the others.
-func (r *removals) open(d *decision, surplus []route, known evidence, now time.Time) (open []route) {
+// open decides about the routes of which something is known, and returns the others. room is how many may go without a proof.
+func (r *removals) open(d *decision, surplus []route, nodes *desired, known evidence, now time.Time, room *int) (open []route) {
+	grace := movedGrace
+	if len(surplus) <= *room {
+		grace = surplusGrace
+	}
 	for _, candidate := range surplus {
 		_, suspended := r.suspended[candidate]
 		_, begun := r.recent[candidate] // in another table
+		moved := r.since[candidate].Add(grace)
 		switch {
 		case known.gone(candidate.instance), begun:
 			d.allowed[candidate] = false
+		case nodes.moved(candidate.instance) && now.Before(moved):
+			d.wait(moved)
+		case nodes.moved(candidate.instance) && *room > 0:
+			d.allowed[candidate] = true
+			*room--
+		case nodes.moved(candidate.instance):
+			d.wait(now.Add(removalInterval / 5))
 		case suspended:
 			d.withheld[candidate] = struct{}{}
 		case !known.former(candidate) && now.Before(r.started.Add(startGrace)):
@@ -160,6 +182,17 @@ func (r *removals) open(d *decision, surplus []route, known evidence, now time.T
 		}
 	}
 	return open
+}
+
+// moved reports whether the machine has a Node whose kubelet reports, with pod CIDRs: routes that it does not want any more are those of an
+// earlier registration. No other proof would ever come, for the machine runs on.
+func (d *desired) moved(instance string) bool {
+	node := d.instances[instance]
+	if node == nil || nodes.Condition(node, corev1.NodeReady) == nil || len(nodes.PodCIDRs(node)) == 0 {
+		return false
+	}
+	_, silent := nodes.Silent(node)
+	return !silent
 }
 
 // used counts the removals without a proof within the interval.
@@ -173,4 +206,154 @@ func (r *removals) note(gone route, now time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.recent[gone] = now
+}
+
+// What it takes to prove that an instance is gone. The cloud's list of instances lags, may be cut short, and leaves out without a
+// word what the key may not see.
+const (
+	goneAnswers = 3
+	goneOver    = time.Minute
+	// lookupInterval is the time between two answers.
+	lookupInterval = goneOver / (goneAnswers - 1)
+	// goneValid is how long an answer counts. Answers further apart are not consecutive.
+	goneValid = 5 * time.Minute
+	// maxControls is how many instances of nodes are asked for with each look-up.
+	maxControls = 5
+)
+
+// sightings are what the cloud has shown of instances of doubtful entries.
+type sightings map[string]sighting
+
+// sighting counts the answers in a row that lacked an instance, none if the last one showed it.
+type sighting struct {
+	first, last time.Time
+	missed      int
+	// next is when the cloud is asked again: after a period for an instance that it shows, soon for one that it does not, for it takes
+	// several answers to prove that it is gone.
+	next time.Time
+}
+
+// note takes an answer in: the instances asked for, and those that it showed.
+func (s sightings) note(asked, shown sets.Set[string], period time.Duration, now time.Time) {
+	for id := range asked {
+		seen := s[id]
+		switch {
+		case shown.Has(id):
+			seen = sighting{next: now.Add(period)}
+		case seen.missed == 0 || now.Sub(seen.last) >= goneValid:
+			seen = sighting{first: now, last: now, missed: 1, next: now.Add(lookupInterval)}
+		default:
+			seen.last, seen.missed, seen.next = now, seen.missed+1, now.Add(lookupInterval)
+		}
+		s[id] = seen
+	}
+}
+
+// gone reports whether the instance is proven gone.
+func (s sightings) gone(id string, now time.Time) bool {
+	seen := s[id]
+	return seen.missed >= goneAnswers && seen.last.Sub(seen.first) >= goneOver && now.Sub(seen.last) < goneValid
+}
+
+// due returns which of the instances are to be asked for now, and when the first of the others is, zero for never. It forgets instances that
+// are not in doubt and whose answers are too old to count.
+func (s sightings) due(hops sets.Set[string], now time.Time) (due sets.Set[string], next time.Time) {
+	maps.DeleteFunc(s, func(id string, seen sighting) bool { return !hops.Has(id) && now.Sub(seen.last) >= goneValid })
+	due = sets.New[string]()
+	for hop := range hops {
+		seen := s[hop]
+		switch {
+		case !now.Before(seen.next):
+			due.Insert(hop)
+		case next.IsZero() || seen.next.Before(next):
+			next = seen.next
+		}
+	}
+	return due, next
+}
+
+// doubtful returns the instances of entries that may only go once these are proven gone.
+func doubtful(plans []*plan, removals decision) sets.Set[string] {
+	hops := sets.New[string]()
+	for _, plan := range plans {
+		for _, e := range plan.unowned {
+			hops.Insert(e.hop)
+		}
+	}
+	for r := range removals.withheld {
+		hops.Insert(r.instance)
+	}
+	return hops
+}
+
+// controlsOf returns instances of nodes, of ready ones first. An answer proves nothing unless it shows all of them.
+func controlsOf(d *desired) []string {
+	var ready, other []string
+	for _, instance := range slices.Sorted(maps.Keys(d.instances)) {
+		if nodes.Ready(d.instances[instance]) {
+			ready = append(ready, instance)
+		} else {
+			other = append(other, instance)
+		}
+	}
+	all := slices.Concat(ready, other)
+	return all[:min(len(all), maxControls)]
+}
+
+var errNoControl = errors.New("no node has an instance to compare with")
+
+// ask asks the cloud for the instances, and for controls beside them. It returns those that the cloud shows. The error says why
+// the answer proves nothing.
+func (w *Writer) ask(ctx context.Context, d *desired, hops sets.Set[string]) (sets.Set[string], error) {
+	controls := sets.New(controlsOf(d)...).Difference(hops)
+	if controls.Len() == 0 {
+		return nil, errNoControl
+	}
+	shown, err := shownOf(ctx, w.opts.API, alicloud.InstanceQuery{IDs: sets.List(hops.Union(controls))})
+	if err != nil {
+		return nil, fmt.Errorf("look up instances of routes: %w", err)
+	}
+	if !shown.IsSuperset(controls) {
+		return shown.Intersection(hops), fmt.Errorf("look up instances of routes: DescribeInstances does not even show %v, which nodes have",
+			sets.List(controls.Difference(shown)))
+	}
+	return shown.Intersection(hops), nil
+}
+
+// prove asks the cloud for the instances of which it is time, and remembers which of them it does not show. It reports whether
+// it asked, and when it is time again.
+func (w *Writer) prove(ctx context.Context, d *desired, hops sets.Set[string], now time.Time) (asked bool, next time.Time) {
+	if len(d.instances) == 0 {
+		return false, time.Time{} // there is nothing to compare an answer with
+	}
+	w.mu.Lock()
+	due, next := w.sightings.due(hops, now)
+	w.mu.Unlock()
+	if due.Len() == 0 {
+		return false, next
+	}
+	shown, err := w.ask(ctx, d, due)
+	if err != nil && !errors.Is(err, errNoControl) {
+		klog.FromContext(ctx).Error(err, "Cannot determine whether the instances of routes are gone; keeping the routes", "instances", due.Len())
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	now = time.Now()
+	if err == nil {
+		w.sightings.note(due, shown, w.opts.Config.Period, now)
+	} else {
+		w.sightings.note(shown, shown, w.opts.Config.Period, now)
+		w.sightings.postpone(due.Difference(shown), now)
+	}
+	_, next = w.sightings.due(hops, now)
+	return true, next
+}
+
+// postpone asks again later about instances of which an answer proves nothing.
+func (s sightings) postpone(ids sets.Set[string], now time.Time) {
+	for id := range ids {
+		seen := s[id]
+		seen.next = now.Add(lookupInterval)
+		s[id] = seen
+	}
 }

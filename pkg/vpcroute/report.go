@@ -1,10 +1,15 @@
 package vpcroute
 
 import (
+	"context"
 	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/klog/v2"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/events"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
@@ -117,4 +122,125 @@ func (r reporter) paused(plans []*plan, removals decision, newest *corev1.Node) 
 	}
 	r.warnOnce(ofCluster, newest, reasonPaused, "Global.paused of the cloud-config keeps the manager from writing to the cloud. It would create %d routes and delete %d; "+
 		"nodes without a route stay without network", creations, deletions)
+}
+
+// problemsOf lists what keeps nodes from having their routes in tables that were read: problems of the nodes themselves, entries
+// of others in the way, and ranges that the cloud would refuse.
+func problemsOf(d *desired, plans []*plan, known subnets) []problem {
+	all := slices.Clone(d.problems)
+	for _, plan := range plans {
+		for cidr, e := range plan.conflicts {
+			all = append(all, problem{node: d.routes[cidr].node, reason: reasonConflict, message: fmt.Sprintf(
+				"Route table %s has an entry of type %s for the pod CIDR %s that leads to %v and that this cluster does not own; it stays, and the "+
+					"node's pods cannot be reached. Remove the entry, or give the node another pod CIDR", plan.table, e.Type, cidr, e.NextHops)})
+		}
+	}
+	for cidr, want := range d.routes {
+		if obstacle := known.obstacle(cidr); obstacle != "" {
+			all = append(all, problem{node: want.node, reason: reasonInvalidCIDR, message: fmt.Sprintf(
+				"The pod CIDR %s gets no route: it overlaps with %s. Choose a --cluster-cidr that is free in the VPC", cidr, obstacle)})
+		}
+	}
+	slices.SortStableFunc(all, func(a, b problem) int { return strings.Compare(a.node.Name+a.message, b.node.Name+b.message) })
+	return all
+}
+
+// explained returns the context of a call whose line in the log says which routes it is about, whose they are, and why they change. Without
+// the Node, nobody could tell later why pods lost their route.
+func explained(ctx context.Context, batch []*change) context.Context {
+	routes := make([]string, 0, len(batch))
+	why := "nodes have these pod CIDRs and no route"
+	for _, c := range batch {
+		var route string
+		if c.create != nil {
+			route = c.create.CIDR + " to " + c.create.InstanceID
+		} else {
+			route = c.remove.CIDR + " to " + hopOf(c.remove)
+			why = "no node has these pod CIDRs on these instances"
+		}
+		if c.node != "" {
+			route += " of node " + c.node
+		}
+		routes = append(routes, route)
+	}
+	return klog.NewContext(ctx, klog.FromContext(ctx).WithValues("why", why, "routes", routes))
+}
+
+// name notes whose pod CIDRs the changes are about.
+func (d *desired) name(changes []*change) {
+	for _, c := range changes {
+		var text string
+		if c.create != nil {
+			text = c.create.CIDR
+		} else {
+			text = c.remove.CIDR
+		}
+		if cidr, err := netip.ParsePrefix(text); err == nil && d.routes[cidr].node != nil {
+			c.node = d.routes[cidr].node.Name
+		}
+	}
+}
+
+// Quota is how many custom entries a route table may hold, as far as that is known.
+type Quota struct {
+	Value int
+	// Origin says where the value comes from, and Advice how to make the value known to the manager, empty where it is known.
+	Origin, Advice string
+	// Assumed says that nobody has configured it: a table that holds more shows that the quota is larger.
+	Assumed bool
+}
+
+// exceeded reports whether a table holds more than the value that is assumed: the quota is larger, and how large is not known.
+func (q Quota) exceeded(holds int) bool { return q.Assumed && holds > q.Value }
+
+// nearlyFull reports whether a table that holds so many entries needs 80 % of the quota or more.
+func (q Quota) nearlyFull(holds, needs int) bool {
+	return !q.exceeded(holds) && needs*100 >= q.Value*80
+}
+
+// String says what the quota is, and where that is known from.
+func (q Quota) String() string {
+	return fmt.Sprintf("the quota %s is %d (value: %s)", alicloud.QuotaRouteEntries, q.Value, q.Origin)
+}
+
+// otherwise says what to do if the quota is larger, empty for nothing.
+func (q Quota) otherwise() string {
+	if q.Advice == "" {
+		return ""
+	}
+	return "; if the account has more, " + q.Advice
+}
+
+// tableQuota remembers which tables the cloud called full, so that the nodes without a route cost neither a call nor an
+// event each.
+type tableQuota map[string]quotaRefusal
+
+type quotaRefusal struct {
+	entries int       // that the table held
+	until   time.Time // when the cloud is asked again, for the quota may have been raised; what the table held stays the limit until it holds more
+}
+
+// room is how many routes may be created in the table now, at most one call's worth. Without room, the time says when
+// there may be some.
+func (q tableQuota) room(t *table, now time.Time) (int, time.Time) {
+	full, ok := q[t.id]
+	if !ok || !now.Before(full.until) {
+		return alicloud.MaxRouteEntriesPerCall, time.Time{}
+	}
+	return min(alicloud.MaxRouteEntriesPerCall, max(0, full.entries-t.custom)), full.until
+}
+
+// limit is how many entries the table may hold: the quota, or, where the table shows that it is larger, what the table held when the cloud refused more. It reports whether that
+// is known.
+func (q tableQuota) limit(t *table, quota Quota) (int, bool) {
+	if !quota.exceeded(t.custom) {
+		return quota.Value, true
+	}
+	full, ok := q[t.id]
+	return full.entries, ok && t.custom <= full.entries
+}
+
+// refused notes that the table has no room beyond the entries that it holds.
+func (q tableQuota) refused(id string, entries int, now time.Time) {
+	q[id] = quotaRefusal{entries: entries, until: now.Add(permanentRetry)}
 }

@@ -144,12 +144,12 @@ func (r *Routes) advance(ctx context.Context, d *desired, tables []*table, cidr 
 			return fmt.Errorf("route table %s has an entry for %s that leads to %v and that this cluster does not own", t.id, cidr, e.NextHops)
 		}
 		for i := range p.replace {
-			if p.replace[i].CIDR == cidr.String() {
+			if sameRange(p.replace[i].CIDR, cidr) {
 				changes = append(changes, &change{remove: &p.replace[i], proven: true})
 			}
 		}
 		for i := range p.create {
-			if p.create[i].CIDR == cidr.String() {
+			if sameRange(p.create[i].CIDR, cidr) {
 				changes = append(changes, &change{create: &p.create[i]})
 			}
 		}
@@ -164,6 +164,12 @@ func (r *Routes) advance(ctx context.Context, d *desired, tables []*table, cidr 
 		}
 	}
 	return nil
+}
+
+// sameRange compares ranges, not texts: an IPv6 range has many spellings.
+func sameRange(text string, cidr netip.Prefix) bool {
+	prefix, err := netip.ParsePrefix(text)
+	return err == nil && prefix.Masked() == cidr
 }
 
 // parse reads a wanted route: its CIDR and the instance of its node.

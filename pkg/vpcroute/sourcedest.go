@@ -5,11 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net/netip"
 	"slices"
 	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/util/workqueue"
 	"k8s.io/klog/v2"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/events"
@@ -30,137 +32,244 @@ const (
 	checkOn
 )
 
-// availability is what the check means for the node: while it is on, the VPC drops packets from and to pod addresses.
-func (s checkState) availability() availability {
-	switch s {
-	case checkOff:
-		return up
-	case checkOn:
-		return down
-	default:
-		return unknown
-	}
+// sourceDest switches off the source/destination check of nodes. It reads each instance's interface when the node joins and once per
+// period, for somebody may switch the check on again, and writes only where it is on. What is missing for one instance is tried again
+// for that instance. It is safe for concurrent use.
+type sourceDest struct {
+	opts   Options
+	events *events.Recorder
+	retry  workqueue.TypedRateLimiter[string] // by instance
+
+	mu     sync.Mutex // guards the fields below
+	checks map[string]*check
+	// drift is when all interfaces are read again, together, and read when some were read last.
+	drift, read time.Time
 }
 
-// sourceDest switches off the source/destination check of nodes. It reads each instance's interface once and writes only where
-// the check is on. It is safe for concurrent use.
-type sourceDest struct {
-	api    API
-	vpcID  string
-	events *events.Recorder
-	paused func() bool
-
-	mu     sync.Mutex // guards the maps
-	todo   map[string]*corev1.Node
-	states map[string]checkState
+// check is what is known of one instance.
+type check struct {
+	node    *corev1.Node
+	address netip.Addr // by which its interface is found
+	state   checkState
+	due     time.Time
 }
 
 func newSourceDest(opts Options, recorder *events.Recorder) *sourceDest {
 	return &sourceDest{
-		api: opts.API, vpcID: opts.Config.VPCID, events: recorder, paused: opts.paused, todo: map[string]*corev1.Node{}, states: map[string]checkState{},
+		opts: opts, events: recorder, checks: map[string]*check{},
+		retry: workqueue.NewTypedItemExponentialFailureRateLimiter[string](firstBackoff, maxBackoff),
 	}
 }
 
-// want asks for the checks of the instances to be off, and forgets all others. It reports whether there is something new to do.
-func (s *sourceDest) want(instances map[string]*corev1.Node) bool {
+// want asks for the checks of the instances to be off, and forgets all others. It returns when the next one is due, zero for never.
+func (s *sourceDest) want(instances map[string]*corev1.Node) time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	more := false
 	for instance, node := range instances {
-		if s.states[instance] == checkOff || nodes.InternalIP(node) == "" {
-			continue
+		address := nodes.FirstAddress(nodes.OwnAddresses(node))
+		known := s.checks[instance]
+		if known == nil || known.address != address {
+			s.retry.Forget(instance)
+			s.checks[instance] = &check{address: address}
 		}
-		_, known := s.todo[instance]
-		more = more || !known
-		s.todo[instance] = node
+		s.checks[instance].node = node
+		if !address.IsValid() && time.Since(node.CreationTimestamp.Time) >= cidrGrace {
+			s.warn(*s.checks[instance], "The source/destination check of instance %s is not known: the node has no InternalIP to find its network interface by", instance)
+		}
 	}
-	maps.DeleteFunc(s.states, func(instance string, _ checkState) bool { return instances[instance] == nil })
-	maps.DeleteFunc(s.todo, func(instance string, _ *corev1.Node) bool { return instances[instance] == nil })
-	return more
+	maps.DeleteFunc(s.checks, func(instance string, _ *check) bool { return instances[instance] == nil })
+	return s.nextLocked()
+}
+
+// nextLocked returns when the next interface is to be read, zero for never. The time may be over.
+func (s *sourceDest) nextLocked() time.Time {
+	var next time.Time
+	found := false
+	for _, c := range s.checks {
+		if c.address.IsValid() && (!found || c.due.Before(next)) {
+			next, found = c.due, true
+		}
+	}
+	if earliest := s.read.Add(readEvery); found && next.Before(earliest) {
+		next = earliest
+	}
+	return next
+}
+
+func (s *sourceDest) next() time.Time {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.nextLocked()
 }
 
 // state returns what is known of the instance's check.
 func (s *sourceDest) state(instance string) checkState {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.states[instance]
+	if c := s.checks[instance]; c != nil {
+		return c.state
+	}
+	return checkUnknown
 }
 
-// pass reads the interface of every instance that waits, and returns all that went wrong.
-func (s *sourceDest) pass(ctx context.Context) error {
-	byAddress := s.waiting()
-	if len(byAddress) == 0 {
-		return nil
+// availability is what the check means for the node: while it is on, the VPC drops packets from and to pod addresses.
+func (s *sourceDest) availability(instance string) availability {
+	switch state := s.state(instance); {
+	case s.opts.SkipSourceDestCheck, state == checkOff:
+		return up
+	case state == checkOn:
+		return down
 	}
-	found, err := interfacesOf(ctx, s.api, s.vpcID, byAddress)
-	if err != nil {
-		s.warnUnread(byAddress, err)
-		return err
-	}
-	s.events.Resolve(ofCluster, reasonSourceDestErr)
-	var errs []error
-	for _, eni := range found {
-		delete(byAddress, eni.address)
-		err := s.switchOff(ctx, eni.NetworkInterface)
-		if alicloud.IsForbidden(err) || alicloud.IsAuth(err) || ctx.Err() != nil {
-			// The others would end alike, each with a call.
-			return err
+	return unknown
+}
+
+// resync makes everything due that is not known to be off.
+func (s *sourceDest) resync() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for instance, c := range s.checks {
+		if c.state != checkOff {
+			c.due = time.Time{}
+			s.retry.Forget(instance)
 		}
-		errs = append(errs, err)
 	}
-	for address, instance := range byAddress {
-		s.warn(instance, "The source/destination check of instance %s is not known: no network interface of it has the node's address %s", instance, address)
-		errs = append(errs, fmt.Errorf("instance %s: no network interface of it has the address %s of its node", instance, address))
+}
+
+// pass reads the interface of every instance that is due, and returns all that went wrong.
+func (s *sourceDest) pass(ctx context.Context) error {
+	due := s.takeDue(time.Now())
+	var errs []error
+	for _, ipv6 := range []bool{false, true} {
+		family := maps.Clone(due)
+		maps.DeleteFunc(family, func(_ string, c check) bool { return c.address.Is6() != ipv6 })
+		if len(family) > 0 {
+			errs = append(errs, s.switchAll(ctx, family))
+		}
 	}
 	return errors.Join(errs...)
 }
 
-// waiting returns the instances that wait, by the address of their node.
-func (s *sourceDest) waiting() map[string]string {
+// takeDue returns what is to be read now.
+func (s *sourceDest) takeDue(now time.Time) map[string]check {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	byAddress := map[string]string{}
-	for instance, node := range s.todo {
-		byAddress[nodes.InternalIP(node)] = instance
+	s.read = now
+	if !now.Before(s.drift) {
+		s.drift = now.Add(jittered(s.opts.Config.Period))
 	}
-	return byAddress
+	due := map[string]check{}
+	for instance, c := range s.checks {
+		if c.address.IsValid() && !now.Before(c.due) {
+			due[instance] = *c
+		}
+	}
+	return due
 }
 
-// nodeInterface is the network interface that carries a node's address.
-type nodeInterface struct {
-	alicloud.NetworkInterface
-	address string
-}
-
-// interfacesOf reads the interfaces that carry the addresses for the instances they belong to.
-func interfacesOf(ctx context.Context, api API, vpcID string, byAddress map[string]string) ([]nodeInterface, error) {
-	addresses := slices.Sorted(maps.Keys(byAddress))
-	all, err := api.DescribeNetworkInterfaces(ctx, alicloud.NetworkInterfaceQuery{PrivateIPs: addresses, VPCID: vpcID})
+// switchAll reads the interfaces of instances, all by addresses of one family, and switches their checks off.
+func (s *sourceDest) switchAll(ctx context.Context, due map[string]check) error {
+	found, err := interfacesOf(ctx, s.opts.API, s.opts.Config.VPCID, due)
 	if err != nil {
-		return nil, fmt.Errorf("read the network interfaces of %d nodes: %w", len(addresses), err)
+		s.failed(slices.Collect(maps.Keys(due))...)
+		s.warnUnread(due, err)
+		return err
 	}
-	var found []nodeInterface
+	s.events.Resolve(ofCluster, reasonSourceDestErr)
+	var errs []error
+	for instance, eni := range found {
+		c := due[instance]
+		delete(due, instance)
+		if err := s.switchOff(ctx, eni, c); err != nil {
+			errs = append(errs, err)
+			if refusesAll(err) || ctx.Err() != nil { // the others would end alike, each with a call
+				s.failed(slices.Collect(maps.Keys(due))...)
+				return errors.Join(errs...)
+			}
+		}
+	}
+	for instance, c := range due {
+		s.failed(instance)
+		s.warn(c, "The source/destination check of instance %s is not known: no network interface of it has the node's address %s", instance, c.address)
+		errs = append(errs, fmt.Errorf("instance %s: no network interface of it has the address %s of its node", instance, c.address))
+	}
+	return errors.Join(errs...)
+}
+
+// failed makes the instances wait for their next attempt, longer each time.
+func (s *sourceDest) failed(instances ...string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, instance := range instances {
+		if c := s.checks[instance]; c != nil {
+			c.due = time.Now().Add(s.retry.When(instance))
+		}
+	}
+}
+
+// interfacesOf reads the network interfaces by which the instances have the addresses of their nodes. Where the cloud refuses a call for
+// what it asks, the halves are read alone, so that no address keeps the others from being read.
+func interfacesOf(ctx context.Context, api API, vpcID string, wanted map[string]check) (map[string]alicloud.NetworkInterface, error) {
+	owner := map[string]string{}
+	query := alicloud.NetworkInterfaceQuery{VPCID: vpcID}
+	for _, instance := range slices.Sorted(maps.Keys(wanted)) {
+		address := wanted[instance].address
+		owner[address.String()] = instance
+		if address.Is4() {
+			query.PrivateIPs = append(query.PrivateIPs, address.String())
+		} else {
+			query.IPv6s = append(query.IPv6s, address.String())
+		}
+	}
+	all, err := api.DescribeNetworkInterfaces(ctx, query)
+	if len(wanted) > 1 && alicloud.IsRefusedParameter(err) {
+		return interfacesOfHalves(ctx, api, vpcID, wanted)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read the network interfaces of %d nodes: %w", len(wanted), err)
+	}
+	found := map[string]alicloud.NetworkInterface{}
 	for i := range all {
-		for _, address := range all[i].PrivateIPs {
-			if instance, ok := byAddress[address]; ok && instance == all[i].InstanceID {
-				found = append(found, nodeInterface{NetworkInterface: all[i], address: address})
-				break
+		for _, text := range slices.Concat(all[i].PrivateIPs, all[i].IPv6s) {
+			address, err := netip.ParseAddr(text)
+			if instance := owner[address.String()]; err == nil && instance != "" && instance == all[i].InstanceID {
+				found[instance] = all[i]
 			}
 		}
 	}
 	return found, nil
 }
 
-func (s *sourceDest) switchOff(ctx context.Context, eni alicloud.NetworkInterface) error {
-	if eni.SourceDestCheck && s.paused() {
+func interfacesOfHalves(ctx context.Context, api API, vpcID string, wanted map[string]check) (map[string]alicloud.NetworkInterface, error) {
+	found := map[string]alicloud.NetworkInterface{}
+	var errs []error
+	instances := slices.Sorted(maps.Keys(wanted))
+	for chunk := range slices.Chunk(instances, (len(instances)+1)/2) {
+		half := map[string]check{}
+		for _, instance := range chunk {
+			half[instance] = wanted[instance]
+		}
+		part, err := interfacesOf(ctx, api, vpcID, half)
+		maps.Copy(found, part)
+		errs = append(errs, err)
+	}
+	if len(found) > 0 {
+		return found, nil // those that are not found have an attempt and an event of their own
+	}
+	return nil, errors.Join(errs...)
+}
+
+func (s *sourceDest) switchOff(ctx context.Context, eni alicloud.NetworkInterface, c check) error {
+	if eni.SourceDestCheck && s.opts.paused() {
 		s.set(eni.InstanceID, checkOn)
+		s.failed(eni.InstanceID)
 		return nil
 	}
 	if eni.SourceDestCheck {
-		logger := klog.FromContext(ctx).WithValues("node", s.nameOf(eni.InstanceID), "instance", eni.InstanceID, "why", "routed pod traffic needs it")
-		if err := s.api.DisableSourceDestCheck(klog.NewContext(ctx, logger), eni.ID); err != nil {
+		logger := klog.FromContext(ctx).WithValues("node", c.node.Name, "instance", eni.InstanceID, "why", "routed pod traffic needs it")
+		if err := s.opts.API.DisableSourceDestCheck(klog.NewContext(ctx, logger), eni.ID); err != nil {
 			s.set(eni.InstanceID, checkOn)
-			s.warn(eni.InstanceID, "Cannot switch off the source/destination check of %s, so pods of this node cannot talk to other nodes: %v", eni.ID, err)
+			s.failed(eni.InstanceID)
+			s.warn(c, "Cannot switch off the source/destination check of %s, so pods of this node cannot talk to other nodes: %v", eni.ID, err)
 			return err
 		}
 	}
@@ -168,46 +277,32 @@ func (s *sourceDest) switchOff(ctx context.Context, eni alicloud.NetworkInterfac
 	return nil
 }
 
-// nameOf returns the name of the node that waits for its instance, empty where none does.
-func (s *sourceDest) nameOf(instance string) string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if node, ok := s.todo[instance]; ok {
-		return node.Name
-	}
-	return ""
-}
-
 func (s *sourceDest) set(instance string, state checkState) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.states[instance] = state
+	c := s.checks[instance]
+	if c == nil {
+		return
+	}
+	c.state = state
 	if state == checkOff {
-		delete(s.todo, instance)
+		c.due = s.drift
+		s.retry.Forget(instance)
 	}
 }
 
-func (s *sourceDest) warn(instance, format string, args ...any) {
-	s.mu.Lock()
-	node, ok := s.todo[instance]
-	s.mu.Unlock()
-	if ok {
-		s.events.Warnf(node, reasonSourceDestErr, format, args...)
-	}
+func (s *sourceDest) warn(c check, format string, args ...any) {
+	s.events.Warnf(c.node, reasonSourceDestErr, format, args...)
 }
 
 // warnUnread emits one event for all nodes that wait.
-func (s *sourceDest) warnUnread(byAddress map[string]string, err error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, instance := range byAddress {
-		if node, ok := s.todo[instance]; ok {
-			s.events.Emit(ofCluster, events.Event{
-				Object: node, Type: corev1.EventTypeWarning, Reason: reasonSourceDestErr,
-				Message: fmt.Sprintf("The source/destination checks of %d nodes are not known, so new ones stay without network "+
-					"(--skip-disable-source-dest-check leaves the checks alone): %v", len(byAddress), err),
-			})
-			return
-		}
+func (s *sourceDest) warnUnread(due map[string]check, err error) {
+	for _, c := range due {
+		s.events.Emit(ofCluster, events.Event{
+			Object: c.node, Type: corev1.EventTypeWarning, Reason: reasonSourceDestErr,
+			Message: fmt.Sprintf("The source/destination checks of %d nodes are not known, so new ones stay without network "+
+				"(--skip-disable-source-dest-check leaves the checks alone): %v", len(due), err),
+		})
+		return
 	}
 }

@@ -31,7 +31,7 @@ func TestSourceDestCheck(t *testing.T) {
 
 		a.Fault(`{"action":"ModifyNetworkInterfaceAttribute","code":"InvalidOperation.Conflict","status":400,"times":2}`)
 		c.checks.want(instances)
-		if err := c.checks.pass(t.Context()); err == nil {
+		if err := c.checkAll(t.Context()); err == nil {
 			t.Error("two failed writes are no error")
 		}
 		if n := a.Count(0, "DescribeNetworkInterfaces"); n != 1 {
@@ -45,7 +45,7 @@ func TestSourceDestCheck(t *testing.T) {
 		}
 
 		before := a.Last()
-		if err := c.checks.pass(t.Context()); err != nil {
+		if err := c.checkAll(t.Context()); err != nil {
 			t.Errorf("second attempt: %v", err)
 		}
 		if n := a.Count(before, "ModifyNetworkInterfaceAttribute"); n != 2 {
@@ -53,7 +53,7 @@ func TestSourceDestCheck(t *testing.T) {
 		}
 		before = a.Last()
 		c.checks.want(instances)
-		if err := c.checks.pass(t.Context()); err != nil || a.Count(before) != 0 {
+		if err := c.checkAll(t.Context()); err != nil || a.Count(before) != 0 {
 			t.Errorf("with nothing left to do: %v, %d calls", err, a.Count(before))
 		}
 	})
@@ -89,11 +89,11 @@ func (c *cluster) instances() map[string]*corev1.Node {
 // logs errors through a clock that does not stand a bubble.
 func (c *cluster) finishChecks(within time.Duration) {
 	c.t.Helper()
-	for start := time.Now(); len(c.checks.todo) > 0; time.Sleep(readEvery) {
+	for start := time.Now(); c.unchecked() > 0; time.Sleep(readEvery) {
 		if time.Since(start) > within {
-			c.t.Fatalf("%d checks are on after %s", len(c.checks.todo), within)
+			c.t.Fatalf("%d checks are on after %s", c.unchecked(), within)
 		}
-		if err := c.checks.pass(c.t.Context()); err != nil {
+		if err := c.checkAll(c.t.Context()); err != nil {
 			c.t.Log(err)
 		}
 	}

@@ -1,10 +1,14 @@
 package vpcroute
 
 import (
+	"cmp"
 	"maps"
 	"net/netip"
+	"slices"
+	"strings"
 	"time"
 
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/nodes"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 )
 
@@ -100,9 +104,230 @@ func (t *table) settling() bool {
 	return false
 }
 
+// confirmDue reports whether the table has unconfirmed entries for so long, or so many of them, that they are worth a read.
+func (t *table) confirmDue(now time.Time) bool {
+	least := confirmPage * time.Duration(1+t.custom/pageEntries)
+	age := now.Sub(t.unread)
+	return t.unconfirmed > 0 && (age >= max(least, confirmEvery) || age >= least && t.unconfirmed >= pageEntries)
+}
+
 // clone returns a copy that later writes do not change.
 func (t *table) clone() *table {
 	copied := *t
 	copied.entries = maps.Clone(t.entries)
 	return &copied
+}
+
+// markPrefix begins the description of every entry that this program makes. It must not change: entries carry it for years,
+// and it is how an entry is recognized whose node went away while this program was down.
+const markPrefix = "k8s/pod-cidr"
+
+// sharedClusterID is the cluster id of every cluster whose own is not known: the official CCM's literal. It proves nothing, for
+// other clusters in the VPC may have it too.
+const sharedClusterID = "clusterid"
+
+// owner is who made an entry, as its description says.
+type owner int
+
+const (
+	// nobody says that the entry has no description, as the official CCM's, or a mark that several clusters may write.
+	nobody owner = iota
+	thisCluster
+	somebodyElse
+)
+
+// mark is the description of this cluster's entries.
+func (c Config) mark() string {
+	if c.ClusterID == "" {
+		return markPrefix
+	}
+	return markPrefix + "/" + c.ClusterID
+}
+
+// ownerOf returns who made the entry. One that leads to no single instance is somebody else's.
+func ownerOf(config Config, e entry) owner {
+	switch {
+	case e.hop == "":
+		return somebodyElse
+	case e.Description == "" && config.isClusterCIDR(e.cidr):
+		// A route for all pods at once is somebody's deliberate choice, also when it leads to a node.
+		return somebodyElse
+	case e.Description == "", sharedMark(e.Description):
+		return nobody
+	case e.Description == config.mark():
+		return thisCluster
+	default:
+		return somebodyElse
+	}
+}
+
+// sharedMark reports whether this program made the entry for a cluster whose own id was not known. The mark does not say which cluster
+// that was, but once its instance is gone the entry is of use to none.
+func sharedMark(description string) bool {
+	id, marked := strings.CutPrefix(description, markPrefix)
+	id = strings.TrimPrefix(id, "/")
+	return marked && (id == "" || id == sharedClusterID)
+}
+
+// replaceable reports whether an entry in the way of a desired route may be removed. One that leads to another node of this cluster is wrong
+// by what Kubernetes says, whoever made it.
+func replaceable(d *desired, config Config, known evidence, e entry) bool {
+	if d.instances[e.hop] != nil {
+		return true
+	}
+	switch ownerOf(config, e) {
+	case thisCluster:
+		return true
+	case nobody:
+		return known.former(e.route()) || known.gone(e.hop)
+	default:
+		return false
+	}
+}
+
+// state is how far a desired route is in one table.
+type state int
+
+const (
+	stateMissing   state = iota // to be created
+	statePending                // the cloud is at work, or the last write is not confirmed yet
+	stateAvailable              // works
+	stateConflict               // somebody else's entry has the CIDR
+)
+
+// plan is the difference between the nodes and one table.
+type plan struct {
+	table  string
+	create []alicloud.NewRoute
+	// replace are entries in the way of a desired route that are this cluster's, or lead to an instance that is gone.
+	replace []alicloud.RouteEntry
+	// follow are the routes that are made once the entry in their place is gone, by CIDR.
+	follow map[netip.Prefix][]alicloud.NewRoute
+	// surplus are entries of this cluster that no node wants. How many of them may go at once is not the table's business.
+	surplus []entry
+	// states has one element per desired route.
+	states map[netip.Prefix]state
+	// conflicts are entries of others that stand in the way of a desired route.
+	conflicts map[netip.Prefix]entry
+	// unowned are entries without owner in the way of a desired route. They may go once their instance is proven gone.
+	unowned []entry
+}
+
+// settling reports whether the cloud is still at work on a desired route.
+func (p *plan) settling() bool {
+	for _, s := range p.states {
+		if s == statePending {
+			return true
+		}
+	}
+	return false
+}
+
+// missing counts the desired routes that do not work in the table.
+func (p *plan) missing() int {
+	n := 0
+	for _, s := range p.states {
+		if s != stateAvailable {
+			n++
+		}
+	}
+	return n
+}
+
+// evidence is what this process has seen beside the table itself.
+type evidence struct {
+	// former reports whether the route belonged to a node of this cluster since this process started.
+	former func(route) bool
+	// gone reports whether the cloud has proven that it no longer has the instance.
+	gone func(instance string) bool
+	// stands reports whether a table had an entry for the route when it was last read.
+	stands func(route) bool
+	// occupied returns the entry of another type than Custom that has a destination, see [occupied].
+	occupied func(routeKey) (entry, bool)
+}
+
+// route is a CIDR and the instance that it leads to, in whichever table.
+type route struct {
+	cidr     netip.Prefix
+	instance string
+}
+
+// diff compares the nodes with one table. It changes neither.
+func diff(d *desired, t *table, config Config, known evidence) *plan {
+	p := &plan{table: t.id, states: make(map[netip.Prefix]state, len(d.routes)), conflicts: map[netip.Prefix]entry{}, follow: map[netip.Prefix][]alicloud.NewRoute{}}
+	for cidr, want := range d.routes {
+		p.states[cidr] = p.compare(d, t, config, known, cidr, want)
+	}
+	for cidr := range t.entries {
+		if _, wanted := d.routes[cidr]; !wanted && !d.retained.Has(cidr) {
+			p.classify(d, config, known, t.entries[cidr])
+		}
+	}
+	slices.SortFunc(p.create, func(a, b alicloud.NewRoute) int { return cmp.Compare(a.CIDR, b.CIDR) })
+	slices.SortFunc(p.replace, func(a, b alicloud.RouteEntry) int { return cmp.Compare(a.CIDR, b.CIDR) })
+	slices.SortFunc(p.surplus, func(a, b entry) int { return cmp.Compare(a.CIDR, b.CIDR) })
+	return p
+}
+
+// compare decides about a desired route.
+func (p *plan) compare(d *desired, t *table, config Config, known evidence, cidr netip.Prefix, want desiredRoute) state {
+	route := alicloud.NewRoute{TableID: t.id, CIDR: cidr.String(), InstanceID: want.instance, Description: config.mark()}
+	e, exists := t.entries[cidr]
+	if !exists {
+		if other, taken := known.occupied(routeKey{t.id, cidr}); taken {
+			p.conflicts[cidr] = other
+			return stateConflict
+		}
+	}
+	switch {
+	case !exists:
+		p.create = append(p.create, route)
+		return stateMissing
+	case e.hop == want.instance && e.Status == alicloud.RouteAvailable:
+		return stateAvailable
+	case e.hop == want.instance, e.Status == alicloud.RouteDeleting:
+		return statePending
+	case !replaceable(d, config, known, e):
+		p.conflicts[cidr] = e
+		if ownerOf(config, e) == nobody {
+			p.unowned = append(p.unowned, e)
+		}
+		return stateConflict
+	case e.Status == alicloud.RouteAvailable:
+		// The CIDR moves to another node. The new entry follows when this one is gone.
+		p.replace = append(p.replace, e.RouteEntry)
+		p.follow[cidr] = []alicloud.NewRoute{route}
+		return statePending
+	default:
+		return statePending
+	}
+}
+
+// classify decides about an entry that no node wants.
+func (p *plan) classify(d *desired, config Config, known evidence, e entry) {
+	switch owner := ownerOf(config, e); {
+	case e.Status != alicloud.RouteAvailable || owner == somebodyElse:
+	case waitsForCIDR(d, e.hop):
+		// The Node of this machine has just been registered again, and may get the same pod CIDR.
+	case owner == thisCluster || known.former(e.route()):
+		p.surplus = append(p.surplus, e)
+	case !inTheWay(d, e) && !sharedMark(e.Description):
+		// An entry without a mark may be a user's.
+	case known.gone(e.hop):
+		p.replace = append(p.replace, e.RouteEntry)
+	default:
+		p.unowned = append(p.unowned, e)
+	}
+}
+
+// inTheWay reports whether the entry takes packets from a desired route: its CIDR is inside the route's.
+func inTheWay(d *desired, e entry) bool {
+	claim, _, ok := d.claims.around(e.cidr)
+	_, desired := d.routes[claim]
+	return ok && desired
+}
+
+func waitsForCIDR(d *desired, instance string) bool {
+	node, ok := d.instances[instance]
+	return ok && len(nodes.PodCIDRs(node)) == 0
 }

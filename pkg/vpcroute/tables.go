@@ -147,16 +147,25 @@ func (w *Writer) selection(ctx context.Context, d *desired, before tableChoice, 
 	if len(before.IDs) > 0 && time.Since(before.chosen) < maxAge {
 		return before.Selection, nil
 	}
-	tables, err := w.opts.API.DescribeRouteTables(ctx, config.VPCID)
-	if err != nil {
-		return Selection{}, fmt.Errorf("find the route tables of %s: %w", config.VPCID, err)
+	if failed := w.failure(anyTable); failed.err != nil {
+		return Selection{}, failed.err
 	}
+	tables, err := w.opts.API.DescribeRouteTables(ctx, config.VPCID)
 	selection := SelectTables(config, tables)
-	if len(selection.IDs) == 0 {
-		return Selection{}, fmt.Errorf("none of the %d route tables of VPC %s is %v", len(tables), config.VPCID, selection.Missing)
+	switch {
+	case err != nil:
+		err = fmt.Errorf("find the route tables of %s: %w", config.VPCID, err)
+	case len(selection.IDs) == 0:
+		err = fmt.Errorf("none of the %d route tables of VPC %s is %v", len(tables), config.VPCID, selection.Missing)
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if err != nil {
+		w.failed[anyTable] = failedRead{err, time.Now().Add(w.rereads.When(anyTable))}
+		return Selection{}, err
+	}
+	delete(w.failed, anyTable)
+	w.rereads.Forget(anyTable)
 	w.choice.chosen = time.Now()
 	clear(w.vanished)
 	return selection, nil
@@ -173,9 +182,21 @@ type reading struct {
 
 // failedRead is why a table could not be read, and when it is read again.
 type failedRead struct {
-	err      error
-	attempts int
-	retry    time.Time
+	err   error
+	retry time.Time
+}
+
+// anyTable stands for the list of tables among what could not be read. No table has the empty id.
+const anyTable = ""
+
+// failure returns why the last read of the table failed, nothing once it is read again.
+func (w *Writer) failure(id string) failedRead {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if failed := w.failed[id]; time.Now().Before(failed.retry) {
+		return failed
+	}
+	return failedRead{}
 }
 
 // read returns the tables as they were at notBefore or later. Tables whose last write had an unknown result are always read
@@ -214,11 +235,11 @@ func (w *Writer) read(ctx context.Context, ids []string, notBefore time.Time) []
 // remembered returns a table that was read at notBefore or later, or the error of an attempt that is not due again. Without
 // either both are nil.
 func (w *Writer) remembered(id string, notBefore time.Time) reading {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if failed, ok := w.failed[id]; ok && time.Now().Before(failed.retry) {
+	if failed := w.failure(id); failed.err != nil {
 		return reading{id: id, err: failed.err, retry: failed.retry}
 	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	t, ok := w.tables[id]
 	if !ok || t.stale || t.read.Before(notBefore) {
 		return reading{id: id}
@@ -236,9 +257,9 @@ func (w *Writer) readTable(ctx context.Context, id string) reading {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if err != nil {
-		failed := failedRead{err: fmt.Errorf("read route table %s: %w", id, err), attempts: w.failed[id].attempts + 1}
+		failed := failedRead{err: fmt.Errorf("read route table %s: %w", id, err)}
 		if ctx.Err() == nil {
-			failed.retry = time.Now().Add(readBackoff(err, failed.attempts))
+			failed.retry = time.Now().Add(readBackoff(err, w.rereads.When(id)))
 			w.failed[id] = failed
 			if tableGone(err) {
 				w.vanished[id] = true
@@ -250,9 +271,10 @@ func (w *Writer) readTable(ctx context.Context, id string) reading {
 		return reading{id: id, err: failed.err, retry: failed.retry}
 	}
 	if before, ok := w.tables[id]; ok && before.unconfirmed > 0 {
-		w.pacer.observed(t.read, t.settling())
+		w.pace.observed(t.read, t.settling())
 	}
 	delete(w.failed, id)
+	w.rereads.Forget(id)
 	delete(w.vanished, id)
 	w.tables[id] = t
 	tableReadable.WithLabelValues(id).Set(1)
@@ -317,16 +339,15 @@ func tableGone(err error) bool {
 	return alicloud.HasCode(err, "InvalidRouteTableId.NotFound", "InvalidRouteTable.NotFound")
 }
 
-// readBackoff is the wait before a table is read again that could not be read so many times.
-func readBackoff(err error, attempts int) time.Duration {
-	wait := firstBackoff << min(attempts-1, 10)
+// readBackoff bounds the wait before a table is read again.
+func readBackoff(err error, wait time.Duration) time.Duration {
 	switch {
 	case tableGone(err):
 		return permanentRetry
 	case permanent(err), alicloud.IsNotFound(err):
 		return min(refusedRead, wait)
 	}
-	return min(maxBackoff, wait)
+	return wait
 }
 
 // readable returns the tables that could be read, the errors of the others, and when the first of them is read again.
@@ -343,4 +364,47 @@ func readable(readings []reading) (tables []*table, retry time.Time, err error) 
 		tables = append(tables, r.table)
 	}
 	return tables, retry, errors.Join(errs...)
+}
+
+// occupied are destinations that an entry of another type than Custom has: one that the cloud has made itself, or has learned from a CEN
+// or a border router. The lists of a table leave them out, because there may be many of them. They are looked up when a wanted
+// destination turns out to be taken, and count until a period has passed.
+type occupied map[routeKey]occupant
+
+type occupant struct {
+	entry
+	read time.Time
+}
+
+// note takes in what a read of the table has shown.
+func (o occupied) note(table string, entries []alicloud.RouteEntry, now time.Time) {
+	for i := range entries {
+		cidr, err := netip.ParsePrefix(entries[i].CIDR)
+		if err != nil || entries[i].Type == alicloud.RouteTypeCustom {
+			continue
+		}
+		o[routeKey{table, cidr.Masked()}] = occupant{entry{RouteEntry: entries[i], cidr: cidr.Masked()}, now}
+	}
+}
+
+// at returns the entry that has the destination.
+func (o occupied) at(key routeKey, period time.Duration, now time.Time) (entry, bool) {
+	found, ok := o[key]
+	if ok && now.Sub(found.read) >= period {
+		delete(o, key) // the next attempt shows whether it is still there
+		return entry{}, false
+	}
+	return found.entry, ok
+}
+
+// lookUp finds out which entries have the destinations that the cloud calls taken.
+func (w *Writer) lookUp(ctx context.Context, table string, cidrs []string) {
+	entries, err := w.opts.API.DescribeRouteEntriesOf(ctx, table, cidrs)
+	if err != nil {
+		klog.FromContext(ctx).Error(err, "Cannot determine which entries have the pod CIDRs of nodes", "table", table, "cidrs", len(cidrs))
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.occupied.note(table, entries, time.Now())
 }

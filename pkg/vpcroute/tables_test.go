@@ -182,7 +182,8 @@ func TestHealth(t *testing.T) {
 		if err := check.Check(nil); err != nil {
 			t.Errorf("before the first pass: %v", err)
 		}
-		c.busySince.Store(time.Now().UnixNano())
+		began := time.Now()
+		c.busySince.Store(&began)
 		time.Sleep(stuckAfter)
 		if err := check.Check(nil); err != nil {
 			t.Errorf("after %s: %v", stuckAfter, err)

@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -17,15 +17,33 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/workers"
 )
 
+// allChecks is the key of the source/destination checks in the queue of nodes. No node has the empty name.
+const allChecks = ""
+
 // UnroutedController does what is left to do for nodes in clusters whose routes are switched off. It clears a NetworkUnavailable
 // condition that a route controller left behind: nothing else would ever clear it, and the node would stay unschedulable. And it
 // switches off the nodes' source/destination checks: whoever routes pod addresses in the VPC instead, such as flannel or a
 // user, needs that too.
 type UnroutedController struct {
-	opts   Options
-	queue  workqueue.TypedRateLimitingInterface[string]
-	checks *sourceDest
-	tasks  *taskQueue
+	opts Options
+	// patience is how long a condition has stood before it is cleared.
+	patience time.Duration
+	queue    workqueue.TypedRateLimitingInterface[string]
+	checks   *sourceDest
+}
+
+// leftOutPatience is longer than a route controller that runs needs to make a node's routes work.
+const leftOutPatience = 10 * time.Minute
+
+// NewLeftOutController returns a controller for programs that leave the route controller out: it clears conditions only, and only those that
+// nobody else has cleared for a while, for the route controller of another program may be at work.
+func NewLeftOutController(opts Options) (*UnroutedController, error) {
+	opts.SkipSourceDestCheck = true
+	c, err := NewUnroutedController(opts)
+	if err == nil {
+		c.patience = leftOutPatience
+	}
+	return c, err
 }
 
 // NewUnroutedController returns the controller. It asks for the node informer and does not wait for it.
@@ -34,20 +52,14 @@ func NewUnroutedController(opts Options) (*UnroutedController, error) {
 		return nil, errors.New("the controller needs a Kubernetes client and nodes")
 	}
 	opts = opts.withDefaults()
-	c := &UnroutedController{
-		opts: opts, checks: newSourceDest(opts, events.New(opts.Recorder, eventInterval)), tasks: newTaskQueue(),
-		queue: workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[string]()),
-	}
+	c := &UnroutedController{opts: opts, queue: newQueue[string](), checks: newSourceDest(opts, events.New(opts.Recorder, eventInterval))}
 	enqueue := func(object any) {
 		node, ok := object.(*corev1.Node)
-		if !ok {
-			return
-		}
-		if leftBehind(node) {
+		if ok && leftBehind(node) {
 			c.queue.Add(node.Name)
 		}
-		if !opts.SkipSourceDestCheck {
-			c.tasks.add(taskChecks, opts.Quiet)
+		if ok && !opts.SkipSourceDestCheck {
+			c.queue.AddAfter(allChecks, opts.Quiet)
 		}
 	}
 	_, err := opts.Nodes.Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
@@ -70,10 +82,10 @@ func (c *UnroutedController) Name() string { return controllerName }
 // Run works until the context ends.
 func (c *UnroutedController) Run(ctx context.Context) {
 	defer utilruntime.HandleCrashWithContext(ctx)
-	var group sync.WaitGroup
-	defer group.Wait()
-	group.Go(func() { c.tasks.run(ctx, c.check) })
-	workers.Run(ctx, c.queue, 1, func(ctx context.Context, name string) error {
+	workers.Run(ctx, c.queue, 2, func(ctx context.Context, name string) error {
+		if name == allChecks {
+			return c.check(ctx)
+		}
 		err := c.clear(ctx, name)
 		if err != nil && ctx.Err() == nil {
 			utilruntime.HandleErrorWithContext(ctx, err, "Clearing the NetworkUnavailable condition", "node", name)
@@ -83,7 +95,7 @@ func (c *UnroutedController) Run(ctx context.Context) {
 }
 
 // check switches off the source/destination checks of all nodes that have an instance.
-func (c *UnroutedController) check(ctx context.Context, _ task) error {
+func (c *UnroutedController) check(ctx context.Context) error {
 	all, err := c.opts.Nodes.Lister().List(labels.Everything())
 	if err != nil {
 		return fmt.Errorf("list nodes: %w", err)
@@ -95,15 +107,27 @@ func (c *UnroutedController) check(ctx context.Context, _ task) error {
 			instances[instance] = node
 		}
 	}
-	c.checks.want(instances)
-	c.tasks.block(taskChecks, readEvery)
-	return c.checks.pass(ctx)
+	next := c.checks.want(instances)
+	if !next.IsZero() && !next.After(time.Now()) {
+		if err := c.checks.pass(ctx); err != nil && ctx.Err() == nil {
+			utilruntime.HandleErrorWithContext(ctx, err, "Switching source/destination checks off")
+		}
+		next = c.checks.next()
+	}
+	if !next.IsZero() {
+		c.queue.AddAfter(allChecks, time.Until(next))
+	}
+	return nil
 }
 
 func (c *UnroutedController) clear(ctx context.Context, name string) error {
 	node, err := c.opts.Nodes.Lister().Get(name)
 	if err != nil || !leftBehind(node) {
 		return nil //nolint:nilerr // a node that is gone needs nothing
+	}
+	if stood := time.Since(nodes.Condition(node, corev1.NodeNetworkUnavailable).LastTransitionTime.Time); stood < c.patience {
+		c.queue.AddAfter(name, min(c.patience, c.patience-stood))
+		return nil
 	}
 	return patchCondition(ctx, c.opts.Client, node, conditionUnmanaged())
 }

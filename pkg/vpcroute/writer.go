@@ -11,6 +11,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/client-go/util/workqueue"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 )
@@ -23,26 +24,23 @@ type Writer struct {
 	network *network
 	// ipv6 says that a node has an IPv6 pod CIDR, for programs that do not know the cluster CIDR.
 	ipv6 atomic.Bool
-
-	// slot holds one token, which whoever calls the cloud takes. It guards the pacer.
-	slot  chan struct{}
-	pacer batchPacer
-	// settled is what the pacer has learned, for readers without the slot, and ready when the next batch may be accepted, in
-	// nanoseconds since 1970.
-	settled, ready atomic.Int64
+	// slot holds one token, which whoever calls the cloud takes.
+	slot chan struct{}
+	// rereads are the waits before what could not be read is read again, by table; "" is the list of tables.
+	rereads workqueue.TypedRateLimiter[string]
 
 	mu     sync.Mutex // guards the fields below
+	pace   pace
 	queue  []*change
 	tables map[string]*table
 	failed map[string]failedRead
 	// vanished are tables that the cloud no longer has.
-	vanished map[string]bool
-	choice   tableChoice
-	former   map[route]struct{} // routes of nodes since the start, while there is an entry for them
-	occupied occupied
-	absences absences
-	proofs   proofs
-	removals *removals
+	vanished  map[string]bool
+	choice    tableChoice
+	former    map[route]struct{} // routes of nodes since the start, while there is an entry for them
+	occupied  occupied
+	sightings sightings
+	removals  *removals
 }
 
 // change is one entry to create or to remove.
@@ -78,7 +76,8 @@ func NewWriter(opts Options) *Writer {
 	opts.Nodes.Informer()
 	return &Writer{
 		opts: opts.withDefaults(), network: newNetwork(opts), slot: make(chan struct{}, 1), tables: map[string]*table{},
-		failed: map[string]failedRead{}, vanished: map[string]bool{}, former: map[route]struct{}{}, occupied: occupied{}, absences: absences{}, proofs: proofs{},
+		rereads: workqueue.NewTypedItemExponentialFailureRateLimiter[string](firstBackoff, maxBackoff),
+		failed:  map[string]failedRead{}, vanished: map[string]bool{}, former: map[route]struct{}{}, occupied: occupied{}, sightings: sightings{},
 		removals: newRemovals(time.Now()),
 	}
 }
@@ -121,23 +120,17 @@ func (w *Writer) choiceAge() time.Duration { return w.opts.Config.Period * 4 / 5
 
 // evidence returns what is known beside the tables, at a time.
 func (w *Writer) evidence(now time.Time) evidence {
+	locked := func(read func() bool) bool {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		return read()
+	}
 	return evidence{
 		former: func(r route) bool {
-			w.mu.Lock()
-			defer w.mu.Unlock()
-			_, ok := w.former[r]
-			return ok
+			return locked(func() bool { _, ok := w.former[r]; return ok })
 		},
-		gone: func(instance string) bool {
-			w.mu.Lock()
-			defer w.mu.Unlock()
-			return w.absences.gone(instance, now)
-		},
-		stands: func(r route) bool {
-			w.mu.Lock()
-			defer w.mu.Unlock()
-			return w.hasEntry(r)
-		},
+		gone:   func(instance string) bool { return locked(func() bool { return w.sightings.gone(instance, now) }) },
+		stands: func(r route) bool { return locked(func() bool { return w.hasEntry(r) }) },
 		occupied: func(key routeKey) (entry, bool) {
 			w.mu.Lock()
 			defer w.mu.Unlock()
@@ -261,24 +254,17 @@ func (w *Writer) drain() {
 // contextOf ends when every caller has given up, so that one caller's end does not fail the others' changes.
 func contextOf(batch []*change) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(context.WithoutCancel(batch[0].ctx))
-	var mu sync.Mutex
-	waiting := len(batch)
-	stops := make([]func() bool, 0, len(batch))
+	var waiting atomic.Int64
+	waiting.Store(int64(len(batch)))
 	for _, c := range batch {
-		stops = append(stops, context.AfterFunc(c.ctx, func() {
-			mu.Lock()
-			defer mu.Unlock()
-			if waiting--; waiting == 0 {
+		stop := context.AfterFunc(c.ctx, func() {
+			if waiting.Add(-1) == 0 {
 				cancel(context.Cause(c.ctx))
 			}
-		}))
+		})
+		context.AfterFunc(ctx, func() { stop() })
 	}
-	return ctx, func() {
-		for _, stop := range stops {
-			stop()
-		}
-		cancel(context.Canceled)
-	}
+	return ctx, func() { cancel(context.Canceled) }
 }
 
 // entriesOf returns how many custom entries the table holds as far as is known.
@@ -291,8 +277,30 @@ func (w *Writer) entriesOf(id string) int {
 	return 0
 }
 
+// forgetFailures makes everything due that could not be read.
+func (w *Writer) forgetFailures() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for id := range w.failed {
+		w.rereads.Forget(id)
+	}
+	clear(w.failed)
+	w.network.retry()
+}
+
 // settleTime returns how long the cloud was seen to need for a batch, 0 when that is not known.
-func (w *Writer) settleTime() time.Duration { return time.Duration(w.settled.Load()) }
+func (w *Writer) settleTime() time.Duration {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.pace.enough
+}
+
+// readyAt returns when the cloud is likely to accept the next batch.
+func (w *Writer) readyAt(now time.Time) time.Time {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return now.Add(w.pace.delay(now))
+}
 
 func (w *Writer) take(ctx context.Context) error {
 	select {
@@ -306,6 +314,3 @@ func (w *Writer) take(ctx context.Context) error {
 // release gives the slot back. Changes that arrived after the last read of the queue have a caller that waits for the
 // slot, so they are not lost.
 func (w *Writer) release() { <-w.slot }
-
-// readyAt returns when the cloud is likely to accept the next batch.
-func (w *Writer) readyAt() time.Time { return time.Unix(0, w.ready.Load()) }

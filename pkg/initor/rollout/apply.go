@@ -4,18 +4,25 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
+	"time"
 
 	kruise "github.com/openkruise/kruise-api/apps/v1alpha1"
+	"golang.org/x/sync/errgroup"
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/discovery"
+	"k8s.io/klog/v2"
 
-	"golang.org/x/sync/errgroup"
-
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/nodes"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/initor"
 )
 
@@ -125,3 +132,230 @@ func applyOne(ctx context.Context, h handle, object runtime.Object) (metav1.Obje
 }
 
 func isJob(kind string) bool { return kind == kindJob || kind == kindBroadcastJob }
+
+// replaced are the pods that were removed because they had ended as a whole, as evicted ones do. A Job makes another one by itself;
+// OpenKruise keeps such a pod for ever, and its node would go without.
+type replaced struct {
+	pods  map[types.UID]bool
+	times map[string]int // by node
+}
+
+func newReplaced() *replaced { return &replaced{pods: map[types.UID]bool{}, times: map[string]int{}} }
+
+// remove removes such pods, from the cluster and from pods. A node whose pods end so again and again keeps the last one. A
+// deletion that fails for a passing reason is tried again the next time: one lost answer must not end the run and take away
+// the pods of all other nodes.
+func (r *replaced) remove(ctx context.Context, client podDeleter, pods []*corev1.Pod, jobs owners) ([]*corev1.Pod, error) {
+	var left []*corev1.Pod
+	for _, pod := range pods {
+		failed := pod.Status.Phase == corev1.PodFailed && jobs.own(pod) && metav1.GetControllerOf(pod).Kind == kindBroadcastJob
+		if failed && !r.pods[pod.UID] && r.times[nodeOf(pod)] < restartLimit {
+			err := client.Delete(ctx, pod.Name, metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(pod.UID))})
+			switch {
+			case err == nil, apierrors.IsNotFound(err), apierrors.IsConflict(err):
+				r.pods[pod.UID] = true
+				r.times[nodeOf(pod)]++
+			case apierrors.IsForbidden(err), apierrors.IsUnauthorized(err):
+				return nil, fmt.Errorf("delete pod %s, so that OpenKruise replaces it: %w", pod.Name, err)
+			default:
+				klog.FromContext(ctx).Error(err, "Cannot delete a failed pod; trying again", "pod", pod.Name)
+			}
+		}
+		if !r.pods[pod.UID] {
+			left = append(left, pod)
+		}
+	}
+	return left, nil
+}
+
+// podDeleter deletes pods. client-go's PodInterface satisfies it.
+type podDeleter interface {
+	Delete(ctx context.Context, name string, opts metav1.DeleteOptions) error
+}
+
+const (
+	// removeTimeout bounds the removal, which goes on after an interrupt.
+	removeTimeout = 30 * time.Second
+	// gonePoll is how often it is looked whether the jobs of an earlier rollout are gone, which takes a moment.
+	gonePoll = 200 * time.Millisecond
+)
+
+// ForeignError says that an object of the rollout's name exists and was made by somebody else, such as the Helm chart.
+type ForeignError struct {
+	// Object is its kind and name.
+	Object string
+}
+
+// Error implements error.
+func (e *ForeignError) Error() string {
+	return e.Object + " exists and was not made by this command: choose another name"
+}
+
+// claim makes sure that no object of ours would overwrite somebody else's.
+func (r *Rollout) claim(ctx context.Context, objects []runtime.Object) error {
+	for _, object := range objects {
+		h, err := r.handle(object)
+		if err != nil {
+			return err
+		}
+		if h.kind == kindJob {
+			continue // there are as many as nodes, and their names are nobody else's
+		}
+		have, err := h.get(ctx)
+		switch {
+		case apierrors.IsNotFound(err):
+		case err != nil:
+			return fmt.Errorf("get %s: %w", h, err)
+		case have.GetLabels()[labelManagedBy] != programName:
+			return &ForeignError{Object: h.String()}
+		}
+	}
+	return nil
+}
+
+// replace removes the jobs of an earlier rollout of the same name and waits until they are gone: a job that exists already
+// would not run again.
+func (r *Rollout) replace(ctx context.Context) error {
+	if err := r.removeJobs(ctx); err != nil {
+		return err
+	}
+	err := wait.PollUntilContextCancel(ctx, gonePoll, true, func(ctx context.Context) (bool, error) {
+		jobs, err := r.jobs(ctx)
+		return len(jobs) == 0, err
+	})
+	if err != nil {
+		return fmt.Errorf("wait until the jobs of an earlier run are gone: %w", err)
+	}
+	return nil
+}
+
+// removeJobs deletes the jobs; the garbage collector takes their pods.
+func (r *Rollout) removeJobs(ctx context.Context) error {
+	background := metav1.DeleteOptions{PropagationPolicy: new(metav1.DeletePropagationBackground)}
+	ours := metav1.ListOptions{LabelSelector: labels.Set(labelsOf(r.opts.Config)).String()}
+	namespace := r.opts.Config.Namespace
+	if err := r.opts.Kube.BatchV1().Jobs(namespace).DeleteCollection(ctx, background, ours); err != nil {
+		return fmt.Errorf("delete the Jobs of %s: %w", r.opts.Config.Name, err)
+	}
+	if r.opts.Config.Driver != DriverBroadcastJob {
+		return nil
+	}
+	err := r.opts.Kruise.AppsV1alpha1().BroadcastJobs(namespace).DeleteCollection(ctx, background, ours)
+	if err != nil {
+		return fmt.Errorf("delete the BroadcastJob %s: %w", r.opts.Config.Name, err)
+	}
+	return nil
+}
+
+// remove takes away what the rollout made, the jobs first: they need the identity to the end. It goes on when ctx has ended,
+// for an interrupted rollout leaves nothing behind either.
+func (r *Rollout) remove(ctx context.Context, config Config) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), removeTimeout)
+	defer cancel()
+	errs := []error{r.removeJobs(ctx)}
+	for _, object := range slices.Backward(identityObjects(config)) {
+		h, err := r.handle(object)
+		if err == nil {
+			err = h.remove(ctx, metav1.DeleteOptions{})
+		}
+		if err != nil && !apierrors.IsNotFound(err) {
+			errs = append(errs, fmt.Errorf("delete %s: %w", h, err))
+		}
+	}
+	return initor.OneLine(errs...)
+}
+
+// hasOpenKruise says whether the API server knows BroadcastJobs.
+func hasOpenKruise(api discovery.DiscoveryInterface) (bool, error) {
+	return knows(api, kruise.SchemeGroupVersion.String(), kindBroadcastJob)
+}
+
+// Machines lists the nodes that have a machine, which is all but virtual-kubelet's.
+func Machines(ctx context.Context, lister NodeLister) ([]*corev1.Node, error) {
+	list, err := lister.List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("list the nodes: %w", err)
+	}
+	var machines []*corev1.Node
+	for i := range list.Items {
+		if n := &list.Items[i]; !nodes.IsVirtualKubelet(n) {
+			machines = append(machines, n)
+		}
+	}
+	return machines, nil
+}
+
+// NodeLister lists nodes. client-go's NodeInterface satisfies it.
+type NodeLister interface {
+	List(ctx context.Context, opts metav1.ListOptions) (*corev1.NodeList, error)
+}
+
+// podSelector finds the pods of this and of other rollouts.
+var podSelector = labels.Set{labelName: programName}.String()
+
+// read returns the present state of the named nodes that still exist, of all that have a machine if there are no names.
+func (r *Rollout) read(ctx context.Context, names map[string]bool, jobs owners, creations *refused) ([]NodeState, error) {
+	nodes, err := Machines(ctx, r.opts.Kube.CoreV1().Nodes())
+	if err != nil {
+		return nil, err
+	}
+	// Without labels: a BroadcastJob of others has pods with theirs.
+	list, err := r.opts.Kube.CoreV1().Pods(r.opts.Config.Namespace).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("list the pods: %w", err)
+	}
+	pods := make([]*corev1.Pod, 0, len(list.Items))
+	for i := range list.Items {
+		pods = append(pods, &list.Items[i])
+	}
+	return states(among(nodes, names), pods, jobs, creations), nil
+}
+
+// among returns the nodes that are named, all if there are no names.
+func among(nodes []*corev1.Node, names map[string]bool) []*corev1.Node {
+	if names == nil {
+		return nodes
+	}
+	var found []*corev1.Node
+	for _, n := range nodes {
+		if names[n.Name] {
+			found = append(found, n)
+		}
+	}
+	return found
+}
+
+// jobs returns what exists of the rollout's jobs, whoever made them: the chart's can be looked at too.
+func (r *Rollout) jobs(ctx context.Context) (owners, error) {
+	found := owners{}
+	list, err := r.opts.Kube.BatchV1().Jobs(r.opts.Config.Namespace).List(ctx,
+		metav1.ListOptions{LabelSelector: labels.Set{labelName: programName, labelInstance: r.opts.Config.Name}.String()})
+	if err != nil {
+		return nil, fmt.Errorf("list the Jobs of %s: %w", r.opts.Config.Name, err)
+	}
+	for i := range list.Items {
+		found[list.Items[i].UID] = kindJob
+	}
+	if r.opts.Config.Driver != DriverBroadcastJob {
+		return found, nil
+	}
+	uid, err := r.broadcastJob(ctx)
+	if err == nil && uid != "" {
+		found[uid] = kindBroadcastJob
+	}
+	return found, err
+}
+
+// broadcastJob returns the UID of the BroadcastJob, empty if there is none.
+func (r *Rollout) broadcastJob(ctx context.Context) (types.UID, error) {
+	name := r.opts.Config.Name
+	got, err := r.opts.Kruise.AppsV1alpha1().BroadcastJobs(r.opts.Config.Namespace).Get(ctx, name, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err):
+		return "", nil
+	case err != nil:
+		return "", fmt.Errorf("get %s %s: %w", kindBroadcastJob, name, err)
+	default:
+		return got.UID, nil
+	}
+}

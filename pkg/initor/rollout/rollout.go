@@ -4,10 +4,20 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	kruiseclient "github.com/openkruise/kruise-api/client/clientset/versioned"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
+	corelisters "k8s.io/client-go/listers/core/v1"
+	"k8s.io/klog/v2"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/initor"
 )
@@ -117,4 +127,196 @@ func (r *Rollout) Status(ctx context.Context) (states []NodeState, found bool, e
 	creations.read(ctx, jobs)
 	states, err = r.read(ctx, nil, jobs, creations)
 	return states, true, err
+}
+
+// followPeriod is how often the caches are read. It is short for a person and long against the read, which for a
+// thousand nodes takes about a millisecond.
+const followPeriod = 300 * time.Millisecond
+
+// view is a cached picture of nodes and of the rollout's pods.
+type view struct {
+	nodes corelisters.NodeLister
+	pods  corelisters.PodLister
+}
+
+// follow reports the states of the named nodes until none is pending, or waiting longer does not help. It returns ctx's error if that ends first.
+func (r *Rollout) follow(ctx context.Context, names map[string]bool, jobs owners, waiting *patience, creations *refused) error {
+	watching, stop := context.WithCancel(ctx)
+	all := informers.NewSharedInformerFactory(r.opts.Kube, 0)
+	ours := informers.NewSharedInformerFactoryWithOptions(r.opts.Kube, 0, informers.WithNamespace(r.opts.Config.Namespace),
+		informers.WithTweakListOptions(func(o *metav1.ListOptions) { o.LabelSelector = podSelector }))
+	v := view{nodes: all.Core().V1().Nodes().Lister(), pods: ours.Core().V1().Pods().Lister()}
+	for _, factory := range []informers.SharedInformerFactory{all, ours} {
+		factory.StartWithContext(watching)
+		defer factory.Shutdown()
+	}
+	defer stop() // before the factories are waited for
+	for _, factory := range []informers.SharedInformerFactory{all, ours} {
+		if synced := factory.WaitForCacheSyncWithContext(ctx); synced.Err != nil {
+			return fmt.Errorf("read nodes and pods: %w", synced.Err)
+		}
+	}
+	gone := newReplaced()
+	return wait.PollUntilContextCancel(ctx, followPeriod, true, func(ctx context.Context) (bool, error) {
+		nodes, pods, err := v.list(names)
+		if err != nil {
+			return false, err
+		}
+		if pods, err = gone.remove(ctx, r.opts.Kube.CoreV1().Pods(r.opts.Config.Namespace), pods, jobs); err != nil {
+			return false, err
+		}
+		creations.follow(ctx, jobs)
+		current := states(nodes, pods, jobs, creations)
+		waiting.judge(current, time.Now())
+		r.opts.Progress(current)
+		return !slices.ContainsFunc(current, func(s NodeState) bool { return s.Result == ResultPending }), nil
+	})
+}
+
+// list returns the named nodes and the pods.
+func (v view) list(names map[string]bool) ([]*corev1.Node, []*corev1.Pod, error) {
+	nodes, err := v.nodes.List(labels.Everything())
+	if err != nil {
+		return nil, nil, fmt.Errorf("list the nodes: %w", err)
+	}
+	pods, err := v.pods.List(labels.Everything())
+	if err != nil {
+		return nil, nil, fmt.Errorf("list the pods: %w", err)
+	}
+	return among(nodes, names), pods, nil
+}
+
+// eventPeriod is how often the events of the jobs are read while nodes are pending. Pods are usually there before the first time.
+const eventPeriod = 5 * time.Second
+
+// reasonFailedCreate is the reason of the event on a Job or a BroadcastJob for which the API server takes no pod.
+const reasonFailedCreate = "FailedCreate"
+
+// refused says why the API server takes no pods, for example because of a quota or a Pod Security Standard: only events of the jobs say so.
+type refused struct {
+	kube   kubernetes.Interface
+	config Config
+	next   time.Time
+	// broadcast is the text for nodes of the BroadcastJob, byJob that for the node of a Job by the name of the Job.
+	broadcast string
+	byJob     map[string]string
+}
+
+// newRefused knows nothing, and reads the events after a period.
+func (r *Rollout) newRefused() *refused {
+	return &refused{kube: r.opts.Kube, config: r.opts.Config, next: time.Now().Add(eventPeriod)}
+}
+
+// follow reads the events again once they are due.
+func (r *refused) follow(ctx context.Context, jobs owners) {
+	if now := time.Now(); !now.Before(r.next) {
+		r.read(ctx, jobs)
+		r.next = now.Add(eventPeriod)
+	}
+}
+
+// read reads the events. Whoever may not read them goes without: nodes stay pending until the time limit, and nothing says why.
+func (r *refused) read(ctx context.Context, jobs owners) {
+	list, err := r.kube.CoreV1().Events(r.config.Namespace).List(ctx, metav1.ListOptions{
+		FieldSelector: fields.OneTermEqualSelector("reason", reasonFailedCreate).String(),
+	})
+	if err != nil {
+		klog.FromContext(ctx).V(2).Info("Cannot read the events that state why there are no pods", "namespace", r.config.Namespace, "err", err)
+		return
+	}
+	r.take(list.Items, jobs)
+}
+
+// take takes in the latest event of each job.
+func (r *refused) take(events []corev1.Event, jobs owners) {
+	r.broadcast, r.byJob = "", map[string]string{}
+	latest := map[string]metav1.Time{}
+	for i := range events {
+		event := &events[i]
+		job := &event.InvolvedObject
+		if event.Reason != reasonFailedCreate || jobs[job.UID] == "" {
+			continue
+		}
+		if at, known := latest[job.Name]; known && event.LastTimestamp.Before(&at) {
+			continue
+		}
+		latest[job.Name] = event.LastTimestamp
+		if text := joined(event.Reason, event.Message); jobs[job.UID] == kindBroadcastJob {
+			r.broadcast = text
+		} else {
+			r.byJob[job.Name] = text
+		}
+	}
+}
+
+// why says why a node has no pod, empty if nothing is known to be wrong.
+func (r *refused) why(node string) string {
+	if r == nil {
+		return ""
+	}
+	if text := r.byJob[jobName(r.config, node)]; text != "" {
+		return text
+	}
+	return r.broadcast
+}
+
+// stuckAfter is how long the pod of a node may be impossible to create, or unable to start, before the node counts as failed. The kubelet tries to pull
+// an image four times in it, so that a registry that fails once or is slow to answer does not end a rollout.
+const stuckAfter = 2 * time.Minute
+
+// Reasons of the kubelet why a container waits. Those that are hopeless stay until somebody changes the pod.
+var (
+	hopelessReasons = sets.New("InvalidImageName", "ErrImageNeverPull")
+	blockedReasons  = sets.New("ErrImagePull", "ImagePullBackOff", "ImageInspectError", "RegistryUnavailable", "SignatureValidationFailed",
+		"CreateContainerConfigError", "CreateContainerError", "RunContainerError").Union(hopelessReasons)
+)
+
+// blockedBy returns the reason why a pod that has never run cannot start, empty if nothing is known to be wrong.
+func blockedBy(pod *corev1.Pod) string {
+	for _, status := range pod.Status.ContainerStatuses {
+		if waiting := status.State.Waiting; waiting != nil && blockedReasons.Has(waiting.Reason) {
+			return waiting.Reason
+		}
+	}
+	for _, condition := range pod.Status.Conditions {
+		if condition.Type == corev1.PodScheduled && condition.Status == corev1.ConditionFalse && condition.Reason == corev1.PodReasonUnschedulable {
+			return condition.Reason
+		}
+	}
+	return ""
+}
+
+// patience remembers since when the pod of each node has been unable to start, and how many nodes were finished then.
+type patience struct {
+	since    map[string]time.Time
+	finished int
+}
+
+func newPatience() *patience { return &patience{since: map[string]time.Time{}} }
+
+// judge has nodes fail whose pods have been unable to start for too long. A pod that starts after all is a node that goes on. Where there is no
+// pod, each node that finishes is a reason to wait on.
+func (p *patience) judge(states []NodeState, now time.Time) {
+	finished := 0
+	for i := range states {
+		if states[i].Result != ResultPending {
+			finished++
+		}
+	}
+	progress := finished > p.finished
+	p.finished = max(p.finished, finished)
+	for i := range states {
+		state := &states[i]
+		if !state.Blocked {
+			delete(p.since, state.Node)
+			continue
+		}
+		since, known := p.since[state.Node]
+		if !known || progress && state.NoPod {
+			p.since[state.Node], since = now, now
+		}
+		if now.Sub(since) >= stuckAfter {
+			state.Result = ResultFailed
+		}
+	}
 }

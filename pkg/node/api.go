@@ -14,6 +14,7 @@ import (
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/nodes"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/rights"
 )
 
 // API is what this package calls of the cloud. *alicloud.Client satisfies it.
@@ -113,7 +114,8 @@ func (o Options) withDefaults() Options {
 	o.Guard.MaxDeletions = cmp.Or(o.Guard.MaxDeletions, 5)
 	o.Guard.MaxPercent = cmp.Or(o.Guard.MaxPercent, 10)
 	o.Guard.Interval = cmp.Or(o.Guard.Interval, 5*time.Minute)
-	o.Guard.maxPause = max(3*time.Minute, 3*o.MonitorPeriod)
+	// Answers count a spacing apart, and come a pass later.
+	o.Guard.maxPause = max(3*time.Minute, 3*o.MonitorPeriod, 2*o.Guard.spacing()+o.MonitorPeriod)
 	return o
 }
 
@@ -140,4 +142,15 @@ func (o Options) onPremises(node *corev1.Node) bool {
 	return len(own) > 0 && !slices.ContainsFunc(own, func(address netip.Addr) bool {
 		return !slices.ContainsFunc(o.OnPremises, func(block netip.Prefix) bool { return block.Contains(address) })
 	})
+}
+
+// Rights are what the stock node controllers, which ask this package, and [Controller] need at the API server.
+func Rights() []rights.Right {
+	return []rights.Right{
+		rights.ToWatch("", "nodes", "nodes to initialize and to monitor"),
+		{Resource: "nodes", Verbs: []string{"update"}, Why: "provider ID, labels, removing the uninitialized taint"},
+		{Resource: "nodes", Verbs: []string{"delete"}, Why: "deleting nodes whose instance was released"},
+		{Resource: "nodes", Verbs: []string{"get", "patch"}, Why: "shutdown taint of stopped instances; keeping provider ID and labels up to date; initializing nodes on premises"},
+		{Resource: "nodes/status", Verbs: []string{"patch"}, Why: "addresses"},
+	}
 }

@@ -13,7 +13,9 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/record"
 
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/events"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/rights"
 )
 
 // API is what this package calls of the cloud. *alicloud.Client satisfies it.
@@ -142,6 +144,18 @@ func (c Config) covers(prefix netip.Prefix) bool {
 	})
 }
 
+// Outside returns the entries that this cluster has made outside of its ranges, as they are today. They are never touched, and use up the
+// table's quota.
+func (c Config) Outside(entries []alicloud.RouteEntry) (outside []alicloud.RouteEntry) {
+	for i := range entries {
+		cidr, err := netip.ParsePrefix(entries[i].CIDR)
+		if err == nil && entries[i].Description == c.mark() && !sharedMark(entries[i].Description) && !c.covers(cidr.Masked()) {
+			outside = append(outside, entries[i])
+		}
+	}
+	return outside
+}
+
 // ipv6 reports whether pods may have IPv6 addresses.
 func (c Config) ipv6() bool {
 	return slices.ContainsFunc(c.ClusterCIDRs, func(cluster netip.Prefix) bool { return cluster.Addr().Is6() })
@@ -153,4 +167,41 @@ func (c Config) routesIPv6() bool { return len(c.ClusterCIDRs) == 0 || c.ipv6() 
 // isClusterCIDR reports whether the prefix is a whole range of the cluster, which no pod CIDR is.
 func (c Config) isClusterCIDR(prefix netip.Prefix) bool {
 	return slices.Contains(c.ClusterCIDRs, prefix)
+}
+
+// Reasons of the events on nodes. CreatedRoute, CreateRouteFailed and DescriberRouteFailed, misspelled there, are the official
+// CCM's.
+const (
+	reasonCreated       = "CreatedRoute"
+	reasonCreateFailed  = "CreateRouteFailed"
+	reasonReadFailed    = "DescriberRouteFailed"
+	reasonTablesUnknown = "RouteTablesUnknown"
+	reasonConflict      = "RouteConflict"
+	reasonQuota         = "RouteQuota"
+	reasonWithheld      = "RouteRemovalWithheld"
+	reasonNoCIDR        = "NoPodCIDR"
+	reasonInvalidCIDR   = "InvalidPodCIDR"
+	reasonIPv6          = "IPv6RoutesNotSupported"
+	reasonSourceDestErr = "SourceDestCheckFailed"
+	reasonPaused        = "Paused"
+)
+
+// eventInterval is how long the same reason is not repeated for a node: most problems are met on every pass.
+const eventInterval = time.Hour
+
+// ofCluster is the subject of what concerns the cluster as a whole.
+var ofCluster = events.Subject{Name: "cluster"}
+
+// ofTable is the subject of what concerns a route table.
+func ofTable(id string) events.Subject { return events.Subject{Name: "table/" + id} }
+
+// ofFullTable is the subject of a table that the cloud called full. Until then [ofTable] may say that it is nearly so.
+func ofFullTable(id string) events.Subject { return events.Subject{Name: "full/" + id} }
+
+// Rights are what the route controller needs at the API server.
+func Rights() []rights.Right {
+	return []rights.Right{
+		rights.ToWatch("", "nodes", "pod CIDRs and provider IDs"),
+		{Resource: "nodes/status", Verbs: []string{"patch"}, Why: "the condition NetworkUnavailable"},
+	}
 }

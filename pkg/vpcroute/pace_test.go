@@ -9,22 +9,26 @@ import (
 func TestPace(t *testing.T) {
 	t.Parallel()
 	for _, settle := range []time.Duration{0, 300 * time.Millisecond, 900 * time.Millisecond, time.Second, 1200 * time.Millisecond, 7 * time.Second} {
-		var p batchPacer
+		var p pace
 		start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 		now, free, refusals := start, start, 0
 		const batches = 20
 		for range batches {
 			now = now.Add(p.delay(now))
-			for attempt := 0; now.Before(free); attempt++ {
+			for now.Before(free) {
 				refusals++
-				now = now.Add(p.busy(now, attempt))
+				wait, ours := p.busy(now)
+				if !ours || wait <= 0 {
+					t.Fatalf("settle %s: waits %s after a refusal", settle, wait)
+				}
+				now = now.Add(wait)
 			}
 			p.accepted(now)
 			free = now.Add(settle)
 		}
 		least := settle * (batches - 1)
-		// The first guess, and halving it, costs a fast cloud up to two seconds.
-		if took := now.Sub(start); took > max(least*12/10, least+2*likelySettle) {
+		// The first guess, and halving it, costs a fast cloud up to two seconds. Nothing is gained below the rate limit of 90 a minute.
+		if took := now.Sub(start); took > max(least*12/10, least+2*likelySettle, batches*time.Minute/90) {
 			t.Errorf("settle %s: %d batches took %s, want at most 1.2 times %s", settle, batches, took, least)
 		}
 		if refusals > 14 {
@@ -40,18 +44,18 @@ func TestPace(t *testing.T) {
 // TestPaceOfOthers: a VPC that is busy with somebody else's change, long after our last batch, teaches nothing.
 func TestPaceOfOthers(t *testing.T) {
 	t.Parallel()
-	var p batchPacer
+	var p pace
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	p.accepted(now)
 	now = now.Add(30 * time.Second)
 	if wait := p.delay(now); wait != 0 {
 		t.Errorf("a batch long after the last one waits %s", wait)
 	}
-	for attempt, want := range []time.Duration{firstRetry, 2 * firstRetry, 4 * firstRetry} {
-		if got := p.busy(now, attempt); got != want {
-			t.Errorf("refusal %d: wait %s, want %s", attempt, got, want)
+	for range 3 {
+		if _, ours := p.busy(now); ours {
+			t.Error("a refusal long after the last batch counts as its work")
 		}
-		now = now.Add(want)
+		now = now.Add(firstRetry)
 		p.delay(now)
 	}
 	p.accepted(now)
@@ -63,12 +67,12 @@ func TestPaceOfOthers(t *testing.T) {
 func TestPaceForgets(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	p := batchPacer{last: now, short: time.Second, right: 2 * time.Second}
+	p := pace{last: now, short: time.Second, enough: 2 * time.Second}
 	if got := p.delay(now.Add(relearn)); got != 0 {
 		t.Errorf("delay after %s without writes = %s, want 0", relearn, got)
 	}
-	if p.short != 0 || p.right != 0 {
-		t.Errorf("learned times are still %s and %s", p.short, p.right)
+	if p.short != 0 || p.enough != 0 {
+		t.Errorf("learned times are still %s and %s", p.short, p.enough)
 	}
 }
 
@@ -76,7 +80,7 @@ func TestPaceForgets(t *testing.T) {
 func TestPaceOfReads(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	var p batchPacer
+	var p pace
 	p.accepted(now)
 	p.observed(now.Add(firstRead), true)
 	p.observed(now.Add(likelySettle), false)
@@ -87,7 +91,7 @@ func TestPaceOfReads(t *testing.T) {
 		t.Errorf("the batch after the next waits %s: a read has shown that the cloud needs at most %s", got, likelySettle)
 	}
 	p.observed(now.Add(3*time.Second), true)
-	if p.right != 0 {
-		t.Errorf("%s is still taken to be enough after a read that showed otherwise", p.right)
+	if p.enough != 0 {
+		t.Errorf("%s is still taken to be enough after a read that showed otherwise", p.enough)
 	}
 }
