@@ -20,8 +20,8 @@ import (
 // refusedIDs are existing NLBs that a Service of a group may not use, if the policy allows only those with a tag, by the text of the Warning.
 func refusedIDs() map[string]func(*world) string {
 	return map[string]func(*world) string{
-		"NLB nlb-typo does not exist": func(*world) string { return "nlb-typo" },
-		"loadBalancerReuse is tagged": func(w *world) string { return w.existing("mine") },
+		"NLB nlb-typo may not be used, or does not exist": func(*world) string { return "nlb-typo" },
+		"loadBalancerReuse is tagged":                     func(w *world) string { return w.existing("mine") },
 		"was created by a cloud controller manager for a Service": func(w *world) string {
 			id := w.existing("mine")
 			w.allow(id, testCluster)
