@@ -239,6 +239,7 @@ generate: ## Render deploy/ from the chart, and the reference pages from the cod
 	$(GO) test ./pkg/alicloud -run 'TestPolicyPagesAreFresh|TestPlotsAreFresh' -update
 	$(GO) test ./pkg/slb -run 'TestAnnotationsPageIsFresh|TestGolden$$' -update
 	$(GO) test ./pkg/nlb -run TestNLBAnnotationsPageIsFresh -update
+	$(GO) test ./pkg/nlb/build -run TestGolden -update
 	$(GO) test ./pkg/service/backend -run 'TestPlotsAreFresh|TestTablesAreFresh' -update
 	$(GO) test ./internal/plot -run TestScaleChartsAreFresh -update
 	cd hack/monitoring && $(STATIC) $(GO) test -run TestDashboardPictureIsFresh . -update
