@@ -169,7 +169,7 @@ func TestDoctorUnderThePublishedRole(t *testing.T) {
 		}
 	}
 	want := []string{
-		"encryption", "may get namespaces", "may get configmaps", "may get configmaps", "may create tokenreviews", "may create subjectaccessreviews", "may list, watch endpointslices",
+		"encryption", "may get namespaces", "may get configmaps", "may get configmaps", "may create tokenreviews", "may create subjectaccessreviews", "may get namespaces", "may list, watch endpointslices",
 		"may get pods", "may list, watch pods", "may patch pods/status", "may create serviceaccounts/token",
 	}
 	if diff := cmp.Diff(want, optional); diff != "" || !report.Empty() {

@@ -71,14 +71,18 @@ func TestMixedGroup(t *testing.T) {
 	}
 }
 
-// TestNodeLabelsThatExclude: each of the four keeps a node out, whatever its value.
+// TestNodeLabelsThatExclude: each of the four keeps a node out, whatever its value; that of Kubernetes does not with the value false.
 func TestNodeLabelsThatExclude(t *testing.T) {
 	t.Parallel()
 	for _, label := range []string{corev1.LabelNodeExcludeBalancers, nodes.LabelExcludeBalancerAlpha, nodes.LabelExcludeNode, nodes.LabelExcludeNodeLegacy} {
 		for _, policy := range []corev1.ServiceExternalTrafficPolicy{corev1.ServiceExternalTrafficPolicyCluster, corev1.ServiceExternalTrafficPolicyLocal} {
 			c := newFixture(80)
 			c.svc.Spec.ExternalTrafficPolicy = policy
-			c.nodes[1] = testkit.Node("b", testkit.NodeLabel(label, "false"))
+			value := "false"
+			if label == corev1.LabelNodeExcludeBalancers {
+				value = "true"
+			}
+			c.nodes[1] = testkit.Node("b", testkit.NodeLabel(label, value))
 			c.slices = []*discoveryv1.EndpointSlice{testkit.EndpointSlice("web", c.svc.Spec.Ports[0], "10.9.0.1@a", "10.9.1.1@b")}
 			model, _ := c.build()
 			if len(model.Groups[0].Backends) != 1 || model.Groups[0].Backends[0].ServerID != "i-a" {
