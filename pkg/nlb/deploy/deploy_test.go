@@ -77,7 +77,11 @@ func group(name string, ids ...string) model.Group {
 // applier has all that a plan needs, and nothing that is busy or held.
 func applier(cloud *recorder, memory *Memory, observed *model.Model) *Applier {
 	return &Applier{
-		API: cloud, Model: observed, Memory: memory, Token: func(alicloud.NLB) string { return "token" }, MostServers: 100,
+		API: cloud, Model: observed, Memory: memory, MostServers: 100,
+		Create: func(_ context.Context, _ any, send func(token string) (string, error)) error {
+			_, err := send("token")
+			return err
+		},
 		Busy: func(string) bool { return false },
 		Turn: func(create func() error) error { return create() }, Held: func(Work) error { return nil },
 	}

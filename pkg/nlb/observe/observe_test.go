@@ -74,8 +74,7 @@ func (r *reader) SecurityRules(_ context.Context, id string) ([]alicloud.Securit
 	return []alicloud.SecurityRule{{CIDR: "10.0.0.0/8"}}, r.ask("rules of " + id)
 }
 
-// TestLoadBalancersOfAService: those that show its tag, or, while the index of tags lags, its name and our protection; never one that is
-// about to go.
+// TestLoadBalancersOfAService: those that show its tag, never one that only has its name, or is about to go.
 func TestLoadBalancersOfAService(t *testing.T) {
 	t.Parallel()
 	lb := func(id string, change func(*alicloud.NLB), tags ...alicloud.Tag) alicloud.NLB {
@@ -88,16 +87,15 @@ func TestLoadBalancersOfAService(t *testing.T) {
 	protected := func(l *alicloud.NLB) { l.ModificationProtectionReason = mark.ProtectionReason }
 	goes := func(l *alicloud.NLB) { l.Status = alicloud.NLBDeleting }
 	for _, test := range []struct {
-		name         string
-		lb           alicloud.NLB
-		owned, named bool
+		name  string
+		lb    alicloud.NLB
+		owned bool
 	}{
-		{"with its tag", lb("nlb-1", nil, owner), true, true},
-		{"with its tag, about to go", lb("nlb-1", goes, owner), false, false},
-		{"with a stranger's tag", lb("nlb-1", protected, stranger), false, false},
-		{"without a tag, with our protection", lb("nlb-1", protected), false, true},
-		{"without a tag, with our protection, about to go", lb("nlb-1", func(l *alicloud.NLB) { protected(l); goes(l) }), false, false},
-		{"without a tag and our protection", lb("nlb-1", nil), false, false},
+		{"with its tag", lb("nlb-1", nil, owner), true},
+		{"with its tag, about to go", lb("nlb-1", goes, owner), false},
+		{"with a stranger's tag", lb("nlb-1", protected, stranger), false},
+		{"without a tag, with our protection", lb("nlb-1", protected), false},
+		{"without a tag and our protection", lb("nlb-1", nil), false},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
@@ -106,18 +104,11 @@ func TestLoadBalancersOfAService(t *testing.T) {
 			if err != nil || len(owned) == 1 != test.owned {
 				t.Errorf("by tag %v, error %v", owned, err)
 			}
-			named, err := Named(t.Context(), cloud, name)
-			if err != nil || len(named) == 1 != test.named {
-				t.Errorf("by name %v, error %v", named, err)
-			}
 		})
 	}
 	silent := &reader{fails: map[string]error{"nlbs": errNo}}
 	if _, err := Owned(t.Context(), silent, name); !errors.Is(err, errNo) {
 		t.Errorf("by tag: %v", err)
-	}
-	if _, err := Named(t.Context(), silent, name); !errors.Is(err, errNo) {
-		t.Errorf("by name: %v", err)
 	}
 }
 

@@ -70,7 +70,11 @@ func group(name string, ids ...string) model.Group {
 
 // run carries out steps.
 func run(ctx context.Context, cloud *recorder, memory *Memory, observed *model.Model, steps ...model.Step) (*Applier, error) {
-	a := New(cloud, memory, observed, func(alicloud.LoadBalancer) string { return "token" })
+	a := New(cloud, memory, observed)
+	a.Create = func(_ context.Context, _ any, send func(token string) (string, error)) error {
+		_, err := send("token")
+		return err
+	}
 	return a, a.Run(ctx, model.Plan{Steps: steps})
 }
 
@@ -314,7 +318,7 @@ func TestServersThatDoNotFit(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			a := New(&test.cloud, &Memory{}, test.observed, nil)
+			a := New(&test.cloud, &Memory{}, test.observed)
 			if test.limit != 0 {
 				a.Limit(max(test.limit, 0))
 			}
@@ -515,7 +519,7 @@ func TestListenerWaitsForServers(t *testing.T) {
 func TestTurns(t *testing.T) {
 	t.Parallel()
 	var cloud recorder
-	a := New(&cloud, &Memory{}, &model.Model{}, func(alicloud.LoadBalancer) string { return "token" })
+	a := New(&cloud, &Memory{}, &model.Model{})
 	notNow := errors.New("not now")
 	a.Turn = func(func() error) error { return notNow }
 	if err := a.Run(t.Context(), model.Plan{Steps: []model.Step{create("vsw-a")}}); !errors.Is(err, notNow) || len(cloud.calls) > 0 {
@@ -532,24 +536,6 @@ func TestEndedContext(t *testing.T) {
 	if _, err := run(ctx, &cloud, &Memory{}, there(), newGroup("g"), listener(model.OpCreateListener, tcp80, "g")); !errors.Is(err,
 		context.Canceled) || len(cloud.calls) > 0 {
 		t.Errorf("error %v, calls %v", err, cloud.calls)
-	}
-}
-
-// TestTokens: the same creation has the same token, any other one has another.
-func TestTokens(t *testing.T) {
-	t.Parallel()
-	lb := alicloud.LoadBalancer{Name: "web"}
-	token := Token("uid", "", lb)
-	if len(token) != tokenLength || token != Token("uid", "", lb) {
-		t.Errorf("token %q", token)
-	}
-	for name, other := range map[string]string{
-		"another Service": Token("uid-2", "", lb), "after one that was lost": Token("uid", "lb-1", lb), "other attributes": Token("uid", "",
-			alicloud.LoadBalancer{Name: "web-2"}),
-	} {
-		if other == token {
-			t.Errorf("%s: the same token", name)
-		}
 	}
 }
 

@@ -103,7 +103,6 @@ func TestFind(t *testing.T) {
 		name   string
 		cloud  reader
 		lastID string
-		marked bool
 		id     string
 		others []string
 		err    string
@@ -113,26 +112,15 @@ func TestFind(t *testing.T) {
 		{name: "by its tag", cloud: reader{tagged: []alicloud.LoadBalancer{lb("lb-1", owner)}}, id: "lb-1", asked: []string{"by tag"}},
 		{name: "what the search shows without the tag does not count", cloud: reader{tagged: []alicloud.LoadBalancer{lb("lb-1"), lb("lb-2",
 			stranger)}}, asked: []string{"by tag"}},
-		{name: "by its name, if there was one before", cloud: reader{named: []alicloud.LoadBalancer{lb("lb-1")}}, marked: true, id: "lb-1",
-			asked: []string{"by tag", "by name " + name}},
-		{name: "by its name, with the tag that the index does not show yet", cloud: reader{named: []alicloud.LoadBalancer{lb("lb-1", owner)}},
-			marked: true, id: "lb-1", asked: []string{"by tag", "by name " + name}},
-		{name: "somebody else's with the name", cloud: reader{named: []alicloud.LoadBalancer{lb("lb-1", stranger)}}, marked: true,
-			asked: []string{"by tag", "by name " + name}},
-		{name: "a name that only begins like it", cloud: reader{named: []alicloud.LoadBalancer{{ID: "lb-1", Name: name + "-2"}}}, marked: true,
-			asked: []string{"by tag", "by name " + name}},
 		{name: "of two the one that the Service was on", cloud: reader{tagged: []alicloud.LoadBalancer{lb("lb-1", owner), lb("lb-2", owner)}},
 			lastID: "lb-2", id: "lb-2", others: []string{"lb-1"}, asked: []string{"by tag"}},
 		{name: "of two nobody knows which", cloud: reader{tagged: []alicloud.LoadBalancer{lb("lb-1", owner), lb("lb-2", owner)}}, lastID: "lb-3",
 			err: "2 CLBs have the value " + name + ": lb-1, lb-2", asked: []string{"by tag"}},
-		{name: "a search that fails is no answer", cloud: reader{fails: map[string]error{"by tag": errNo}}, marked: true, err: "no answer",
-			asked: []string{"by tag"}},
-		{name: "nor one by name", cloud: reader{fails: map[string]error{"by name " + name: errNo}}, marked: true, err: "no answer",
-			asked: []string{"by tag", "by name " + name}},
+		{name: "a search that fails is no answer", cloud: reader{fails: map[string]error{"by tag": errNo}}, err: "no answer", asked: []string{"by tag"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			found, rest, err := Find(t.Context(), &test.cloud, web, test.lastID, test.marked)
+			found, rest, err := Find(t.Context(), &test.cloud, web, test.lastID)
 			id := ""
 			if found != nil {
 				id = found.ID
