@@ -67,7 +67,7 @@ machine: ## Build what real machines run into bin/: kubelet, kube-proxy, Flannel
 	@$(call build_sandbox,the programs of real machines,./cmd/machine ./cmd/testserver)
 
 # Packages with goroutines of their own. The race detector makes a test several times slower, and finds nothing where one goroutine decides.
-RACE := ./pkg/alicloud/... ./pkg/service/... ./pkg/vpcroute/... ./pkg/node/... ./internal/emulator/... ./internal/healthport/... ./internal/leadership/... ./internal/workers/...
+RACE := ./pkg/alicloud ./pkg/service ./pkg/vpcroute ./pkg/node ./internal/emulator ./internal/emulator/fabric ./internal/emulator/limits ./internal/healthport ./internal/leadership ./internal/workers
 # Tests of the engines in which several workers run.
 RACE_RUN := Controller|FanOut|Soak|AtOnce|TwoLeaders
 
@@ -78,7 +78,7 @@ E2E := SANDBOX_BIN_DIR=$(BIN) $(STATIC) $(GO) test -vet=off -count=1 -timeout 30
 timed = @start=$$SECONDS; ( $(2) ); printf 'make $@: %s: %s s\n' '$(1)' "$$((SECONDS - start))"
 
 .PHONY: test
-test: build kubectl ## Test what a change may break: unit tests, a fixed sample of the matrices, the programs end to end, the rendered chart (6 minutes)
+test: build kubectl ## Test what a change may break: unit tests, a fixed sample of the matrices, the programs end to end, the rendered chart (10 minutes)
 	$(call need,cc,gcc)
 	$(call timed,unit tests,$(UNIT) -short $$($(GO) list ./... | grep -vxFf <($(GO) list $(RACE))))
 	$(call timed,unit tests with the race detector,$(LESS_GC) $(GO) test -vet=off -race -short $(RACE) && $(LESS_GC) $(GO) test -vet=off -race -short -run '$(RACE_RUN)' ./pkg/slb ./pkg/nlb)
@@ -87,7 +87,7 @@ test: build kubectl ## Test what a change may break: unit tests, a fixed sample 
 
 # The order is that of cost: what fails early fails cheaply.
 .PHONY: test-all
-test-all: build kubectl machine ## Test everything: all matrices, storms, two Helms, the commands in the docs, OpenKruise, browsers, real machines (75 minutes; nightly)
+test-all: build kubectl machine ## Test everything: all matrices, storms, two Helms, the commands in the docs, OpenKruise, browsers, real machines (more than an hour; nightly)
 	$(call need,cc,gcc)
 	$(call timed,unit tests,$(LESS_GC) $(STATIC) $(GO) test -timeout 30m ./...)
 	$(call timed,unit tests with the race detector,$(LESS_GC) $(GO) test -vet=off -race -short -timeout 45m ./...)
