@@ -73,7 +73,7 @@ RACE_RUN := Controller|FanOut|Soak|AtOnce|TwoLeaders
 
 # Linters vet the code (make lint). Tests that run the built programs are never taken from the cache (-count=1), because go test does not notice that a program
 # has changed.
-UNIT := $(LESS_GC) $(STATIC) $(GO) test -vet=off
+UNIT := $(LESS_GC) $(STATIC) $(GO) test -vet=off -timeout 30m
 E2E := SANDBOX_BIN_DIR=$(BIN) $(STATIC) $(GO) test -vet=off -count=1 -timeout 30m
 timed = @start=$$SECONDS; ( $(2) ); printf 'make $@: %s: %s s\n' '$(1)' "$$((SECONDS - start))"
 
@@ -81,7 +81,7 @@ timed = @start=$$SECONDS; ( $(2) ); printf 'make $@: %s: %s s\n' '$(1)' "$$((SEC
 test: build kubectl ## Test what a change may break: unit tests, a fixed sample of the matrices, the programs end to end, the rendered chart (10 minutes)
 	$(call need,cc,gcc)
 	$(call timed,unit tests,$(UNIT) -short $$($(GO) list ./... | grep -vxFf <($(GO) list $(RACE))))
-	$(call timed,unit tests with the race detector,$(LESS_GC) $(GO) test -vet=off -race -short $(RACE) && $(LESS_GC) $(GO) test -vet=off -race -short -run '$(RACE_RUN)' ./pkg/slb ./pkg/nlb)
+	$(call timed,unit tests with the race detector,$(LESS_GC) $(GO) test -vet=off -race -short -timeout 30m $(RACE) && $(LESS_GC) $(GO) test -vet=off -race -short -timeout 30m -run '$(RACE_RUN)' ./pkg/slb ./pkg/nlb)
 	$(call timed,programs end to end,cd sandbox && $(E2E) -short ./...)
 	$(call timed,rendered chart,cd hack/chart && $(E2E) -short -run 'Lint|Render|Conform|BadValues|Fresh|OldKubernetes|Judges' .)
 
