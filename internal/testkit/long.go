@@ -2,7 +2,8 @@ package testkit
 
 import "testing"
 
-// Long marks a test that goes through hours of many Services, whose short brothers cover the same code. It is skipped with -short, as in make test.
+// Long marks a test that goes through hours of many Services, whose short brothers cover the same code. It is skipped with -short, as in
+// make test.
 func Long(tb testing.TB) {
 	tb.Helper()
 	if testing.Short() {
@@ -10,8 +11,8 @@ func Long(tb testing.TB) {
 	}
 }
 
-// Sample returns which of the n cases in a row of a matrix a test tries: all of them or, with -short, a single one. Which one depends on the number of the row
-// alone, so that nobody's change fails by chance, and goes round, so that neighboring rows try different ones.
+// Sample returns which of the n cases in a row of a matrix a test tries: all of them or, with -short, a single one. Which one depends on
+// the number of the row alone, so that nobody's change fails by chance, and goes round, so that neighboring rows try different ones.
 func Sample(row, n int) []int {
 	if testing.Short() && n > 0 {
 		return []int{row % n}

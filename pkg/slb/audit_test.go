@@ -9,16 +9,13 @@ import (
 	"github.com/go-logr/logr/funcr"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/klog/v2"
-
-	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/cloud"
 )
 
 // TestWritesSayWhy: the line in the log of each write names the Service and the reason.
 func TestWritesSayWhy(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		w := unstartedWorld(t, cloud.DefaultConfig())
-		w.restart()
+		w := newWorld(t)
 		threeNodes(w)
 		var lines []string
 		logger := funcr.New(func(_, args string) {

@@ -11,8 +11,8 @@ import (
 	"strings"
 )
 
-// Limits that the project has set itself for the cloud controller manager at the end of the demo. It usually has 79 MiB; when garbage is collected, and so a few more,
-// depends on the load of the machine.
+// Limits that the project has set itself for the cloud controller manager at the end of the demo. It usually has 79 MiB; when
+// garbage is collected, and so a few more, depends on the load of the machine.
 const (
 	maxResidentMiB = 90
 	maxBinaryMiB   = 90
