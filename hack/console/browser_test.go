@@ -6,14 +6,11 @@ import (
 	"context"
 	"flag"
 	"fmt"
-	"io"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
@@ -148,21 +145,6 @@ func prefers(scheme string) chromedp.Action {
 // hostile is a name from outside.
 const hostile = `<script>document.title="broken"</script>`
 
-// machines accept connections on every port, except for those of i-worker3.
-type machines struct{ wait sync.WaitGroup }
-
-func (m *machines) Dial(_ context.Context, id, _, _ string) (net.Conn, error) {
-	if id == "i-worker3" {
-		return nil, syscall.ECONNREFUSED
-	}
-	here, there := net.Pipe()
-	m.wait.Go(func() {
-		_, _ = io.Copy(io.Discard, there)
-		_ = there.Close()
-	})
-	return here, nil
-}
-
 // scene is an emulator with some life in it.
 type scene struct {
 	*emulatortest.Cloud
@@ -171,8 +153,8 @@ type scene struct {
 
 func newScene(t *testing.T) *scene {
 	t.Helper()
-	m := &machines{}
-	t.Cleanup(m.wait.Wait)
+	m := &emulatortest.Machines{Refusing: "i-worker3"}
+	t.Cleanup(m.Wait)
 	config := cloud.DefaultConfig()
 	// Windows of a day: the test should not meet the end of one.
 	config.RateLimits = map[string]cloud.RateLimitConfig{"slb:CreateLoadBalancer": {Calls: 60, Seconds: 86400}}

@@ -1,15 +1,11 @@
 package console_test
 
 import (
-	"context"
 	"encoding/json"
 	"io"
 	"maps"
-	"net"
 	"net/http"
 	"net/http/httptest"
-	"sync"
-	"syscall"
 	"testing"
 
 	"github.com/aliyun/alibaba-cloud-sdk-go/sdk"
@@ -19,24 +15,10 @@ import (
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/cloud"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/emulatortest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
-
-// machines accept connections on every port, but for those of i-3.
-type machines struct{ wait sync.WaitGroup }
-
-func (m *machines) Dial(_ context.Context, id, _, _ string) (net.Conn, error) {
-	if id == "i-worker3" {
-		return nil, syscall.ECONNREFUSED
-	}
-	here, there := net.Pipe()
-	m.wait.Go(func() {
-		_, _ = io.Copy(io.Discard, there)
-		_ = there.Close()
-	})
-	return here, nil
-}
 
 // scene is an emulator with some life in it.
 type scene struct {
@@ -49,7 +31,7 @@ type scene struct {
 
 func newScene(t *testing.T) *scene {
 	t.Helper()
-	m := &machines{}
+	m := &emulatortest.Machines{Refusing: "i-worker3"}
 	config := cloud.DefaultConfig()
 	// Windows of a day: no test should meet the end of one.
 	config.RateLimits = map[string]cloud.RateLimitConfig{
@@ -68,7 +50,7 @@ func newScene(t *testing.T) *scene {
 			t.Error(err)
 		}
 		server.Close()
-		m.wait.Wait()
+		m.Wait()
 	})
 	settings := sdk.NewConfig().WithAutoRetry(false).WithScheme("HTTP")
 	settings.Transport = transport
