@@ -1,11 +1,15 @@
 package nlb
 
 import (
+	"crypto/rand"
+	"encoding/json"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator"
@@ -90,4 +94,53 @@ func (w *world) killedAfterCreation(lag time.Duration, change ...func(*corev1.Se
 			w.t.Fatal("there is no NLB")
 		}
 	}
+}
+
+// TestCreationInVain: a process began to create an NLB while reads did not show the one that the Service has, and was killed. The next one deletes
+// what that makes, and the Service keeps its NLB.
+func TestCreationInVain(t *testing.T) {
+	t.Parallel()
+	for name, change := range map[string]func(*corev1.Service){
+		"goes on": func(*corev1.Service) {}, "deleted": func(svc *corev1.Service) { svc.DeletionTimestamp = new(metav1.Now()) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			inWorld(t, func(t *testing.T, w *world) {
+				w.addNodes("n1")
+				w.put(newService("web", testkit.TCP(80)))
+				w.converge("web")
+				all := func() []alicloud.NLB {
+					return testkit.Must(w.account.Client.ListNLBs(t.Context(), alicloud.NLBQuery{}))(t)
+				}
+				had := testkit.Must(w.account.Client.GetNLB(t.Context(), all()[0].ID))(t)
+				w.change("web", func(svc *corev1.Service) {
+					creating(t, svc, alicloud.NLB{
+						Name: had.Name, Tags: had.Tags, AddressType: had.AddressType, AddressIPVersion: had.AddressIPVersion, VPCID: had.VPCID, Zones: had.Zones, DeletionProtection: true,
+					})
+				})
+				w.restart()
+				w.change("web", change)
+				w.converge("web")
+				w.later(time.Minute)
+				w.converge("web")
+				if got := all(); name == "goes on" && (len(got) != 1 || got[0].ID != had.ID) || name == "deleted" && len(got) > 0 {
+					t.Errorf("NLBs %+v, the Service had %s", got, had.ID)
+				}
+				if calls := w.calls(); !slices.Contains(calls, "CreateLoadBalancer") {
+					t.Errorf("the creation was not made again: %v", calls)
+				}
+			})
+		})
+	}
+}
+
+// creating has the Record of a Service say that a process began to create a load balancer, and noted no answer.
+func creating(t *testing.T, svc *corev1.Service, parameters any) {
+	t.Helper()
+	record, _ := service.RecordOn(svc)
+	encoded := testkit.Must(json.Marshal(parameters))(t)
+	record.UID, record.Creation = svc.UID, &service.Creation{Token: rand.Text(), Parameters: encoded, Begun: time.Now()}
+	meta.SetStatusCondition(&svc.Status.Conditions, metav1.Condition{
+		Type: service.ConditionWritten, Status: metav1.ConditionTrue, Reason: service.ReasonWritten, Message: string(testkit.Must(json.Marshal(record))(t)),
+	})
 }

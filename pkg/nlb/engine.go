@@ -14,6 +14,7 @@ import (
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/nlb/deploy"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/nlb/diff"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/nlb/model"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/nlb/observe"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
@@ -128,7 +129,7 @@ func (e *engine) Forget(svc types.UID) {
 }
 
 // Repeat implements service.Engine.
-func (e *engine) Repeat(ctx context.Context, creation service.Creation, since presence.Missing) (id string, missing presence.Missing, err error) {
+func (e *engine) Repeat(ctx context.Context, svc *corev1.Service, creation service.Creation, since presence.Missing) (id string, missing presence.Missing, err error) {
 	var lb alicloud.NLB
 	if err = json.Unmarshal(creation.Parameters, &lb); err != nil {
 		return "", since, fmt.Errorf("decode the parameters of the NLB: %w", err)
@@ -143,7 +144,21 @@ func (e *engine) Repeat(ctx context.Context, creation service.Creation, since pr
 	if missing, err = e.missing.Confirm(since, found == nil, "NLB "+id+" was created and not found"); err != nil || found == nil {
 		return "", missing, err
 	}
-	return id, missing, nil
+	last, err := e.get(ctx, svc.Labels[service.LabelLoadBalancerID])
+	if err != nil || last == nil || last.ID == id || !isTagged(last, svc) {
+		return id, missing, err
+	}
+	return last.ID, missing, e.discard(ctx, found)
+}
+
+// discard deletes an NLB that was created although the Service has one: reads did not show that one for a time.
+func (e *engine) discard(ctx context.Context, lb *alicloud.NLB) error {
+	surplus := &model.Model{LoadBalancer: *lb}
+	applier := &deploy.Applier{API: e.api, Model: surplus, Busy: func(string) bool { return false }, Memory: &e.memory}
+	if err := applier.Run(ctx, diff.Deletion(surplus)); err != nil {
+		return fmt.Errorf("delete NLB %s, which nobody needs: %w", lb.ID, err)
+	}
+	return nil
 }
 
 // Refuse implements service.Engine.

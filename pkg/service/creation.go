@@ -160,7 +160,7 @@ func (r *Reconciler) settleCreation(ctx context.Context, svc *corev1.Service, kn
 	id := ""
 	var err error
 	if from.searched = !from.creation.Open(); !from.searched {
-		id, from.missing, err = known.engine.Repeat(ctx, *from.creation, from.missing)
+		id, from.missing, err = known.engine.Repeat(ctx, svc, *from.creation, from.missing)
 	}
 	known.balancer = known.balancer.Invalidate("a creation of a load balancer has no answer yet") // also where nothing was there before it
 	switch {

@@ -32,8 +32,9 @@ type Engine interface {
 	// Intent returns what the first pass over a Service is about to write, see [Record].
 	Intent(svc *corev1.Service, params annotation.Params) Record
 	// Repeat makes a creation again, and returns the load balancer that the cloud answers with, empty where that is gone again: missing
-	// says since when reads do not show it.
-	Repeat(ctx context.Context, creation Creation, since presence.Missing) (id string, missing presence.Missing, err error)
+	// says since when reads do not show it. Where the one of its own that the Service shows is there all the same, it returns that, and
+	// deletes the other one.
+	Repeat(ctx context.Context, svc *corev1.Service, creation Creation, since presence.Missing) (id string, missing presence.Missing, err error)
 	// Released notes that nothing of a Service is left in the cloud. The cache may show the Service as it was for a while.
 	Released(service types.UID)
 	// Forget drops what is known of a Service that is gone.

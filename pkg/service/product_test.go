@@ -42,7 +42,7 @@ type product struct {
 var _ Engine = (*product)(nil)
 
 // Repeat implements Engine.
-func (p *product) Repeat(context.Context, Creation, presence.Missing) (string, presence.Missing, error) {
+func (p *product) Repeat(context.Context, *corev1.Service, Creation, presence.Missing) (string, presence.Missing, error) {
 	return "", presence.Missing{}, nil
 }
 

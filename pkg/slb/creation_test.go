@@ -1,15 +1,21 @@
 package slb
 
 import (
+	"crypto/rand"
+	"encoding/json"
 	"fmt"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/cloud"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
@@ -155,5 +161,47 @@ func TestCreationIsForgottenAfterATime(t *testing.T) {
 		if record, _ := service.RecordOn(w.get("web")); record.Creation != nil {
 			t.Errorf("Record %+v", record)
 		}
+	})
+}
+
+// TestCreationInVain: a process began to create a CLB while reads did not show the one that the Service has, and was killed. The next one deletes
+// what that makes, and the Service keeps its CLB.
+func TestCreationInVain(t *testing.T) {
+	t.Parallel()
+	for name, change := range map[string]func(*corev1.Service){"goes on": func(*corev1.Service) {}, "deleted": deleteService} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t)
+				threeNodes(w)
+				w.put(testService("web", 80))
+				w.rests("web")
+				had := w.lbs()[0]
+				w.change("web", func(svc *corev1.Service) {
+					creating(t, svc, alicloud.LoadBalancer{Name: had.Name, Tags: had.Tags, AddressType: had.AddressType, Spec: had.Spec, DeleteProtection: "on"})
+				})
+				w.restart()
+				w.change("web", change)
+				w.rests("web")
+				all := w.lbs()
+				if name == "goes on" && (len(all) != 1 || all[0].ID != had.ID) || name == "deleted" && len(all) > 0 {
+					t.Errorf("CLBs %+v, the Service had %s", all, had.ID)
+				}
+				if calls := w.calls(); !slices.Contains(calls, "CreateLoadBalancer") {
+					t.Errorf("the creation was not made again: %v", calls)
+				}
+			})
+		})
+	}
+}
+
+// creating has the Record of a Service say that a process began to create a load balancer, and noted no answer.
+func creating(t *testing.T, svc *corev1.Service, parameters any) {
+	t.Helper()
+	record, _ := service.RecordOn(svc)
+	encoded := testkit.Must(json.Marshal(parameters))(t)
+	record.UID, record.Creation = svc.UID, &service.Creation{Token: rand.Text(), Parameters: encoded, Begun: time.Now()}
+	meta.SetStatusCondition(&svc.Status.Conditions, metav1.Condition{
+		Type: service.ConditionWritten, Status: metav1.ConditionTrue, Reason: service.ReasonWritten, Message: string(testkit.Must(json.Marshal(record))(t)),
 	})
 }

@@ -23,7 +23,9 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/quota"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/refusal"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb/deploy"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb/diff"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb/model"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb/observe"
 )
 
 // Class is the load balancer class of Services with a CLB. A Service without a class has one, too.
@@ -111,7 +113,7 @@ func (e *engine) Wakes(wake func(types.NamespacedName)) {
 }
 
 // Repeat implements service.Engine.
-func (e *engine) Repeat(ctx context.Context, creation service.Creation, since presence.Missing) (id string, missing presence.Missing, err error) {
+func (e *engine) Repeat(ctx context.Context, svc *corev1.Service, creation service.Creation, since presence.Missing) (id string, missing presence.Missing, err error) {
 	var lb alicloud.LoadBalancer
 	if err = json.Unmarshal(creation.Parameters, &lb); err != nil {
 		return "", since, fmt.Errorf("decode the parameters of the CLB: %w", err)
@@ -127,7 +129,24 @@ func (e *engine) Repeat(ctx context.Context, creation service.Creation, since pr
 	if missing, err = e.missing.Confirm(since, found == nil, "CLB "+made.ID+" was created and not found"); err != nil || found == nil {
 		return "", missing, err
 	}
-	return found.ID, missing, nil
+	id = svc.Labels[service.LabelLoadBalancerID]
+	if id == "" || id == found.ID {
+		return found.ID, missing, nil
+	}
+	last, err := e.read(ctx, id)
+	if err != nil || last == nil || !isTagged(last, svc) {
+		return found.ID, missing, err
+	}
+	return last.ID, missing, e.discard(ctx, found)
+}
+
+// discard deletes a CLB that was created although the Service has one: reads did not show that one for a time.
+func (e *engine) discard(ctx context.Context, lb *alicloud.LoadBalancer) error {
+	surplus := observe.New(*lb, nil)
+	if err := deploy.New(e.api, &e.answers, surplus).Run(ctx, diff.Deletion(surplus)); err != nil {
+		return fmt.Errorf("delete CLB %s, which nobody needs: %w", lb.ID, err)
+	}
+	return nil
 }
 
 // Refuse implements service.Engine.
