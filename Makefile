@@ -67,9 +67,10 @@ machine: ## Build what real machines run into bin/: kubelet, kube-proxy, Flannel
 	@$(call build_sandbox,the programs of real machines,./cmd/machine ./cmd/testserver)
 
 # Packages with goroutines of their own. The race detector makes a test several times slower, and finds nothing where one goroutine decides.
-RACE := ./pkg/alicloud ./pkg/service ./pkg/vpcroute ./pkg/node ./internal/emulator ./internal/emulator/fabric ./internal/emulator/limits ./internal/healthport ./internal/leadership ./internal/workers
-# Tests of the engines in which several workers run.
-RACE_RUN := Controller|FanOut|Soak|AtOnce|TwoLeaders
+RACE := ./pkg/alicloud ./pkg/service ./internal/emulator ./internal/emulator/fabric ./internal/emulator/limits ./internal/healthport ./internal/leadership ./internal/workers
+# Of larger packages, those tests in which several workers run.
+RACE_LARGE := ./pkg/slb ./pkg/nlb ./pkg/vpcroute ./pkg/node
+RACE_RUN := Controller|Concurrent|FanOut|Soak|AtOnce|TwoLeaders
 
 # Linters vet the code (make lint). Tests that run the built programs are never taken from the cache (-count=1), because go test does not notice that a program
 # has changed.
@@ -80,8 +81,8 @@ timed = @start=$$SECONDS; ( $(2) ); printf 'make $@: %s: %s s\n' '$(1)' "$$((SEC
 .PHONY: test
 test: build kubectl ## Test what a change may break: unit tests, a fixed sample of the matrices, the programs end to end, the rendered chart (10 minutes)
 	$(call need,cc,gcc)
-	$(call timed,unit tests,$(UNIT) -short $$($(GO) list ./... | grep -vxFf <($(GO) list $(RACE))))
-	$(call timed,unit tests with the race detector,$(LESS_GC) $(GO) test -vet=off -race -short -timeout 30m $(RACE) && $(LESS_GC) $(GO) test -vet=off -race -short -timeout 30m -run '$(RACE_RUN)' ./pkg/slb ./pkg/nlb)
+	$(call timed,unit tests,$(UNIT) -p 3 -short $$($(GO) list ./... | grep -vxFf <($(GO) list $(RACE))))
+	$(call timed,unit tests with the race detector,$(LESS_GC) $(GO) test -vet=off -race -short -timeout 30m $(RACE) && $(LESS_GC) $(GO) test -vet=off -race -short -timeout 30m -run '$(RACE_RUN)' $(RACE_LARGE))
 	$(call timed,programs end to end,cd sandbox && $(E2E) -short ./...)
 	$(call timed,rendered chart,cd hack/chart && $(E2E) -short -run 'Lint|Render|Conform|BadValues|Fresh|OldKubernetes|Judges' .)
 

@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
 )
 
 // script runs one of the scripts in hack/ and returns its exit code and output.
@@ -99,6 +101,7 @@ type subject struct {
 // and the provenance are those of its files.
 func TestRelease(t *testing.T) {
 	t.Parallel()
+	testkit.Long(t)
 	checkout, bin := filepath.Join(t.TempDir(), "checkout"), t.TempDir()
 	chart, err := os.ReadFile(root + "/charts/cloud-controller-manager/Chart.yaml")
 	if err != nil {

@@ -267,7 +267,7 @@ func TestFloodOfOnePeerLosesNoProbe(t *testing.T) {
 			}
 		})
 	}
-	const probes = 40
+	const probes = 12
 	began, lost := time.Now(), 0
 	for i := range probes {
 		if got := statusOrZero(t, []string{"http", "https"}[i%2]+"://"+p.address+"/healthz"); got != http.StatusOK {

@@ -232,16 +232,22 @@ func (w *world) try(name string) error {
 	return nil
 }
 
-// tryOne makes passes over a Service, as they become due, until nothing is to be done any more.
+// tryOne makes passes over a Service, as they become due, until nothing is to be done any more, or until they fail in the same way again and again.
 func (w *world) tryOne(name string) error {
 	var last error
+	same := 0
 	for range 200 {
 		svc, err := w.kube.CoreV1().Services(testkit.Namespace).Get(w.t.Context(), name, metav1.GetOptions{})
 		if err != nil {
 			return err
 		}
 		wait, err := w.Reconcile(w.t.Context(), svc)
+		if same++; err == nil || last == nil || err.Error() != last.Error() {
+			same = 0
+		}
 		switch last = err; {
+		case same == 30:
+			return err
 		case w.transport.isDead():
 			return errDead
 		case err != nil:

@@ -114,8 +114,8 @@ func TestReplayFindsEveryFlippedFact(t *testing.T) {
 		}
 		e, _ := emulated(t)
 		checked, flipped, found := whole.Checked(), 0, 0
-		for _, f := range allFacts(e) {
-			if !f.Flippable() {
+		for i, f := range allFacts(e) {
+			if !f.Flippable() || testing.Short() && i%8 != 0 {
 				continue
 			}
 			flipped++

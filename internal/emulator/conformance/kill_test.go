@@ -76,10 +76,15 @@ func TestCleanAfterAKillAtEachWrite(t *testing.T) {
 	})
 }
 
-// killsAt kills a run at its first write, its second, and so on, until it makes no more, and returns how many there were.
+// killsAt kills a run at its first write, its second, and so on, until it makes no more, and returns how many there were. With -short, few places
+// do.
 func killsAt(t *testing.T, actions *emulator.Emulator, name string, run func(conformance.Options)) int {
 	t.Helper()
-	for writes := 1; ; writes++ {
+	step := 1
+	if testing.Short() {
+		step = 9
+	}
+	for writes := 1; ; writes += step {
 		e, o, err := conformance.Emulated(settle)
 		if err != nil {
 			t.Fatal(err)
