@@ -57,7 +57,8 @@ func TestKilledAfterCreation(t *testing.T) {
 		"of another type":   {func(svc *corev1.Service) { svc.Spec.Type = corev1.ServiceTypeClusterIP }, 0, nil},
 		"deleted and named": {func(svc *corev1.Service) { annotate(svc, annotation.Name, "shop"); deleteService(svc) }, 0, nil},
 	} {
-		for _, lag := range lags {
+		for _, i := range testkit.Sample(len(name), len(lags)) {
+			lag := lags[i]
 			t.Run(fmt.Sprintf("%s, %s", name, lag), func(t *testing.T) {
 				t.Parallel()
 				synctest.Test(t, func(t *testing.T) {
@@ -113,7 +114,8 @@ func TestKilledAfterCreationForAGroup(t *testing.T) {
 	for name, change := range map[string]func(*corev1.Service){
 		"nothing": func(*corev1.Service) {}, "deleted": deleteService, "moved": func(svc *corev1.Service) { delete(svc.Annotations, key(annotation.Group)) },
 	} {
-		for _, lag := range lags {
+		for _, i := range testkit.Sample(len(name), len(lags)) {
+			lag := lags[i]
 			t.Run(fmt.Sprintf("%s, %s", name, lag), func(t *testing.T) {
 				t.Parallel()
 				synctest.Test(t, func(t *testing.T) {
