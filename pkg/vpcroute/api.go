@@ -87,7 +87,7 @@ type Options struct {
 	// which is also the default.
 	BatchSize int
 	// Quiet is how long the controller waits after an event for further ones, so that nodes that join together share a
-	// batch; it waits at most five times as long in all. Default 100 ms.
+	// batch. Default 100 ms.
 	Quiet time.Duration
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/sets"
@@ -23,10 +22,15 @@ var errBatchTimeout = errors.New("the cloud stayed busy")
 // execute carries out changes, deletions first: a CIDR that moves must be free before it is taken again. It sets the
 // changes' errors.
 func (w *Writer) execute(ctx context.Context, changes []*change) {
-	removal := func(c *change) bool { return c.create == nil }
-	for _, kind := range [][]*change{
-		slices.DeleteFunc(slices.Clone(changes), func(c *change) bool { return !removal(c) }), slices.DeleteFunc(slices.Clone(changes), removal),
-	} {
+	removals, creations := []*change{}, []*change{}
+	for _, c := range changes {
+		if c.remove != nil {
+			removals = append(removals, c)
+		} else {
+			creations = append(creations, c)
+		}
+	}
+	for _, kind := range [][]*change{removals, creations} {
 		refused := map[string]error{}
 		for _, batch := range batches(kind, w.opts.BatchSize) {
 			table := batch[0].table()
@@ -62,7 +66,7 @@ func (w *Writer) write(ctx context.Context, batch []*change) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, batchTimeout, errBatchTimeout)
 	defer cancel()
 	others := workqueue.NewTypedItemExponentialFailureRateLimiter[string](firstRetry, maxRetry)
-	wait := w.paced(func(p *pace, now time.Time) time.Duration { return p.delay(now) })
+	wait := w.pace.delay(time.Now())
 	for {
 		if err := sleep.For(ctx, wait); err != nil {
 			giveUp(batch, err)
@@ -76,16 +80,14 @@ func (w *Writer) write(ctx context.Context, batch []*change) error {
 			wait = 0
 		case alicloud.IsBusy(err):
 			fail(batch, err)
-			wait = w.paced(func(p *pace, now time.Time) time.Duration {
-				if wait, ours := p.busy(now); ours {
-					return wait
-				}
-				return others.When("") // somebody else's change
-			})
+			var ours bool
+			if wait, ours = w.pace.busy(time.Now()); !ours {
+				wait = others.When("")
+			}
 		case err != nil:
 			return w.refused(ctx, batch, err)
 		default:
-			w.paced(func(p *pace, now time.Time) time.Duration { p.accepted(now); return 0 })
+			w.pace.accepted(time.Now())
 			// Single entries may still have failed. Those that are busy wait like any other that failed: repeating them here
 			// would keep all other routes waiting.
 			for i, c := range batch {
@@ -94,12 +96,6 @@ func (w *Writer) write(ctx context.Context, batch []*change) error {
 			return nil
 		}
 	}
-}
-
-func (w *Writer) paced(step func(p *pace, now time.Time) time.Duration) time.Duration {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return step(&w.pace, time.Now())
 }
 
 // call makes the one call of the batch.
@@ -125,7 +121,7 @@ func (w *Writer) call(ctx context.Context, batch []*change) ([]error, error) {
 func (w *Writer) refused(ctx context.Context, batch []*change, err error) error {
 	switch {
 	case alicloud.IsAmbiguous(err) || ctx.Err() != nil:
-		w.markStale(batch[0].table())
+		w.tables[batch[0].table()].stale = true
 		fail(batch, err)
 		return nil //nolint:nilerr // each change has the error, and further writes may end otherwise
 	case len(batch) == 1:
@@ -194,17 +190,14 @@ func shownOf(ctx context.Context, api API, query alicloud.InstanceQuery) (sets.S
 
 // outcome is what a result means for the change, and notes it in the remembered table.
 func (w *Writer) outcome(c *change, err error) error {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	t, ok := w.tables[c.table()]
-	now := time.Now()
+	t, now := w.tables[c.table()], time.Now()
 	switch {
-	case err == nil && c.create != nil && ok:
+	case err == nil && c.create != nil:
 		t.created(*c.create, now)
-	case c.remove != nil && ok && (err == nil || alicloud.IsNotFound(err)):
+	case c.remove != nil && (err == nil || alicloud.IsNotFound(err)):
 		t.removed(*c.remove, now)
 		return nil
-	case alicloud.IsDuplicate(err) && ok:
+	case alicloud.IsDuplicate(err):
 		// Somebody made an entry for the CIDR since the table was read. Whose it is shows the next read.
 		t.stale = true
 	}
@@ -212,14 +205,6 @@ func (w *Writer) outcome(c *change, err error) error {
 		return fmt.Errorf("%s: %w", c, err)
 	}
 	return nil
-}
-
-func (w *Writer) markStale(id string) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if t, ok := w.tables[id]; ok {
-		t.stale = true
-	}
 }
 
 // fail gives every change of the batch the error.

@@ -162,14 +162,23 @@ func TestIPv6AdapterRoute(t *testing.T) {
 					return
 				}
 				listed, err := routes.ListRoutes(t.Context(), "")
-				if err != nil || len(listed) != 1 || listed[0].DestinationCIDR != ipv6CIDR(0) {
-					t.Fatalf("listed: %v, %v", listed, err)
+				if err != nil || len(listed) != 2 {
+					t.Fatalf("listed: %v, %v, want the routes of both pod CIDRs", listed, err)
 				}
-				if err := routes.DeleteRoute(t.Context(), "", listed[0]); err != nil {
-					t.Fatal(err)
+				c.set(nodeOf(0, withCIDR(cidrOf(0))))
+				for range 2 {
+					if listed, err = routes.ListRoutes(t.Context(), ""); err != nil {
+						t.Fatal(err)
+					}
+					time.Sleep(2 * surplusGrace)
 				}
-				if left := a.Routes(testTable); len(left) != 1 || left["::/0"] == "" {
-					t.Errorf("routes left: %v, want the cloud's own alone", left)
+				for _, route := range listed {
+					if err := routes.DeleteRoute(t.Context(), "", route); err != nil {
+						t.Fatal(err)
+					}
+				}
+				if left := a.Routes(testTable); len(left) != 2 || left["::/0"] == "" || left[cidrOf(0)] == "" {
+					t.Errorf("routes left: %v, want the cloud's own and that of the pod CIDR that is left", left)
 				}
 			})
 		})

@@ -36,6 +36,7 @@ type retries struct {
 }
 
 type failure struct {
+	err      error
 	instance string // the next hop that failed; another one is tried at once
 	attempts int
 	// duplicates counts the attempts in a row that met an entry which no read shows.
@@ -81,6 +82,7 @@ func (r retries) failed(key routeKey, instance string, err error, now time.Time)
 	default:
 		wait = r.usual.When(key)
 	}
+	failed.err = err
 	failed.attempts++
 	step := wait / 2
 	failed.until = r.begun.Add((now.Sub(r.begun) + wait + step - 1) / step * step)

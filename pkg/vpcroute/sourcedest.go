@@ -11,6 +11,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/klog/v2"
 
@@ -39,6 +40,8 @@ type sourceDest struct {
 	opts   Options
 	events *events.Recorder
 	retry  workqueue.TypedRateLimiter[string] // by instance
+	// kick holds a token when something may be due earlier than run knows.
+	kick chan struct{}
 
 	mu     sync.Mutex // guards the fields below
 	checks map[string]*check
@@ -56,13 +59,35 @@ type check struct {
 
 func newSourceDest(opts Options, recorder *events.Recorder) *sourceDest {
 	return &sourceDest{
-		opts: opts, events: recorder, checks: map[string]*check{},
+		opts: opts, events: recorder, kick: make(chan struct{}, 1), checks: map[string]*check{},
 		retry: workqueue.NewTypedItemExponentialFailureRateLimiter[string](firstBackoff, maxBackoff),
 	}
 }
 
-// want asks for the checks of the instances to be off, and forgets all others. It returns when the next one is due, zero for never.
-func (s *sourceDest) want(instances map[string]*corev1.Node) time.Time {
+// run reads what is due and switches off what is on until the context ends. It calls done after each time.
+func (s *sourceDest) run(ctx context.Context, done func()) {
+	for ctx.Err() == nil {
+		next := s.next()
+		if wait := time.Until(next); wait > 0 || next.IsZero() {
+			if next.IsZero() {
+				wait = s.opts.Config.Period
+			}
+			select {
+			case <-ctx.Done():
+			case <-s.kick:
+			case <-time.After(wait):
+			}
+			continue
+		}
+		if err := s.pass(ctx); err != nil && ctx.Err() == nil {
+			utilruntime.HandleErrorWithContext(ctx, err, "Switching source/destination checks off")
+		}
+		done()
+	}
+}
+
+// want asks for the checks of the instances to be off, and forgets all others.
+func (s *sourceDest) want(instances map[string]*corev1.Node) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for instance, node := range instances {
@@ -78,11 +103,20 @@ func (s *sourceDest) want(instances map[string]*corev1.Node) time.Time {
 		}
 	}
 	maps.DeleteFunc(s.checks, func(instance string, _ *check) bool { return instances[instance] == nil })
-	return s.nextLocked()
+	s.wake()
 }
 
-// nextLocked returns when the next interface is to be read, zero for never. The time may be over.
-func (s *sourceDest) nextLocked() time.Time {
+func (s *sourceDest) wake() {
+	select {
+	case s.kick <- struct{}{}:
+	default:
+	}
+}
+
+// next returns when the next interface is to be read, zero for never. The time may be over.
+func (s *sourceDest) next() time.Time {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	var next time.Time
 	found := false
 	for _, c := range s.checks {
@@ -96,28 +130,15 @@ func (s *sourceDest) nextLocked() time.Time {
 	return next
 }
 
-func (s *sourceDest) next() time.Time {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.nextLocked()
-}
-
-// state returns what is known of the instance's check.
-func (s *sourceDest) state(instance string) checkState {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if c := s.checks[instance]; c != nil {
-		return c.state
-	}
-	return checkUnknown
-}
-
 // availability is what the check means for the node: while it is on, the VPC drops packets from and to pod addresses.
 func (s *sourceDest) availability(instance string) availability {
-	switch state := s.state(instance); {
-	case s.opts.SkipSourceDestCheck, state == checkOff:
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c := s.checks[instance]
+	switch {
+	case s.opts.SkipSourceDestCheck, c != nil && c.state == checkOff:
 		return up
-	case state == checkOn:
+	case c != nil && c.state == checkOn:
 		return down
 	}
 	return unknown
@@ -133,6 +154,7 @@ func (s *sourceDest) resync() {
 			s.retry.Forget(instance)
 		}
 	}
+	s.wake()
 }
 
 // pass reads the interface of every instance that is due, and returns all that went wrong.
@@ -221,13 +243,19 @@ func interfacesOf(ctx context.Context, api API, vpcID string, wanted map[string]
 		}
 	}
 	all, err := api.DescribeNetworkInterfaces(ctx, query)
-	if len(wanted) > 1 && alicloud.IsRefusedParameter(err) {
-		return interfacesOfHalves(ctx, api, vpcID, wanted)
+	found := map[string]alicloud.NetworkInterface{}
+	if instances := slices.Sorted(maps.Keys(wanted)); len(instances) > 1 && alicloud.IsRefusedParameter(err) {
+		for half := range slices.Chunk(instances, (len(instances)+1)/2) {
+			part, halfErr := interfacesOf(ctx, api, vpcID, only(wanted, half))
+			maps.Copy(found, part)
+			if halfErr == nil {
+				err = nil // those that are not found have an attempt and an event of their own
+			}
+		}
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read the network interfaces of %d nodes: %w", len(wanted), err)
 	}
-	found := map[string]alicloud.NetworkInterface{}
 	for i := range all {
 		for _, text := range slices.Concat(all[i].PrivateIPs, all[i].IPv6s) {
 			address, err := netip.ParseAddr(text)
@@ -239,39 +267,25 @@ func interfacesOf(ctx context.Context, api API, vpcID string, wanted map[string]
 	return found, nil
 }
 
-func interfacesOfHalves(ctx context.Context, api API, vpcID string, wanted map[string]check) (map[string]alicloud.NetworkInterface, error) {
-	found := map[string]alicloud.NetworkInterface{}
-	var errs []error
-	instances := slices.Sorted(maps.Keys(wanted))
-	for chunk := range slices.Chunk(instances, (len(instances)+1)/2) {
-		half := map[string]check{}
-		for _, instance := range chunk {
-			half[instance] = wanted[instance]
-		}
-		part, err := interfacesOf(ctx, api, vpcID, half)
-		maps.Copy(found, part)
-		errs = append(errs, err)
-	}
-	if len(found) > 0 {
-		return found, nil // those that are not found have an attempt and an event of their own
-	}
-	return nil, errors.Join(errs...)
+func only(all map[string]check, instances []string) map[string]check {
+	some := maps.Clone(all)
+	maps.DeleteFunc(some, func(instance string, _ check) bool { return !slices.Contains(instances, instance) })
+	return some
 }
 
-func (s *sourceDest) switchOff(ctx context.Context, eni alicloud.NetworkInterface, c check) error {
-	if eni.SourceDestCheck && s.opts.paused() {
+// switchOff switches the check off if it is on. While everything is paused it waits for its next attempt, as after a failure.
+func (s *sourceDest) switchOff(ctx context.Context, eni alicloud.NetworkInterface, c check) (err error) {
+	paused := eni.SourceDestCheck && s.opts.paused()
+	if eni.SourceDestCheck && !paused {
+		logger := klog.FromContext(ctx).WithValues("node", c.node.Name, "instance", eni.InstanceID, "why", "routed pod traffic needs it")
+		if err = s.opts.API.DisableSourceDestCheck(klog.NewContext(ctx, logger), eni.ID); err != nil {
+			s.warn(c, "Cannot switch off the source/destination check of %s, so pods of this node cannot talk to other nodes: %v", eni.ID, err)
+		}
+	}
+	if paused || err != nil {
 		s.set(eni.InstanceID, checkOn)
 		s.failed(eni.InstanceID)
-		return nil
-	}
-	if eni.SourceDestCheck {
-		logger := klog.FromContext(ctx).WithValues("node", c.node.Name, "instance", eni.InstanceID, "why", "routed pod traffic needs it")
-		if err := s.opts.API.DisableSourceDestCheck(klog.NewContext(ctx, logger), eni.ID); err != nil {
-			s.set(eni.InstanceID, checkOn)
-			s.failed(eni.InstanceID)
-			s.warn(c, "Cannot switch off the source/destination check of %s, so pods of this node cannot talk to other nodes: %v", eni.ID, err)
-			return err
-		}
+		return err
 	}
 	s.set(eni.InstanceID, checkOff)
 	return nil

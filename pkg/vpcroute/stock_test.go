@@ -127,16 +127,32 @@ func TestRoutesConcurrently(t *testing.T) {
 		if err != nil || len(listed) != 200 {
 			t.Fatalf("%d routes are listed (%v), want 200", len(listed), err)
 		}
+		c.unset(nodes[:20]...)
+		for range 2 { // not at once: more may go
+			if listed, err = routes.ListRoutes(t.Context(), ""); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(2 * surplusGrace)
+		}
+		before := a.Last()
 		for _, route := range listed {
-			calls.Go(func() {
-				if err := routes.DeleteRoute(t.Context(), "", route); err != nil {
-					t.Errorf("delete %s: %v", route.Name, err)
-				}
-			})
+			if route.Blackhole {
+				calls.Go(func() {
+					if err := routes.DeleteRoute(t.Context(), "", route); err != nil {
+						t.Errorf("delete %s: %v", route.Name, err)
+					}
+				})
+			}
 		}
 		calls.Wait()
-		if left := a.Routes(testTable); len(left) != 0 {
-			t.Errorf("routes left: %v", left)
+		for _, node := range nodes[:20] {
+			delete(want, node.Spec.PodCIDR)
+		}
+		if diff := cmp.Diff(want, a.Routes(testTable)); diff != "" {
+			t.Errorf("routes after 20 nodes went (-want +got):\n%s", diff)
+		}
+		if n := a.Count(before, "DeleteRouteEntries"); n != 1 {
+			t.Errorf("20 concurrent calls made %d batches", n)
 		}
 	})
 }

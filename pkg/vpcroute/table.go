@@ -2,7 +2,6 @@ package vpcroute
 
 import (
 	"cmp"
-	"maps"
 	"net/netip"
 	"slices"
 	"strings"
@@ -21,10 +20,13 @@ type table struct {
 	custom int
 	// read is when the cloud was asked last; unread is when it accepted the first change since then, zero for none.
 	read, unread time.Time
-	// unconfirmed counts the changes since the last read.
-	unconfirmed int
 	// stale says that a write had an unknown result, so that the table must be read before it is judged.
 	stale bool
+	// err is why the table could not be read last, and retry when it is read again. Its entries are then those of the read before.
+	err   error
+	retry time.Time
+	// gone says that the cloud has no such table.
+	gone bool
 }
 
 // entry is a custom route entry.
@@ -78,7 +80,6 @@ func (t *table) changed(now time.Time) {
 	if t.unread.IsZero() {
 		t.unread = now
 	}
-	t.unconfirmed++
 }
 
 // removed notes that the entry is gone, or will be without further help.
@@ -104,18 +105,9 @@ func (t *table) settling() bool {
 	return false
 }
 
-// confirmDue reports whether the table has unconfirmed entries for so long, or so many of them, that they are worth a read.
+// confirmDue reports whether the table has had unconfirmed entries for so long that they are worth a read.
 func (t *table) confirmDue(now time.Time) bool {
-	least := confirmPage * time.Duration(1+t.custom/pageEntries)
-	age := now.Sub(t.unread)
-	return t.unconfirmed > 0 && (age >= max(least, confirmEvery) || age >= least && t.unconfirmed >= pageEntries)
-}
-
-// clone returns a copy that later writes do not change.
-func (t *table) clone() *table {
-	copied := *t
-	copied.entries = maps.Clone(t.entries)
-	return &copied
+	return !t.unread.IsZero() && now.Sub(t.unread) >= max(confirmEvery, confirmPage*time.Duration(1+t.custom/pageEntries))
 }
 
 // markPrefix begins the description of every entry that this program makes. It must not change: entries carry it for years,
@@ -197,7 +189,9 @@ const (
 
 // plan is the difference between the nodes and one table.
 type plan struct {
-	table  string
+	table string
+	// unread says that the table could not be read, so that nothing is known of it.
+	unread bool
 	create []alicloud.NewRoute
 	// replace are entries in the way of a desired route that are this cluster's, or lead to an instance that is gone.
 	replace []alicloud.RouteEntry
@@ -322,9 +316,9 @@ func (p *plan) classify(d *desired, config Config, known evidence, e entry) {
 
 // inTheWay reports whether the entry takes packets from a desired route: its CIDR is inside the route's.
 func inTheWay(d *desired, e entry) bool {
-	claim, _, ok := d.claims.around(e.cidr)
-	_, desired := d.routes[claim]
-	return ok && desired
+	around, ok := d.claims.overlapping(e.cidr)
+	_, desired := d.routes[around.cidr]
+	return ok && desired && around.cidr.Bits() <= e.cidr.Bits()
 }
 
 func waitsForCIDR(d *desired, instance string) bool {

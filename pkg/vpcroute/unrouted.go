@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -17,9 +18,6 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/workers"
 )
 
-// allChecks is the key of the source/destination checks in the queue of nodes. No node has the empty name.
-const allChecks = ""
-
 // UnroutedController does what is left to do for nodes in clusters whose routes are switched off. It clears a NetworkUnavailable
 // condition that a route controller left behind: nothing else would ever clear it, and the node would stay unschedulable. And it
 // switches off the nodes' source/destination checks: whoever routes pod addresses in the VPC instead, such as flannel or a
@@ -27,9 +25,10 @@ const allChecks = ""
 type UnroutedController struct {
 	opts Options
 	// patience is how long a condition has stood before it is cleared.
-	patience time.Duration
-	queue    workqueue.TypedRateLimitingInterface[string]
-	checks   *sourceDest
+	patience   time.Duration
+	queue      workqueue.TypedRateLimitingInterface[string]
+	conditions *conditions
+	checks     *sourceDest
 }
 
 // leftOutPatience is longer than a route controller that runs needs to make a node's routes work.
@@ -52,21 +51,14 @@ func NewUnroutedController(opts Options) (*UnroutedController, error) {
 		return nil, errors.New("the controller needs a Kubernetes client and nodes")
 	}
 	opts = opts.withDefaults()
-	c := &UnroutedController{opts: opts, queue: newQueue[string](), checks: newSourceDest(opts, events.New(opts.Recorder, eventInterval))}
-	enqueue := func(object any) {
-		node, ok := object.(*corev1.Node)
-		if ok && leftBehind(node) {
-			c.queue.Add(node.Name)
-		}
-		if ok && !opts.SkipSourceDestCheck {
-			c.queue.AddAfter(allChecks, opts.Quiet)
-		}
+	c := &UnroutedController{
+		opts: opts, queue: newQueue(), conditions: newConditions(opts.Client, opts.Nodes.Lister()), checks: newSourceDest(opts, events.New(opts.Recorder, eventInterval)),
 	}
 	_, err := opts.Nodes.Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc: enqueue,
+		AddFunc: func(any) { c.queue.AddAfter(comparison, opts.Quiet) },
 		UpdateFunc: func(before, after any) {
 			if changed(before, after) {
-				enqueue(after)
+				c.queue.AddAfter(comparison, opts.Quiet)
 			}
 		},
 	})
@@ -82,54 +74,36 @@ func (c *UnroutedController) Name() string { return controllerName }
 // Run works until the context ends.
 func (c *UnroutedController) Run(ctx context.Context) {
 	defer utilruntime.HandleCrashWithContext(ctx)
-	workers.Run(ctx, c.queue, 2, func(ctx context.Context, name string) error {
-		if name == allChecks {
-			return c.check(ctx)
-		}
-		err := c.clear(ctx, name)
-		if err != nil && ctx.Err() == nil {
-			utilruntime.HandleErrorWithContext(ctx, err, "Clearing the NetworkUnavailable condition", "node", name)
-		}
-		return err
-	})
+	var group sync.WaitGroup
+	defer group.Wait()
+	group.Go(func() { c.conditions.run(ctx) })
+	group.Go(func() { c.checks.run(ctx, func() {}) })
+	workers.Run(ctx, c.queue, 1, c.pass)
 }
 
-// check switches off the source/destination checks of all nodes that have an instance.
-func (c *UnroutedController) check(ctx context.Context) error {
+// pass says which conditions are to be cleared and which checks are to be off.
+func (c *UnroutedController) pass(context.Context, string) error {
 	all, err := c.opts.Nodes.Lister().List(labels.Everything())
 	if err != nil {
 		return fmt.Errorf("list nodes: %w", err)
 	}
-	instances := map[string]*corev1.Node{}
+	instances, unmanaged := map[string]*corev1.Node{}, map[string]conditionFor{}
 	for _, node := range all {
-		instance, err := c.opts.InstanceID(node)
-		if err == nil && nodes.ExclusionLabel(node) == "" {
+		if instance, err := c.opts.InstanceID(node); err == nil && nodes.ExclusionLabel(node) == "" && !c.opts.SkipSourceDestCheck {
 			instances[instance] = node
 		}
-	}
-	next := c.checks.want(instances)
-	if !next.IsZero() && !next.After(time.Now()) {
-		if err := c.checks.pass(ctx); err != nil && ctx.Err() == nil {
-			utilruntime.HandleErrorWithContext(ctx, err, "Switching source/destination checks off")
+		if !leftBehind(node) {
+			continue
 		}
-		next = c.checks.next()
+		if stood := time.Since(nodes.Condition(node, corev1.NodeNetworkUnavailable).LastTransitionTime.Time); stood < c.patience {
+			c.queue.AddAfter(comparison, min(c.patience, c.patience-stood))
+			continue
+		}
+		unmanaged[node.Name] = conditionFor{uid: node.UID, available: true, unmanaged: true}
 	}
-	if !next.IsZero() {
-		c.queue.AddAfter(allChecks, time.Until(next))
-	}
+	c.checks.want(instances)
+	c.conditions.set(unmanaged)
 	return nil
-}
-
-func (c *UnroutedController) clear(ctx context.Context, name string) error {
-	node, err := c.opts.Nodes.Lister().Get(name)
-	if err != nil || !leftBehind(node) {
-		return nil //nolint:nilerr // a node that is gone needs nothing
-	}
-	if stood := time.Since(nodes.Condition(node, corev1.NodeNetworkUnavailable).LastTransitionTime.Time); stood < c.patience {
-		c.queue.AddAfter(name, min(c.patience, c.patience-stood))
-		return nil
-	}
-	return patchCondition(ctx, c.opts.Client, node, conditionUnmanaged())
 }
 
 // leftBehind reports whether the condition keeps pods away and was written by a route controller.
