@@ -2,6 +2,7 @@ package vpcroute
 
 import (
 	"context"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"sync/atomic"
@@ -108,7 +109,8 @@ func (p *pass) run(ctx context.Context) (time.Time, error) {
 	}
 	p.settledBefore = len(changes) == 0
 	began := time.Now()
-	p.writer.carryOut(ctx, d, changes)
+	changes, retry := p.writer.carryOut(ctx, d, changes)
+	p.retry, p.holding = earliest(p.retry, retry), p.holding || !retry.IsZero()
 	for _, c := range changes {
 		if ctx.Err() == nil {
 			p.report.change(ctx, c, d, p.writer.tables[c.table()].custom, began)
@@ -153,7 +155,7 @@ func (p *pass) choose(o *observation, now time.Time) []*change {
 	changes := o.removable()
 	creations, most, retry := p.writer.creations(o, now)
 	p.retry = earliest(p.retry, retry)
-	if !p.hold(most, o.arriving, now.Add(p.writer.pace.delay(now)), now) {
+	if !p.hold(most, o.arriving, now) {
 		changes = append(changes, creations...)
 	}
 	return changes
@@ -195,39 +197,23 @@ func (w *Writer) creations(o *observation, now time.Time) (changes []*change, mo
 		}
 		most = max(most, len(changes)-before)
 	}
-	w.retries.retain(missing)
+	maps.DeleteFunc(w.retries.failures, func(key routeKey, _ failure) bool { return !missing[key] })
 	return changes, most, retry
 }
 
-// hold reports whether so many new routes wait for further ones.
-func (p *pass) hold(creations, arriving int, ready, now time.Time) bool {
+// hold reports whether so many new routes wait for further ones, because they fill no batch and further nodes are about to join.
+func (p *pass) hold(creations, arriving int, now time.Time) bool {
 	if p.held.IsZero() {
 		p.held = now
 	}
-	until := holdUntil(creations, p.opts.BatchSize, arriving, p.held, ready, now)
-	if until.IsZero() {
+	until := p.held.Add(collectFor)
+	if creations == 0 || creations >= p.opts.BatchSize || arriving == 0 || !now.Before(until) {
 		p.held = time.Time{}
 		return false
 	}
 	p.holding = true
 	p.retry = earliest(p.retry, until)
 	return true
-}
-
-// holdUntil is until when new routes wait that fill no batch: while the cloud would refuse one anyway, and, while further nodes
-// are about to join, for [collectFor]. Zero says that they do not wait.
-func holdUntil(creations, batch, arriving int, since, ready, now time.Time) time.Time {
-	if creations == 0 || creations >= batch {
-		return time.Time{}
-	}
-	until := ready
-	if collected := since.Add(collectFor); arriving > 0 && collected.After(until) {
-		until = collected
-	}
-	if !until.After(now) {
-		return time.Time{}
-	}
-	return until
 }
 
 // next decides when the next pass is due without an event.

@@ -109,7 +109,7 @@ func (r reporter) change(ctx context.Context, c *change, d *desired, entries int
 	case c.failure.duplicates > 1:
 		r.events.Warnf(node, reasonConflict, "Route table %s already has an entry for the pod CIDR %s that this program cannot see, for example one of a "+
 			"CEN or of a VPN gateway; the node's pods cannot be reached. Remove the entry, or give the node another pod CIDR: %v", c.table(), at.cidr, c.err)
-	case c.failure.duplicates > 0, alicloud.IsBusy(c.err) && c.failure.attempts < busyAttempts:
+	case c.failure.duplicates > 0, (alicloud.IsBusy(c.err) || alicloud.IsThrottled(c.err)) && c.failure.attempts < busyAttempts:
 		// The next read shows whose entry it is; the next attempt finds the cloud idle.
 	default:
 		r.events.Warnf(node, reasonCreateFailed, "The route for pod CIDR %s is not there yet: %v", at.cidr, c.err)

@@ -1,11 +1,8 @@
 package vpcroute
 
 import (
-	"maps"
 	"net/netip"
 	"time"
-
-	"k8s.io/client-go/util/workqueue"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 )
@@ -31,8 +28,6 @@ type routeKey struct {
 type retries struct {
 	begun    time.Time // of the grid on which attempts are, see [retries.failed]
 	failures map[routeKey]failure
-	usual    workqueue.TypedRateLimiter[routeKey]
-	badHop   workqueue.TypedRateLimiter[routeKey]
 }
 
 type failure struct {
@@ -44,13 +39,7 @@ type failure struct {
 	until      time.Time
 }
 
-func newRetries() retries {
-	return retries{
-		begun: time.Now(), failures: map[routeKey]failure{},
-		usual:  workqueue.NewTypedItemExponentialFailureRateLimiter[routeKey](firstBackoff, maxBackoff),
-		badHop: workqueue.NewTypedItemExponentialFailureRateLimiter[routeKey](firstHopRetry, permanentRetry),
-	}
-}
+func newRetries() retries { return retries{begun: time.Now(), failures: map[routeKey]failure{}} }
 
 // until returns when the route may be tried again, zero if at once.
 func (r retries) until(key routeKey, instance string, now time.Time) time.Time {
@@ -66,21 +55,18 @@ func (r retries) until(key routeKey, instance string, now time.Time) time.Time {
 func (r retries) failed(key routeKey, instance string, err error, now time.Time) failure {
 	failed := r.failures[key]
 	if failed.instance != instance {
-		r.forget(key)
 		failed = failure{instance: instance}
 	}
 	failed.duplicates++
 	if !alicloud.IsDuplicate(err) {
 		failed.duplicates = 0
 	}
-	var wait time.Duration
+	wait := min(firstBackoff<<min(failed.attempts, 10), maxBackoff)
 	switch {
 	case permanent(err) || failed.duplicates > 1:
 		wait = permanentRetry
 	case badNextHop(err):
-		wait = r.badHop.When(key)
-	default:
-		wait = r.usual.When(key)
+		wait = min(firstHopRetry<<min(failed.attempts, 10), permanentRetry)
 	}
 	failed.err = err
 	failed.attempts++
@@ -88,21 +74,6 @@ func (r retries) failed(key routeKey, instance string, err error, now time.Time)
 	failed.until = r.begun.Add((now.Sub(r.begun) + wait + step - 1) / step * step)
 	r.failures[key] = failed
 	return failed
-}
-
-func (r retries) forget(key routeKey) {
-	delete(r.failures, key)
-	r.usual.Forget(key)
-	r.badHop.Forget(key)
-}
-
-// retain forgets all but the routes that are missing.
-func (r retries) retain(missing map[routeKey]bool) {
-	for key := range maps.Clone(r.failures) {
-		if !missing[key] {
-			r.forget(key)
-		}
-	}
 }
 
 // permanent reports whether a repetition of the call would end alike.

@@ -2,6 +2,7 @@ package vpcroute
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/netip"
 	"time"
@@ -184,13 +185,19 @@ func (w *Writer) hasEntry(r route) bool {
 	return false
 }
 
-// carryOut makes the changes, sets the error of each, nil for one that is done or that the cloud accepted, and remembers what failed.
-func (w *Writer) carryOut(ctx context.Context, d *desired, changes []*change) {
+// carryOut makes the changes, sets the error of each, nil for one that is done or that the cloud accepted, and remembers what failed. It
+// returns those that were tried, and, if others were not, when they can be.
+func (w *Writer) carryOut(ctx context.Context, d *desired, changes []*change) (tried []*change, retry time.Time) {
 	d.name(changes)
 	w.execute(ctx, changes)
 	now := time.Now()
 	taken := map[string][]string{} // CIDRs by table
 	for _, c := range changes {
+		if errors.Is(c.err, errPostponed) {
+			retry = now.Add(w.pace.delay(now))
+			continue
+		}
+		tried = append(tried, c)
 		observeChange(c)
 		key := routeKey{c.table(), c.route().cidr}
 		switch {
@@ -200,7 +207,7 @@ func (w *Writer) carryOut(ctx context.Context, d *desired, changes []*change) {
 				w.removals.note(c.route(), now)
 			}
 		case c.err == nil:
-			w.retries.forget(key)
+			delete(w.retries.failures, key)
 		case alicloud.IsQuota(c.err):
 			w.full.refused(key.table, w.tables[key.table].custom, c.err, now)
 		default:
@@ -213,6 +220,7 @@ func (w *Writer) carryOut(ctx context.Context, d *desired, changes []*change) {
 	for table, cidrs := range taken {
 		w.lookUp(ctx, table, cidrs)
 	}
+	return tried, retry
 }
 
 // refusal returns why a route that is missing was not made, nil for no known reason.
