@@ -41,37 +41,45 @@ const (
 // comparison is the only key of the controller's queue: all nodes with all route tables.
 const comparison = "routes"
 
-func newQueue() workqueue.TypedRateLimitingInterface[string] {
-	return workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[string](firstBackoff, maxBackoff))
-}
-
-// Controller keeps the route tables and the nodes' conditions as the nodes want them. Node events only signal it; every
-// pass compares all nodes with all tables anew.
+// Controller compares all nodes anew after every change of one, and when time is over. What it compares them with is the route tables of
+// the VPC, or, where routes are switched off, nothing.
 type Controller struct {
 	opts       Options
-	writer     *Writer
-	events     *events.Recorder
 	conditions *conditions
 	checks     *sourceDest
 	queue      workqueue.TypedRateLimitingInterface[string]
 	// busySince is when the running pass began, nil between passes.
 	busySince atomic.Pointer[time.Time]
-	pass      *pass
+	// run makes a pass and returns when the next one is due, zero for never.
+	run func(ctx context.Context) (time.Time, error)
+	// pass is nil where routes are switched off.
+	pass *pass
 }
 
-// NewController returns the controller that works through the writer. It asks for the node informer and does not wait
-// for it.
+// NewController returns the controller that keeps the route tables and the nodes' conditions as the nodes want them, through the writer. It
+// asks for the node informer and does not wait for it.
 func NewController(opts Options, writer *Writer) (*Controller, error) {
-	if opts.Client == nil || writer == nil {
-		return nil, errors.New("the route controller needs a Kubernetes client and a writer")
+	if writer == nil {
+		return nil, errors.New("the route controller needs a writer")
+	}
+	c, err := newController(opts)
+	if err != nil {
+		return nil, err
+	}
+	c.pass = &pass{opts: c.opts, writer: writer, report: reporter{events: c.checks.events}, conditions: c.conditions, checks: c.checks}
+	c.run = c.pass.run
+	return c, nil
+}
+
+func newController(opts Options) (*Controller, error) {
+	if opts.Client == nil || opts.Nodes == nil {
+		return nil, errors.New("the route controller needs a Kubernetes client and nodes")
 	}
 	opts = opts.withDefaults()
-	recorder := events.New(opts.Recorder, eventInterval)
 	c := &Controller{
-		opts: opts, writer: writer, events: recorder, queue: newQueue(),
-		conditions: newConditions(opts.Client, opts.Nodes.Lister()), checks: newSourceDest(opts, recorder),
+		opts: opts, conditions: newConditions(opts.Client, opts.Nodes.Lister()), checks: newSourceDest(opts, events.New(opts.Recorder, eventInterval)),
+		queue: workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[string](firstBackoff, maxBackoff)),
 	}
-	c.pass = &pass{opts: opts, writer: writer, report: reporter{events: recorder}, conditions: c.conditions, checks: c.checks}
 	_, err := opts.Nodes.Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc: func(object any) {
 			c.begin(object)
@@ -93,7 +101,7 @@ func NewController(opts Options, writer *Writer) (*Controller, error) {
 // begin makes the network of a node that joins unavailable, without waiting for a pass.
 func (c *Controller) begin(object any) {
 	node, ok := object.(*corev1.Node)
-	if !ok {
+	if !ok || c.pass == nil {
 		return
 	}
 	_, err := c.opts.InstanceID(node)
@@ -154,7 +162,7 @@ func (c *Controller) Run(ctx context.Context) {
 
 // watchKey makes a pass that waits for nothing when another access key comes into use.
 func (c *Controller) watchKey(ctx context.Context) {
-	if c.opts.KeyGeneration == nil {
+	if c.opts.KeyGeneration == nil || c.pass == nil {
 		return
 	}
 	generation := c.opts.KeyGeneration(ctx)
@@ -185,14 +193,16 @@ func (c *Controller) compare(ctx context.Context, _ string) error {
 	now := time.Now()
 	c.busySince.Store(&now)
 	defer c.busySince.Store(nil)
-	next, err := c.pass.run(ctx)
+	next, err := c.run(ctx)
 	if err != nil {
 		passErrors.Inc()
 		if ctx.Err() == nil {
-			utilruntime.HandleErrorWithContext(ctx, err, "Comparing nodes and route tables")
+			utilruntime.HandleErrorWithContext(ctx, err, "Comparing nodes with route tables and conditions")
 		}
 		return err
 	}
-	c.queue.AddAfter(comparison, time.Until(next))
+	if !next.IsZero() {
+		c.queue.AddAfter(comparison, time.Until(next))
+	}
 	return nil
 }

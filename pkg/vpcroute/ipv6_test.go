@@ -152,7 +152,7 @@ func TestIPv6AdapterRoute(t *testing.T) {
 				c := newCluster(t, a, dualStack)
 				node := nodeOf(0, withCIDR(cidrOf(0), ipv6CIDR(0)))
 				c.set(node)
-				routes := NewRoutes(c.writer, c.opts.Config)
+				routes := NewRoutes(c.pass.writer, c.opts.Config)
 				route := routeTo(node)
 				route.DestinationCIDR = ipv6CIDR(0)
 				if err := routes.CreateRoute(t.Context(), "", "", route); (err != nil) != test.fails {

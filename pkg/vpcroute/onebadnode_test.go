@@ -328,7 +328,7 @@ func TestConditionLeftBehind(t *testing.T) {
 		}
 		t.Cleanup(c.queue.ShutDown)
 		t.Cleanup(c.conditions.queue.ShutDown)
-		err = errors.Join(c.pass(t.Context(), comparison), c.conditions.write(t.Context(), node.Name))
+		err = errors.Join(c.compare(t.Context(), comparison), c.conditions.write(t.Context(), node.Name))
 		if err != nil || len(client.Actions()) > 0 != cleared {
 			t.Errorf("after %s: %d writes, %v", stood, len(client.Actions()), err)
 		}

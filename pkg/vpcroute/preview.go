@@ -128,17 +128,14 @@ func (w *Writer) unshown(ctx context.Context, d *desired) (lines []string) {
 
 // previewChecks lists the source/destination checks that are on.
 func (w *Writer) previewChecks(ctx context.Context, d *desired) ([]string, error) {
-	wanted := map[bool]map[string]check{false: {}, true: {}} // by whether the address is of IPv6
+	wanted := map[string]check{}
 	for _, want := range d.routes {
 		if address := nodes.FirstAddress(nodes.OwnAddresses(want.node)); address.IsValid() {
-			wanted[address.Is6()][want.instance] = check{address: address}
+			wanted[want.instance] = check{address: address}
 		}
 	}
 	lines := sets.New[string]()
-	for _, family := range wanted {
-		if len(family) == 0 {
-			continue
-		}
+	for _, family := range byFamily(wanted) {
 		found, err := interfacesOf(ctx, w.opts.API, w.opts.Config.VPCID, family)
 		if err != nil {
 			return nil, err

@@ -61,12 +61,12 @@ func (r retries) failed(key routeKey, instance string, err error, now time.Time)
 	if !alicloud.IsDuplicate(err) {
 		failed.duplicates = 0
 	}
-	wait := min(firstBackoff<<min(failed.attempts, 10), maxBackoff)
+	wait := backoff(failed.attempts, firstBackoff, maxBackoff)
 	switch {
 	case permanent(err) || failed.duplicates > 1:
 		wait = permanentRetry
 	case badNextHop(err):
-		wait = min(firstHopRetry<<min(failed.attempts, 10), permanentRetry)
+		wait = backoff(failed.attempts, firstHopRetry, permanentRetry)
 	}
 	failed.err = err
 	failed.attempts++
@@ -74,6 +74,11 @@ func (r retries) failed(key routeKey, instance string, err error, now time.Time)
 	failed.until = r.begun.Add((now.Sub(r.begun) + wait + step - 1) / step * step)
 	r.failures[key] = failed
 	return failed
+}
+
+// backoff is the wait after so many attempts and one more: it doubles between two bounds.
+func backoff(attempts int, first, most time.Duration) time.Duration {
+	return min(first<<min(attempts, 16), most)
 }
 
 // permanent reports whether a repetition of the call would end alike.

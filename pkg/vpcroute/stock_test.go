@@ -107,7 +107,7 @@ func TestRoutesConcurrently(t *testing.T) {
 		c := newCluster(t, a)
 		nodes, want := nodesOf(200)
 		c.set(nodes...)
-		routes := NewRoutes(c.writer, c.opts.Config)
+		routes := NewRoutes(c.pass.writer, c.opts.Config)
 		var calls sync.WaitGroup
 		for _, node := range nodes {
 			calls.Go(func() {

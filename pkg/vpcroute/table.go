@@ -23,8 +23,9 @@ type table struct {
 	// stale says that a write had an unknown result, so that the table must be read before it is judged.
 	stale bool
 	// err is why the table could not be read last, and retry when it is read again. Its entries are then those of the read before.
-	err   error
-	retry time.Time
+	err      error
+	attempts int // in vain, in a row
+	retry    time.Time
 	// gone says that the cloud has no such table.
 	gone bool
 }

@@ -102,7 +102,9 @@ type tableChoice struct {
 	Selection
 	chosen time.Time // from the list of tables
 	err    error
-	retry  time.Time // when the tables are listed again after an error
+	// attempts counts the errors in a row, and retry is when the tables are listed again after one.
+	attempts int
+	retry    time.Time
 }
 
 // choose returns the managed tables. They are chosen anew when the choice is older than a drift period or one of them is gone, and for
@@ -156,16 +158,13 @@ func (w *Writer) selection(ctx context.Context, d *desired) (Selection, error) {
 	case len(selection.IDs) == 0:
 		err = fmt.Errorf("none of the %d route tables of VPC %s is %v", len(tables), config.VPCID, selection.Missing)
 	default:
-		w.rereads.Forget(anyTable)
-		w.choice.chosen = time.Now()
+		w.choice.chosen, w.choice.attempts = time.Now(), 0
 		return selection, nil
 	}
-	w.choice.err, w.choice.retry = err, time.Now().Add(w.rereads.When(anyTable))
+	w.choice.err, w.choice.retry = err, time.Now().Add(backoff(w.choice.attempts, firstBackoff, maxBackoff))
+	w.choice.attempts++
 	return Selection{}, err
 }
-
-// anyTable stands for the list of tables among what could not be read. No table has the empty id.
-const anyTable = ""
 
 // read returns the table as it was at notBefore or later. After an error it is read again at its time, and after a write with an unknown
 // result at once.
@@ -188,7 +187,8 @@ func (w *Writer) read(ctx context.Context, id string, notBefore time.Time) *tabl
 	if err != nil {
 		known.err = fmt.Errorf("read route table %s: %w", id, err)
 		if ctx.Err() == nil {
-			known.retry = time.Now().Add(readBackoff(err, w.rereads.When(id)))
+			known.retry = time.Now().Add(readBackoff(err, backoff(known.attempts, firstBackoff, maxBackoff)))
+			known.attempts++
 			tableReadable.WithLabelValues(id).Set(0)
 		}
 		if tableGone(err) {
@@ -200,7 +200,6 @@ func (w *Writer) read(ctx context.Context, id string, notBefore time.Time) *tabl
 	if !known.unread.IsZero() {
 		w.pace.observed(t.read, t.settling())
 	}
-	w.rereads.Forget(id)
 	w.tables[id] = t
 	tableReadable.WithLabelValues(id).Set(1)
 	tableReadAt.WithLabelValues(id).Set(float64(t.read.Unix()))

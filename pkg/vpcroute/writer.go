@@ -9,7 +9,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/client-go/util/workqueue"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 )
@@ -27,9 +26,7 @@ type Writer struct {
 	ipv6 bool
 	pace pace
 	// tables are those that were read or were to be read, by id.
-	tables map[string]*table
-	// rereads are the waits before what could not be read is read again, by table; "" is the list of tables.
-	rereads   workqueue.TypedRateLimiter[string]
+	tables    map[string]*table
 	choice    tableChoice
 	former    map[route]struct{} // routes of nodes since the start, while there is an entry for them
 	occupied  occupied
@@ -45,8 +42,7 @@ func NewWriter(opts Options) *Writer {
 	opts.Nodes.Informer()
 	return &Writer{
 		opts: opts.withDefaults(), slot: make(chan struct{}, 1), network: newNetwork(opts), tables: map[string]*table{},
-		rereads: workqueue.NewTypedItemExponentialFailureRateLimiter[string](firstBackoff, maxBackoff), former: map[route]struct{}{},
-		occupied: occupied{}, sightings: sightings{}, removals: newRemovals(time.Now()), retries: newRetries(), full: fullTables{},
+		former: map[route]struct{}{}, occupied: occupied{}, sightings: sightings{}, removals: newRemovals(time.Now()), retries: newRetries(), full: fullTables{},
 	}
 }
 
@@ -236,12 +232,10 @@ func (w *Writer) refusal(key routeKey) error {
 
 // forgetFailures makes everything due that failed.
 func (w *Writer) forgetFailures() {
-	for id, t := range w.tables {
-		t.retry = time.Time{}
-		w.rereads.Forget(id)
+	for _, t := range w.tables {
+		t.retry, t.attempts = time.Time{}, 0
 	}
-	w.rereads.Forget(anyTable)
-	w.choice.err, w.choice.retry = nil, time.Time{}
+	w.choice.retry, w.choice.attempts = time.Time{}, 0
 	w.network.retry()
 	w.retries, w.full = newRetries(), fullTables{}
 }
