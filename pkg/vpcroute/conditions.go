@@ -23,12 +23,18 @@ import (
 )
 
 // Reasons of the NetworkUnavailable condition. The first two are the stock route controller's and the official CCM's, so
-// that a change of program changes no node.
+// that a change of program changes no node. The last one is for nodes that get no routes from this program.
 const (
 	conditionCreated  = "RouteCreated"
 	conditionMissing  = "NoRouteCreated"
 	conditionDisabled = "RoutesNotManaged"
 )
+
+var conditionMessages = map[string]string{
+	conditionCreated:  "The routes of the node's pod CIDRs are available",
+	conditionMissing:  "A route of the node's pod CIDRs is not available yet, or its source/destination check is not known to be off",
+	conditionDisabled: "The node's routes are not managed by the cloud controller manager",
+}
 
 // conditionWorkers is how many conditions are written at the same time, so that a thousand new nodes do not wait for each
 // other.
@@ -47,18 +53,11 @@ type conditions struct {
 
 // conditionFor is the condition that a node is to have.
 type conditionFor struct {
-	uid       types.UID
-	available bool
-	// unmanaged says that the network is available as far as this program is concerned, for it has nothing to do with it.
-	unmanaged bool
+	uid    types.UID
+	reason string
 }
 
-func (c conditionFor) condition() corev1.NodeCondition {
-	if c.unmanaged {
-		return conditionUnmanaged()
-	}
-	return conditionOf(c.available)
-}
+func (c conditionFor) available() bool { return c.reason != conditionMissing }
 
 // wanted is the condition that a node is to have, and on top of which version of the node it was written, so that it is not written again
 // before the cache shows it.
@@ -96,7 +95,7 @@ func (c *conditions) require(joining []*corev1.Node) {
 	for _, node := range joining {
 		c.mu.Lock()
 		if c.wanted[node.Name].uid != node.UID {
-			c.wanted[node.Name] = wanted{conditionFor: conditionFor{uid: node.UID}}
+			c.wanted[node.Name] = wanted{conditionFor: conditionFor{node.UID, conditionMissing}}
 		}
 		c.mu.Unlock()
 		c.enqueue(node.Name)
@@ -125,7 +124,7 @@ func (c *conditions) write(ctx context.Context, name string) error {
 	if node == nil {
 		return nil
 	}
-	if err := patchCondition(ctx, c.client, node, condition.condition()); err != nil {
+	if err := patchCondition(ctx, c.client, node, conditionOf(condition.reason)); err != nil {
 		return err
 	}
 	c.mu.Lock()
@@ -145,7 +144,7 @@ func (c *conditions) due(name string) (*corev1.Node, conditionFor) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	want, ok := c.wanted[name]
-	if !ok || want.uid != node.UID || conditionHolds(node, want.available) || want.version != "" && want.version == node.ResourceVersion {
+	if !ok || want.uid != node.UID || conditionHolds(node, want.available()) || want.version != "" && want.version == node.ResourceVersion {
 		return nil, conditionFor{}
 	}
 	return node, want.conditionFor
@@ -160,25 +159,12 @@ func conditionHolds(node *corev1.Node, available bool) bool {
 	return (condition.Status == corev1.ConditionFalse) == available
 }
 
-func conditionOf(available bool) corev1.NodeCondition {
-	if available {
-		return corev1.NodeCondition{
-			Type: corev1.NodeNetworkUnavailable, Status: corev1.ConditionFalse, Reason: conditionCreated,
-			Message: "The routes of the node's pod CIDRs are available",
-		}
+func conditionOf(reason string) corev1.NodeCondition {
+	condition := corev1.NodeCondition{Type: corev1.NodeNetworkUnavailable, Status: corev1.ConditionFalse, Reason: reason, Message: conditionMessages[reason]}
+	if reason == conditionMissing {
+		condition.Status = corev1.ConditionTrue
 	}
-	return corev1.NodeCondition{
-		Type: corev1.NodeNetworkUnavailable, Status: corev1.ConditionTrue, Reason: conditionMissing,
-		Message: "A route of the node's pod CIDRs is not available yet, or its source/destination check is not known to be off",
-	}
-}
-
-// conditionUnmanaged is for nodes that get no routes from this program.
-func conditionUnmanaged() corev1.NodeCondition {
-	return corev1.NodeCondition{
-		Type: corev1.NodeNetworkUnavailable, Status: corev1.ConditionFalse, Reason: conditionDisabled,
-		Message: "The node's routes are not managed by the cloud controller manager",
-	}
+	return condition
 }
 
 // lacksCondition reports whether a node that joins has no word about its network yet that counts. What a network plugin has written while
@@ -198,7 +184,7 @@ func BeginJoining(ctx context.Context, client kubernetes.Interface, node *corev1
 	if !joins(node, routable, time.Now()) || !lacksCondition(node) {
 		return nil
 	}
-	return patchCondition(ctx, client, node, conditionOf(false))
+	return patchCondition(ctx, client, node, conditionOf(conditionMissing))
 }
 
 // patchCondition writes one condition of one Node object; a Node of the same name that was registered since is not meant.
@@ -264,15 +250,18 @@ func wantedConditions(d *desired, v view) map[string]conditionFor {
 	}
 	all := map[string]conditionFor{}
 	for _, node := range d.joining {
-		all[node.Name] = conditionFor{uid: node.UID}
+		all[node.Name] = conditionFor{node.UID, conditionMissing}
 	}
 	for node, a := range worst {
-		if a != unknown {
-			all[node.Name] = conditionFor{uid: node.UID, available: a == up}
+		switch a {
+		case up:
+			all[node.Name] = conditionFor{node.UID, conditionCreated}
+		case down:
+			all[node.Name] = conditionFor{node.UID, conditionMissing}
 		}
 	}
 	for _, node := range d.unmanaged {
-		all[node.Name] = conditionFor{uid: node.UID, available: true, unmanaged: true}
+		all[node.Name] = conditionFor{node.UID, conditionDisabled}
 	}
 	return all
 }

@@ -212,7 +212,7 @@ func (c *cluster) available() (yes, no []string) {
 	c.conditions.mu.Lock()
 	defer c.conditions.mu.Unlock()
 	for _, name := range slices.Sorted(maps.Keys(c.conditions.wanted)) {
-		if c.conditions.wanted[name].available {
+		if c.conditions.wanted[name].available() {
 			yes = append(yes, name)
 		} else {
 			no = append(no, name)

@@ -100,7 +100,7 @@ func TestDualStackCondition(t *testing.T) {
 		v := view{
 			plans: []*plan{{states: test.states}}, tableOf: func(*corev1.Node) string { return "" }, check: func(string) availability { return up },
 		}
-		if got := wantedConditions(d, v)[node.Name].available; got != test.want {
+		if got := wantedConditions(d, v)[node.Name].available(); got != test.want {
 			t.Errorf("%s: available = %t, want %t", name, got, test.want)
 		}
 	}

@@ -178,6 +178,9 @@ func (o *observation) removable() (changes []*change) {
 func (w *Writer) creations(o *observation, now time.Time) (changes []*change, most int, retry time.Time) {
 	missing := map[routeKey]bool{}
 	for i, plan := range o.plans {
+		for cidr := range plan.conflicts {
+			missing[routeKey{plan.table, cidr}] = true
+		}
 		before := len(changes)
 		room, until := w.full.room(o.tables[i], now)
 		for at := range plan.create {

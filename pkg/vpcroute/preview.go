@@ -48,7 +48,7 @@ func (w *Writer) Preview(ctx context.Context) (Preview, error) {
 			p.Problems = append(p.Problems, o.tables[i].err.Error())
 			continue
 		}
-		writes, holds := plan.writes(o.tables[i], o.removals, known)
+		writes, holds := plan.writes(d, o.tables[i], o.removals, known)
 		p.Writes = append(p.Writes, writes...)
 		if quota := w.opts.Quota(); quota.nearlyFull(0, holds) {
 			p.Problems = append(p.Problems, fmt.Sprintf("route table %s would hold %d custom entries; %s", plan.table, holds, quota))
@@ -93,13 +93,15 @@ func (w *Writer) foresee(ctx context.Context, o *observation) {
 
 // writes lists what the plan changes, and returns how many custom entries the table holds afterwards. A route that follows the removal of
 // the entry in its place is among them.
-func (p *plan) writes(t *table, removals decision, known subnets) (lines []string, holds int) {
+func (p *plan) writes(d *desired, t *table, removals decision, known subnets) (lines []string, holds int) {
 	creations := slices.Clone(p.create)
 	removable := p.removable(removals)
 	for i := range removable {
 		c := &change{remove: &removable[i]}
 		lines = append(lines, c.String())
-		creations = append(creations, p.follow[c.route().cidr]...)
+		if want, ok := d.routes[c.route().cidr]; ok {
+			creations = append(creations, alicloud.NewRoute{TableID: p.table, CIDR: c.route().cidr.String(), InstanceID: want.instance})
+		}
 	}
 	holds = t.custom - len(removable)
 	for i := range creations {
@@ -161,7 +163,7 @@ func (w *Writer) losers(o *observation, known subnets) (lines []string) {
 	wanted := wantedConditions(o.desired, view{plans: o.plans, tableOf: known.tableOf, check: func(string) availability { return up }})
 	for _, name := range slices.Sorted(maps.Keys(wanted)) {
 		node := w.node(name)
-		if node == nil || wanted[name].available {
+		if node == nil || wanted[name].available() {
 			continue
 		}
 		if condition := nodes.Condition(node, corev1.NodeNetworkUnavailable); condition != nil && condition.Status == corev1.ConditionFalse {

@@ -36,7 +36,9 @@ type failure struct {
 	attempts int
 	// duplicates counts the attempts in a row that met an entry which no read shows.
 	duplicates int
-	until      time.Time
+	// occupant is the entry that has the destination, nil where none was found. It counts until the next attempt.
+	occupant *entry
+	until    time.Time
 }
 
 func newRetries() retries { return retries{begun: time.Now(), failures: map[routeKey]failure{}} }
@@ -68,12 +70,19 @@ func (r retries) failed(key routeKey, instance string, err error, now time.Time)
 	case badNextHop(err):
 		wait = backoff(failed.attempts, firstHopRetry, permanentRetry)
 	}
-	failed.err = err
+	failed.err, failed.occupant = err, nil
 	failed.attempts++
 	step := wait / 2
 	failed.until = r.begun.Add((now.Sub(r.begun) + wait + step - 1) / step * step)
 	r.failures[key] = failed
 	return failed
+}
+
+// occupied notes whose the destination of a route is.
+func (r retries) occupied(key routeKey, by entry, now time.Time) {
+	failed := r.failures[key]
+	failed.occupant, failed.duplicates, failed.until = &by, 0, now.Add(permanentRetry)
+	r.failures[key] = failed
 }
 
 // backoff is the wait after so many attempts and one more: it doubles between two bounds.

@@ -196,8 +196,6 @@ type plan struct {
 	create []alicloud.NewRoute
 	// replace are entries in the way of a desired route that are this cluster's, or lead to an instance that is gone.
 	replace []alicloud.RouteEntry
-	// follow are the routes that are made once the entry in their place is gone, by CIDR.
-	follow map[netip.Prefix][]alicloud.NewRoute
 	// surplus are entries of this cluster that no node wants. How many of them may go at once is not the table's business.
 	surplus []entry
 	// states has one element per desired route.
@@ -237,8 +235,8 @@ type evidence struct {
 	gone func(instance string) bool
 	// stands reports whether a table had an entry for the route when it was last read.
 	stands func(route) bool
-	// occupied returns the entry of another type than Custom that has a destination, see [occupied].
-	occupied func(routeKey) (entry, bool)
+	// occupant returns the entry of another type than Custom that has a destination, nil for none.
+	occupant func(routeKey) *entry
 }
 
 // route is a CIDR and the instance that it leads to, in whichever table.
@@ -249,7 +247,7 @@ type route struct {
 
 // diff compares the nodes with one table. It changes neither.
 func diff(d *desired, t *table, config Config, known evidence) *plan {
-	p := &plan{table: t.id, states: make(map[netip.Prefix]state, len(d.routes)), conflicts: map[netip.Prefix]entry{}, follow: map[netip.Prefix][]alicloud.NewRoute{}}
+	p := &plan{table: t.id, states: make(map[netip.Prefix]state, len(d.routes)), conflicts: map[netip.Prefix]entry{}}
 	for cidr, want := range d.routes {
 		p.states[cidr] = p.compare(d, t, config, known, cidr, want)
 	}
@@ -266,17 +264,16 @@ func diff(d *desired, t *table, config Config, known evidence) *plan {
 
 // compare decides about a desired route.
 func (p *plan) compare(d *desired, t *table, config Config, known evidence, cidr netip.Prefix, want desiredRoute) state {
-	route := alicloud.NewRoute{TableID: t.id, CIDR: cidr.String(), InstanceID: want.instance, Description: config.mark()}
 	e, exists := t.entries[cidr]
 	if !exists {
-		if other, taken := known.occupied(routeKey{t.id, cidr}); taken {
-			p.conflicts[cidr] = other
+		if other := known.occupant(routeKey{t.id, cidr}); other != nil {
+			p.conflicts[cidr] = *other
 			return stateConflict
 		}
 	}
 	switch {
 	case !exists:
-		p.create = append(p.create, route)
+		p.create = append(p.create, alicloud.NewRoute{TableID: t.id, CIDR: cidr.String(), InstanceID: want.instance, Description: config.mark()})
 		return stateMissing
 	case e.hop == want.instance && e.Status == alicloud.RouteAvailable:
 		return stateAvailable
@@ -291,7 +288,6 @@ func (p *plan) compare(d *desired, t *table, config Config, known evidence, cidr
 	case e.Status == alicloud.RouteAvailable:
 		// The CIDR moves to another node. The new entry follows when this one is gone.
 		p.replace = append(p.replace, e.RouteEntry)
-		p.follow[cidr] = []alicloud.NewRoute{route}
 		return statePending
 	default:
 		return statePending

@@ -265,27 +265,8 @@ func readBackoff(err error, wait time.Duration) time.Duration {
 	return wait
 }
 
-// occupied are destinations that an entry of another type than Custom has: one that the cloud has made itself, or has learned from a CEN
-// or a border router. The lists of a table leave them out, because there may be many of them. They are looked up when a wanted
-// destination turns out to be taken, and count until a period has passed.
-type occupied map[routeKey]occupant
-
-type occupant struct {
-	entry
-	read time.Time
-}
-
-// at returns the entry that has the destination.
-func (o occupied) at(key routeKey, period time.Duration, now time.Time) (entry, bool) {
-	found, ok := o[key]
-	if ok && now.Sub(found.read) >= period {
-		delete(o, key) // the next attempt shows whether it is still there
-		return entry{}, false
-	}
-	return found.entry, ok
-}
-
-// lookUp finds out which entries have the destinations that the cloud calls taken.
+// lookUp finds out which entries have the destinations that the cloud calls taken. The lists of a table leave out those of another type than
+// Custom, which the cloud has made itself or has learned from a CEN or a border router, because there may be many of them.
 func (w *Writer) lookUp(ctx context.Context, table string, cidrs []string) {
 	entries, err := w.opts.API.DescribeRouteEntriesOf(ctx, table, cidrs)
 	if err != nil {
@@ -294,7 +275,7 @@ func (w *Writer) lookUp(ctx context.Context, table string, cidrs []string) {
 	}
 	for i := range entries {
 		if cidr, err := netip.ParsePrefix(entries[i].CIDR); err == nil && entries[i].Type != alicloud.RouteTypeCustom {
-			w.occupied[routeKey{table, cidr.Masked()}] = occupant{entry{RouteEntry: entries[i], cidr: cidr.Masked()}, time.Now()}
+			w.retries.occupied(routeKey{table, cidr.Masked()}, entry{RouteEntry: entries[i], cidr: cidr.Masked()}, time.Now())
 		}
 	}
 }

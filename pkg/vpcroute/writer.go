@@ -29,7 +29,6 @@ type Writer struct {
 	tables    map[string]*table
 	choice    tableChoice
 	former    map[route]struct{} // routes of nodes since the start, while there is an entry for them
-	occupied  occupied
 	sightings sightings
 	removals  *removals
 	retries   retries
@@ -42,7 +41,7 @@ func NewWriter(opts Options) *Writer {
 	opts.Nodes.Informer()
 	return &Writer{
 		opts: opts.withDefaults(), slot: make(chan struct{}, 1), network: newNetwork(opts), tables: map[string]*table{},
-		former: map[route]struct{}{}, occupied: occupied{}, sightings: sightings{}, removals: newRemovals(time.Now()), retries: newRetries(), full: fullTables{},
+		former: map[route]struct{}{}, sightings: sightings{}, removals: newRemovals(time.Now()), retries: newRetries(), full: fullTables{},
 	}
 }
 
@@ -152,10 +151,15 @@ func (o *observation) unread() (err error) {
 // evidence returns what is known beside the tables, at a time.
 func (w *Writer) evidence(now time.Time) evidence {
 	return evidence{
-		former:   func(r route) bool { _, ok := w.former[r]; return ok },
-		gone:     func(instance string) bool { return w.sightings.gone(instance, now) },
-		stands:   w.hasEntry,
-		occupied: func(key routeKey) (entry, bool) { return w.occupied.at(key, w.opts.Config.Period, now) },
+		former: func(r route) bool { _, ok := w.former[r]; return ok },
+		gone:   func(instance string) bool { return w.sightings.gone(instance, now) },
+		stands: w.hasEntry,
+		occupant: func(key routeKey) *entry {
+			if failed := w.retries.failures[key]; now.Before(failed.until) {
+				return failed.occupant
+			}
+			return nil
+		},
 	}
 }
 
