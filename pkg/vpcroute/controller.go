@@ -62,16 +62,11 @@ func NewController(opts Options, writer *Writer) (*Controller, error) {
 	if writer == nil {
 		return nil, errors.New("the route controller needs a writer")
 	}
-	c, err := newController(opts)
-	if err != nil {
-		return nil, err
-	}
-	c.pass = &pass{opts: c.opts, writer: writer, report: reporter{events: c.checks.events}, conditions: c.conditions, checks: c.checks}
-	c.run = c.pass.run
-	return c, nil
+	return newController(opts, writer)
 }
 
-func newController(opts Options) (*Controller, error) {
+// newController returns a controller that has no route tables where there is no writer.
+func newController(opts Options, writer *Writer) (*Controller, error) {
 	if opts.Client == nil || opts.Nodes == nil {
 		return nil, errors.New("the route controller needs a Kubernetes client and nodes")
 	}
@@ -79,6 +74,10 @@ func newController(opts Options) (*Controller, error) {
 	c := &Controller{
 		opts: opts, conditions: newConditions(opts.Client, opts.Nodes.Lister()), checks: newSourceDest(opts, events.New(opts.Recorder, eventInterval)),
 		queue: workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[string](firstBackoff, maxBackoff)),
+	}
+	if writer != nil {
+		c.pass = &pass{opts: opts, writer: writer, report: reporter{events: c.checks.events}, conditions: c.conditions, checks: c.checks}
+		c.run = c.pass.run
 	}
 	_, err := opts.Nodes.Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc: func(object any) {

@@ -25,21 +25,11 @@ type Preview struct {
 // Preview returns what a controller would write that starts now and finds nothing changed for some minutes, and writes nothing.
 // The node informer must have synced.
 func (w *Writer) Preview(ctx context.Context) (Preview, error) {
-	if err := w.take(ctx); err != nil {
+	o, err := w.takeAndObserve(ctx, time.Now())
+	if err != nil {
 		return Preview{}, err
 	}
 	defer w.release()
-	d, err := w.desired(ctx)
-	if err != nil {
-		return Preview{}, err
-	}
-	o, err := w.observe(ctx, d, time.Now())
-	if err == nil {
-		err = o.unread()
-	}
-	if err != nil {
-		return Preview{}, err
-	}
 	w.foresee(ctx, o)
 	known := w.network.subnets
 	var p Preview
@@ -48,7 +38,7 @@ func (w *Writer) Preview(ctx context.Context) (Preview, error) {
 			p.Problems = append(p.Problems, o.tables[i].err.Error())
 			continue
 		}
-		writes, holds := plan.writes(d, o.tables[i], o.removals, known)
+		writes, holds := plan.writes(o.desired, o.tables[i], o.removals, known)
 		p.Writes = append(p.Writes, writes...)
 		if quota := w.opts.Quota(); quota.nearlyFull(0, holds) {
 			p.Problems = append(p.Problems, fmt.Sprintf("route table %s would hold %d custom entries; %s", plan.table, holds, quota))
@@ -57,12 +47,12 @@ func (w *Writer) Preview(ctx context.Context) (Preview, error) {
 	for _, problem := range problemsOf(o, known) {
 		p.Problems = append(p.Problems, problem.node.Name+": "+problem.message)
 	}
-	p.Problems = append(p.Problems, w.unshown(ctx, d)...)
+	p.Problems = append(p.Problems, w.unshown(ctx, o.desired)...)
 	if n := len(o.removals.withheld); n > 0 {
 		p.Problems = append(p.Problems, fmt.Sprintf("%d routes without a node are kept: more than can be deleted at once, or there is no node, and nothing proves that their instances are gone", n))
 	}
 	if !w.opts.SkipSourceDestCheck {
-		checks, err := w.previewChecks(ctx, d)
+		checks, err := w.previewChecks(ctx, o.desired)
 		if err != nil {
 			p.Problems = append(p.Problems, err.Error())
 		}
@@ -79,8 +69,10 @@ func (w *Writer) foresee(ctx context.Context, o *observation) {
 			w.lookUp(ctx, t.id, nil)
 		}
 	}
-	now, removals := time.Now(), newRemovals(time.Now().Add(-startGrace))
+	now, removals := time.Now(), newRemovals()
 	known := w.evidence(now)
+	w.compareWith(o, known, removals, now)
+	now = now.Add(movedGrace)
 	w.compareWith(o, known, removals, now)
 	if hops := o.doubtful(); hops.Len() > 0 {
 		if shown, err := w.ask(ctx, o.desired, hops); err == nil {
@@ -88,7 +80,6 @@ func (w *Writer) foresee(ctx context.Context, o *observation) {
 		}
 	}
 	w.compareWith(o, known, removals, now)
-	w.compareWith(o, known, removals, now.Add(movedGrace))
 }
 
 // writes lists what the plan changes, and returns how many custom entries the table holds afterwards. A route that follows the removal of

@@ -57,13 +57,13 @@ func TestRemovals(t *testing.T) {
 			surplus: 50, wanted: 50, known: evidence{former: seen, gone: func(id string) bool { return id == "i-7" }}, allowed: 1, held: 49,
 		},
 	} {
-		r := newRemovals(start)
+		r := newRemovals()
 		now := start.Add(test.after)
 		for i := range test.spent {
 			r.note(routeOf(cidrOf(i+100), "i-old"), now.Add(-time.Minute))
 		}
 		test.known.stands = func(route) bool { return true }
-		r.decide(surplus(test.surplus), wanted(test.wanted), test.known, now.Add(-surplusGrace))
+		r.decide(surplus(test.surplus), wanted(test.wanted), test.known, start.Add(-surplusGrace))
 		got := r.decide(surplus(test.surplus), wanted(test.wanted), test.known, now)
 		if len(got.allowed) != test.allowed || len(got.withheld) != test.held || got.until.IsZero() == test.waits {
 			t.Errorf("%s: %d allowed, %d withheld, until %v", name, len(got.allowed), len(got.withheld), got.until)

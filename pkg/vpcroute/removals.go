@@ -20,8 +20,7 @@ import (
 // Bounds of the removal of routes whose node is gone while their instance may still run. They only matter when something is
 // wrong: an API server that lost its data shows few or no Nodes while all pods run on.
 const (
-	// startGrace is how long after its start this program leaves entries alone whose node it has never seen: a node may be
-	// about to register.
+	// startGrace is how long this program leaves entries alone whose node it has never seen: a node may be about to register.
 	startGrace = time.Minute
 	// surplusGrace is how long a route must have been without a node: of nodes that go all at once, the first pass may see only some
 	// to be gone.
@@ -41,7 +40,6 @@ func removalCap(routes int) int { return max(1, min(max(5, routes/10), routes/3)
 // entries while there is no node at all: they stay until a node wants them again, or the cloud proves that the instance is gone, or its
 // machine has a Node with other pod CIDRs. It decides by what it is given and what it remembers alone.
 type removals struct {
-	started time.Time
 	// absent are the routes without a node.
 	absent map[route]absence
 	// recent are the routes that went without a proof, and when.
@@ -54,8 +52,8 @@ type absence struct {
 	suspended bool
 }
 
-func newRemovals(started time.Time) *removals {
-	return &removals{started: started, absent: map[route]absence{}, recent: map[route]time.Time{}}
+func newRemovals() *removals {
+	return &removals{absent: map[route]absence{}, recent: map[route]time.Time{}}
 }
 
 // decision is what may go now, and what has to wait.
@@ -160,8 +158,8 @@ func (r *removals) open(d *decision, surplus []route, nodes *desired, known evid
 			d.until = earliest(d.until, now.Add(removalInterval/5))
 		case absent.suspended:
 			d.withheld.Insert(candidate)
-		case !known.former(candidate) && now.Before(r.started.Add(startGrace)):
-			d.until = earliest(d.until, r.started.Add(startGrace))
+		case !known.former(candidate) && now.Before(absent.since.Add(startGrace)):
+			d.until = earliest(d.until, absent.since.Add(startGrace))
 		default:
 			open = append(open, candidate)
 		}

@@ -34,30 +34,11 @@ type Routes struct {
 // NewRoutes returns the adapter over the writer.
 func NewRoutes(writer *Writer, config Config) *Routes { return &Routes{writer: writer, config: config} }
 
-// observe takes the writer's slot, which the caller releases unless there is an error. It fails only when no table can be read.
-func (r *Routes) observe(ctx context.Context, notBefore time.Time) (*observation, error) {
-	if err := r.writer.take(ctx); err != nil {
-		return nil, err
-	}
-	d, err := r.writer.desired(ctx)
-	if err == nil {
-		var o *observation
-		if o, err = r.writer.observe(ctx, d, notBefore); err == nil {
-			err = o.unread()
-		}
-		if err == nil {
-			return o, nil
-		}
-	}
-	r.writer.release()
-	return nil, err
-}
-
 // ListRoutes lists the routes that are ours. Foreign entries are left out, because the stock controller deletes whatever
 // it cannot explain; so are entries that may not go yet, and entries that do not work in every table yet, because it takes listed
 // ones for working.
 func (r *Routes) ListRoutes(ctx context.Context, _ string) ([]*cloudprovider.Route, error) {
-	o, err := r.observe(ctx, time.Now())
+	o, err := r.writer.takeAndObserve(ctx, time.Now())
 	if err != nil {
 		return nil, err
 	}
@@ -107,11 +88,11 @@ func (r *Routes) CreateRoute(ctx context.Context, _, _ string, asked *cloudprovi
 	deadline := time.Now().Add(availableWithin)
 	var notBefore time.Time
 	for attempt := 0; ; attempt++ {
-		done, err := r.advance(ctx, asked, cidr.Masked(), notBefore)
+		done, settle, err := r.advance(ctx, asked, cidr.Masked(), notBefore)
 		if err != nil || done {
 			return err
 		}
-		wait := confirmAfter(attempt, likelySettle)
+		wait := confirmAfter(attempt, settle)
 		if time.Now().Add(wait).After(deadline) {
 			return apierrors.NewConflict(schema.GroupResource{Resource: "routes"}, asked.DestinationCIDR, errors.New("the cloud is still at work on it"))
 		}
@@ -122,20 +103,20 @@ func (r *Routes) CreateRoute(ctx context.Context, _, _ string, asked *cloudprovi
 	}
 }
 
-// advance makes the next changes towards the routes of all nodes, and reports whether this one is available. It refuses one that the nodes
-// do not want: the caller may have read them earlier, or does not look for pod CIDRs that overlap.
-func (r *Routes) advance(ctx context.Context, asked *cloudprovider.Route, cidr netip.Prefix, notBefore time.Time) (bool, error) {
-	o, err := r.observe(ctx, notBefore)
+// advance makes the next changes towards the routes of all nodes, and reports whether this one is available, and how long the cloud was seen to
+// need. It refuses a route that the nodes do not want: the caller may have read them earlier, or does not look for pod CIDRs that overlap.
+func (r *Routes) advance(ctx context.Context, asked *cloudprovider.Route, cidr netip.Prefix, notBefore time.Time) (done bool, settle time.Duration, err error) {
+	o, err := r.writer.takeAndObserve(ctx, notBefore)
 	if err != nil {
-		return false, err
+		return false, 0, err
 	}
 	defer r.writer.release()
 	if want, ok := o.routes[cidr]; !ok || want.node.Name != string(asked.TargetNode) {
-		return false, fmt.Errorf("route destination %s: not the pod CIDR of node %s, or one that overlaps with that of another node, or an IPv6 range "+
+		return false, 0, fmt.Errorf("route destination %s: not the pod CIDR of node %s, or one that overlaps with that of another node, or an IPv6 range "+
 			"without IPv6 in %s", cidr, asked.TargetNode, r.config.VPCID)
 	}
 	if o.available(cidr) {
-		return true, nil
+		return true, 0, nil
 	}
 	changes, _, _ := r.writer.creations(o, time.Now())
 	for _, plan := range o.plans {
@@ -146,15 +127,15 @@ func (r *Routes) advance(ctx context.Context, asked *cloudprovider.Route, cidr n
 	r.writer.carryOut(ctx, o.desired, changes)
 	for _, plan := range o.plans {
 		if e, conflict := plan.conflicts[cidr]; conflict {
-			return false, fmt.Errorf("route table %s has an entry for %s that leads to %v and that this cluster does not own", plan.table, cidr, e.NextHops)
+			return false, 0, fmt.Errorf("route table %s has an entry for %s that leads to %v and that this cluster does not own", plan.table, cidr, e.NextHops)
 		}
 		// A duplicate was made by somebody else since the read: the next one shows whose it is.
-		err := r.writer.refusal(routeKey{plan.table, cidr})
+		err = r.writer.refusal(routeKey{plan.table, cidr})
 		if err != nil && !alicloud.IsDuplicate(err) && !alicloud.IsAmbiguous(err) && !alicloud.IsBusy(err) {
-			return false, err
+			return false, 0, err
 		}
 	}
-	return false, nil
+	return false, r.writer.pace.enough, nil
 }
 
 // DeleteRoute removes a listed route from every table, if it may still go and leads where it led then: the stock controller deletes and
@@ -164,7 +145,7 @@ func (r *Routes) DeleteRoute(ctx context.Context, _ string, asked *cloudprovider
 	if err != nil {
 		return err
 	}
-	o, err := r.observe(ctx, time.Time{})
+	o, err := r.writer.takeAndObserve(ctx, time.Time{})
 	if err != nil {
 		return err
 	}

@@ -28,7 +28,7 @@ func NewLeftOutController(opts Options) (*Controller, error) {
 }
 
 func newUnrouted(opts Options, patience time.Duration) (*Controller, error) {
-	c, err := newController(opts)
+	c, err := newController(opts, nil)
 	if err != nil {
 		return nil, err
 	}

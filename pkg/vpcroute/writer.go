@@ -41,7 +41,7 @@ func NewWriter(opts Options) *Writer {
 	opts.Nodes.Informer()
 	return &Writer{
 		opts: opts.withDefaults(), slot: make(chan struct{}, 1), network: newNetwork(opts), tables: map[string]*table{},
-		former: map[route]struct{}{}, sightings: sightings{}, removals: newRemovals(time.Now()), retries: newRetries(), full: fullTables{},
+		former: map[route]struct{}{}, sightings: sightings{}, removals: newRemovals(), retries: newRetries(), full: fullTables{},
 	}
 }
 
@@ -93,6 +93,26 @@ func (w *Writer) observe(ctx context.Context, d *desired, notBefore time.Time) (
 	}
 	o.retry = earliest(o.retry, next, o.removals.until)
 	return o, nil
+}
+
+// takeAndObserve takes the slot, which the caller releases unless there is an error, and observes. It fails when no table can be read.
+func (w *Writer) takeAndObserve(ctx context.Context, notBefore time.Time) (o *observation, err error) {
+	if err = w.take(ctx); err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			w.release()
+		}
+	}()
+	d, err := w.desired(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if o, err = w.observe(ctx, d, notBefore); err != nil {
+		return nil, err
+	}
+	return o, o.unread()
 }
 
 // earliest returns the first of the times, zero for none. Zero is no time.
