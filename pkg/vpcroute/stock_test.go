@@ -17,6 +17,8 @@ import (
 	netutils "k8s.io/utils/net"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/cloud"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 )
 
 // startStock runs the stock route controller over the adapter.
@@ -153,6 +155,37 @@ func TestRoutesConcurrently(t *testing.T) {
 		}
 		if n := a.Count(before, "DeleteRouteEntries"); n != 1 {
 			t.Errorf("20 concurrent calls made %d batches", n)
+		}
+	})
+}
+
+// TestCreateRouteSaysWhy: the stock route controller reports what the cloud says, at once, about the route that the cloud refuses, and no other.
+func TestCreateRouteSaysWhy(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		config := cloud.DefaultConfig()
+		config.Quotas.RouteEntriesPerTable = 2
+		a := newAccount(t, emulator.Options{Config: config})
+		a.put(3)
+		c := newCluster(t, a)
+		nodes, _ := nodesOf(3)
+		c.set(nodes...)
+		routes := NewRoutes(c.pass.writer, c.opts.Config)
+		start := time.Now()
+		var refused []string
+		for _, node := range nodes {
+			switch err := routes.CreateRoute(t.Context(), "", "", routeTo(node)); {
+			case alicloud.IsQuota(err):
+				refused = append(refused, node.Name)
+			case err != nil:
+				t.Errorf("create the route of %s: %v", node.Name, err)
+			}
+		}
+		if took := time.Since(start); len(refused) != 1 || took > 5*time.Second {
+			t.Errorf("refused for want of quota: %v, after %s, want one node at once", refused, took)
+		}
+		if n := a.Count(0, "CreateRouteEntries"); n > 2 {
+			t.Errorf("%d calls to create three routes", n)
 		}
 	})
 }
