@@ -50,7 +50,7 @@ func leftOut(once *sync.Once) start {
 		if isEnabled(names.NodeRouteController, completed) {
 			return nil, false, nil
 		}
-		once.Do(func() { ctrl, enabled, err = standIn(ctx, cloud, cloud.LeftOutController) })
+		once.Do(func() { ctrl, enabled, err = runRoutes(ctx, cloud, cloud.LeftOutController) })
 		return ctrl, enabled, err
 	}
 }
@@ -143,18 +143,13 @@ func isEnabled(name string, completed *config.CompletedConfig) bool {
 
 func startRoutes(ctx context.Context, completed *config.CompletedConfig, cloud *provider.Cloud) (controller.Interface, bool, error) {
 	if !completed.ComponentConfig.KubeCloudShared.ConfigureCloudRoutes {
-		return standIn(ctx, cloud, cloud.UnroutedController)
+		return runRoutes(ctx, cloud, cloud.UnroutedController)
 	}
-	ctrl, err := cloud.RouteController()
-	if err != nil {
-		return nil, false, err
-	}
-	cloud.Go(func() { ctrl.Run(ctx) })
-	return ctrl, true, nil
+	return runRoutes(ctx, cloud, cloud.RouteController)
 }
 
-// standIn makes and runs what stands in for the route controller.
-func standIn(ctx context.Context, cloud *provider.Cloud, build func() (*vpcroute.UnroutedController, error)) (controller.Interface, bool, error) {
+// runRoutes makes and runs the route controller, or what stands in for it.
+func runRoutes(ctx context.Context, cloud *provider.Cloud, build func() (*vpcroute.Controller, error)) (controller.Interface, bool, error) {
 	ctrl, err := build()
 	if err != nil {
 		return nil, false, err

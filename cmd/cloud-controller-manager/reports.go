@@ -27,8 +27,9 @@ func reporters() []reporter {
 			use:   "orphans",
 			short: "List cloud resources of this cluster that no Service owns",
 			long: "orphans takes the flags of the manager and lists resources of this cluster that no Service owns: load balancers, access control\n" +
-				"lists, server groups and security groups, and listeners, vServer groups and backend servers on existing CLBs (annotation id). It also\n" +
-				"finds what has a cluster ID that this cluster had earlier. It writes nothing, and prints the commands that delete what it found.\n" +
+				"lists, server groups and security groups, and listeners, vServer groups and backend servers on existing CLBs (annotation id),\n" +
+				"and route entries that no Node wants. It also finds what has a cluster ID that this cluster had earlier. It writes nothing, and\n" +
+				"prints the commands that delete what it found.\n" +
 				"The exit code is 0 if there are none, 2 if there are any, and 1 on an error. If something cannot be read, for example because the\n" +
 				"access key lacks a permission, orphans lists the rest, names what it could not read, and the exit code is 1.",
 			flags: func(flags *pflag.FlagSet) {

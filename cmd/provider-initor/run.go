@@ -271,38 +271,28 @@ func checkOutput(output string) error {
 }
 
 func writeStates(w io.Writer, output string, states []rollout.NodeState) error {
-	if output == outputJSON {
-		return writeJSON(w, states)
-	}
-	rows := [][]string{{"NODE", "PROVIDER ID", "RESULT", "REASON"}}
-	for _, s := range states {
-		rows = append(rows, []string{s.Node, s.ProviderID, string(s.Result), s.Reason})
-	}
-	return writeTable(w, rows)
+	return writeNodes(w, output, "RESULT", states, func(s rollout.NodeState) []string { return []string{s.Node, s.ProviderID, string(s.Result), s.Reason} })
 }
 
 func writeVerdicts(w io.Writer, output string, verdicts []audit.NodeVerdict) error {
-	if output == outputJSON {
-		return writeJSON(w, verdicts)
-	}
-	rows := [][]string{{"NODE", "PROVIDER ID", "VERDICT", "REASON"}}
-	for _, v := range verdicts {
-		rows = append(rows, []string{v.Node, v.ProviderID, string(v.Verdict), v.Reason})
-	}
-	return writeTable(w, rows)
+	return writeNodes(w, output, "VERDICT", verdicts, func(v audit.NodeVerdict) []string { return []string{v.Node, v.ProviderID, string(v.Verdict), v.Reason} })
 }
 
-// writeJSON writes one document: {"nodes":[...]}, an empty list if there are none.
-func writeJSON[T any](w io.Writer, nodes []T) error {
-	if nodes == nil {
-		nodes = []T{}
+// writeNodes writes a table with a row for each node, or one document: {"nodes":[...]}, an empty list if there are none.
+func writeNodes[T any](w io.Writer, output, result string, nodes []T, row func(T) []string) error {
+	if output == outputJSON {
+		encoder := json.NewEncoder(w)
+		encoder.SetIndent("", "  ")
+		if err := encoder.Encode(map[string][]T{"nodes": append([]T{}, nodes...)}); err != nil {
+			return fmt.Errorf("write the result: %w", err)
+		}
+		return nil
 	}
-	encoder := json.NewEncoder(w)
-	encoder.SetIndent("", "  ")
-	if err := encoder.Encode(map[string][]T{"nodes": nodes}); err != nil {
-		return fmt.Errorf("write the result: %w", err)
+	rows := [][]string{{"NODE", "PROVIDER ID", result, "REASON"}}
+	for _, n := range nodes {
+		rows = append(rows, row(n))
 	}
-	return nil
+	return writeTable(w, rows)
 }
 
 // writeTable shows an empty cell as a dash, so that blanks separate the columns.

@@ -46,24 +46,11 @@ func (*ECSSource) Name() string { return "ECS" }
 
 // Identify implements [Source].
 func (s *ECSSource) Identify(ctx context.Context, n *corev1.Node) (node.ProviderID, error) {
-	addresses := ownIPv4(n)
-	if len(addresses) == 0 {
-		return node.ProviderID{}, errors.New("the node has neither an IPv4 InternalIP nor the annotation " + cloudproviderapi.AnnotationAlphaProvidedIPAddr)
-	}
-	listed, err := s.api.DescribeInstances(ctx, alicloud.InstanceQuery{PrivateIPs: addresses, VPCID: s.vpcID})
+	findings, err := s.byAddress(ctx, []*corev1.Node{n})
 	if err != nil {
 		return node.ProviderID{}, err
 	}
-	ids := instancesWith(listed, addresses)
-	switch len(ids) {
-	case 1:
-		return node.ProviderID{Region: s.api.Region(), InstanceID: ids[0]}, nil
-	case 0:
-		return node.ProviderID{}, s.absent(ctx, addresses)
-	default:
-		return node.ProviderID{}, fmt.Errorf("the node's addresses %s belong to several instances of %s: %s",
-			strings.Join(addresses, ", "), s.vpcID, strings.Join(ids, ", "))
-	}
+	return findings[n.Name].ProviderID, findings[n.Name].Err
 }
 
 // absent returns [ErrNotECS] if the key sees other instances of the VPC. A key without permission gets an empty list and no
@@ -120,18 +107,7 @@ type Finding struct {
 // an instance in the VPC, whose instances may be in another one. The findings are by node name. The error is one of ECS, or says
 // that the key sees no instance at all.
 func (s *ECSSource) Lookup(ctx context.Context, nodes []*corev1.Node) (map[string]Finding, error) {
-	var addresses []string
-	for _, n := range nodes {
-		addresses = append(addresses, ownIPv4(n)...)
-	}
-	if len(addresses) == 0 {
-		return s.match(ctx, nodes, nil)
-	}
-	listed, err := s.api.DescribeInstances(ctx, alicloud.InstanceQuery{PrivateIPs: addresses, VPCID: s.vpcID})
-	if err != nil {
-		return nil, fmt.Errorf("look up the instances of %d addresses: %w", len(addresses), err)
-	}
-	findings, err := s.match(ctx, nodes, listed)
+	findings, err := s.byAddress(ctx, nodes)
 	if err != nil {
 		return nil, err
 	}
@@ -162,25 +138,38 @@ func (s *ECSSource) lookupByID(ctx context.Context, nodes []*corev1.Node, findin
 	return nil
 }
 
-func (s *ECSSource) match(ctx context.Context, nodes []*corev1.Node, listed []alicloud.Instance) (map[string]Finding, error) {
-	findings := map[string]Finding{}
+// byAddress finds the instances of the VPC that have the nodes' addresses.
+func (s *ECSSource) byAddress(ctx context.Context, nodes []*corev1.Node) (map[string]Finding, error) {
+	own := map[string][]string{}
+	query := alicloud.InstanceQuery{VPCID: s.vpcID}
 	for _, n := range nodes {
-		addresses := ownIPv4(n)
-		if len(addresses) == 0 {
-			findings[n.Name] = Finding{Err: errors.New("the node has no IPv4 InternalIP to look it up by")}
-			continue
+		own[n.Name] = ownIPv4(n)
+		query.PrivateIPs = append(query.PrivateIPs, own[n.Name]...)
+	}
+	var listed []alicloud.Instance
+	if len(query.PrivateIPs) > 0 {
+		var err error
+		if listed, err = s.api.DescribeInstances(ctx, query); err != nil {
+			return nil, fmt.Errorf("look up the instances of %d addresses: %w", len(query.PrivateIPs), err)
 		}
-		switch ids := instancesWith(listed, addresses); len(ids) {
-		case 1:
-			findings[n.Name] = Finding{ProviderID: node.ProviderID{Region: s.api.Region(), InstanceID: ids[0]}}
-		case 0:
+	}
+	findings := map[string]Finding{}
+	for name, addresses := range own {
+		ids := instancesWith(listed, addresses)
+		switch {
+		case len(addresses) == 0:
+			findings[name] = Finding{Err: errors.New("the node has neither an IPv4 InternalIP nor the annotation " + cloudproviderapi.AnnotationAlphaProvidedIPAddr)}
+		case len(ids) == 1:
+			findings[name] = Finding{ProviderID: node.ProviderID{Region: s.api.Region(), InstanceID: ids[0]}}
+		case len(ids) > 1:
+			findings[name] = Finding{Err: fmt.Errorf("the node's addresses %s belong to several instances of %s: %s",
+				strings.Join(addresses, ", "), s.vpcID, strings.Join(ids, ", "))}
+		default:
 			err := s.absent(ctx, addresses)
 			if !errors.Is(err, ErrNotECS) {
 				return nil, err
 			}
-			findings[n.Name] = Finding{Err: err}
-		default:
-			findings[n.Name] = Finding{Err: fmt.Errorf("several instances have the node's addresses: %s", strings.Join(ids, ", "))}
+			findings[name] = Finding{Err: err}
 		}
 	}
 	return findings, nil

@@ -112,9 +112,8 @@ const (
 // --cloud-provider=external sets the addresses that it finds itself, every few seconds: writing others in each pass would
 // change them back and forth.
 type addressWrites struct {
-	mu    sync.Mutex // guards the fields below
+	mu    sync.Mutex // guards nodes
 	nodes map[types.UID]*addressWrite
-	swept time.Time
 }
 
 type addressWrite struct {
@@ -137,7 +136,7 @@ func (w *addressWrites) settled(uid types.UID) {
 func (w *addressWrites) allow(uid types.UID, addresses []corev1.NodeAddress, now time.Time) (allowed, refused bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.sweep(now)
+	maps.DeleteFunc(w.nodes, func(_ types.UID, write *addressWrite) bool { return now.Sub(write.last) > 2*addressPause }) // Nodes that are gone
 	write := w.nodes[uid]
 	if write == nil || !sameAddresses(write.addresses, addresses) || now.Sub(write.last) > addressPause {
 		write = &addressWrite{addresses: addresses}
@@ -153,13 +152,4 @@ func (w *addressWrites) allow(uid types.UID, addresses []corev1.NodeAddress, now
 	write.attempts++
 	write.last = now
 	return true, false
-}
-
-// sweep forgets Nodes that are gone; w.mu is locked.
-func (w *addressWrites) sweep(now time.Time) {
-	if now.Sub(w.swept) < time.Minute {
-		return
-	}
-	w.swept = now
-	maps.DeleteFunc(w.nodes, func(_ types.UID, write *addressWrite) bool { return now.Sub(write.last) > 2*addressPause })
 }

@@ -74,7 +74,7 @@ func (i *Instances) silentAge(node *corev1.Node, since time.Time) time.Duration 
 // missing reports whether the last answer about the node's instance did not show it.
 func (i *Instances) missing(node *corev1.Node) bool {
 	id, err := i.idOf(node)
-	return err == nil && i.snapshot.isMissing(id)
+	return err == nil && i.snapshot.knownOf(id).lacked()
 }
 
 // InstanceShutdown reports whether the node's instance is stopped. Nodes that are none of ours are not, and neither is one
@@ -144,7 +144,7 @@ func (i *Instances) confirmGone(ctx context.Context, node *corev1.Node, id strin
 		i.keep(ctx, node, id, keptNoControl, "the answer shows no other instance either; "+checkPermission)
 		return false, nil
 	}
-	seen := i.snapshot.lastSeen(id)
+	seen := i.snapshot.knownOf(id).read
 	if seen.IsZero() {
 		i.reportNotShown(node, id)
 	}

@@ -64,7 +64,7 @@ func (s *snapshot) withControl(asked sets.Set[string], ids []string, room int) [
 }
 
 // mayBeShown reports whether the last answer about the instance showed it, or there was none; s.mu is locked.
-func (s *snapshot) mayBeShown(id string) bool { return !s.misses[id].lacks(s.known[id]) }
+func (s *snapshot) mayBeShown(id string) bool { return !s.instances[id].lacked() }
 
 // candidate ranks one instance.
 func (s *snapshot) candidate(node *corev1.Node, id string) candidate {
@@ -73,12 +73,10 @@ func (s *snapshot) candidate(node *corev1.Node, id string) candidate {
 	if silent {
 		age = s.silentAge(node, since)
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	known, seen := s.known[id]
+	known := s.knownOf(id)
 	read := known.read
-	if miss := s.misses[id]; miss.lacks(known) {
-		read = miss.asked
+	if known.lacked() {
+		read = known.asked
 	}
 	switch {
 	case read.IsZero():
@@ -87,7 +85,7 @@ func (s *snapshot) candidate(node *corev1.Node, id string) candidate {
 		return candidate{id: id, rank: rankFresh, due: read.Add(age)}
 	case silent:
 		return candidate{id: id, rank: rankSilent, due: read}
-	case !seen:
+	case !known.seen():
 		return candidate{id: id, rank: rankRest, due: read.Add(s.ttl)}
 	default:
 		return candidate{id: id, rank: rankRest, due: known.expires}
@@ -106,6 +104,12 @@ func (s *snapshot) fillAddresses(asked sets.Set[string], refused func(string) bo
 	all := sets.List(addresses)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	slices.SortStableFunc(all, func(a, b string) int { return s.addresses[a].read().Compare(s.addresses[b].read()) })
+	answered := func(address string) (last time.Time) {
+		if answer := s.addresses[address]; answer.batch != nil {
+			last = answer.asked
+		}
+		return last
+	}
+	slices.SortStableFunc(all, func(a, b string) int { return answered(a).Compare(answered(b)) })
 	return all[:min(room, len(all))]
 }

@@ -1,8 +1,10 @@
 package node
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"sync"
@@ -45,37 +47,30 @@ type snapshot struct {
 	byID      *batcher
 	byAddress *batcher
 
-	mu    sync.Mutex // guards the maps
-	known map[string]cachedInstance
-	// misses holds the last answer that lacked an instance, so that a caller that asks for one node after the other does
-	// not make a call for each.
-	misses map[string]miss
+	mu sync.Mutex // guards the maps
+	// instances are what answers have said about instances, by id. A caller that asks for one node after the other does not make a call
+	// for each that is missing.
+	instances map[string]knowledge
 	// addresses holds the last answer about an address, and since when such answers show no instance that has it, zero if one has.
 	addresses map[string]miss
 }
 
-// cachedInstance is an instance as an answer showed it.
-type cachedInstance struct {
-	instance alicloud.Instance
-	read     time.Time
-	expires  time.Time
+// knowledge is what answers have said about an instance.
+type knowledge struct {
+	// instance is as an answer showed it last, at read, and good until expires; all are zero if none has.
+	instance      alicloud.Instance
+	read, expires time.Time
+	// miss is empty unless the last answer lacked the instance.
+	miss
 }
+
+func (k knowledge) seen() bool   { return !k.read.IsZero() }
+func (k knowledge) lacked() bool { return k.batch != nil }
 
 // miss is a row of answers that lacked an instance: the last of them, and when the first one was asked for.
 type miss struct {
 	*batch
 	since time.Time
-}
-
-// lacks reports whether the last answer lacked the instance although an earlier one had it, or none had.
-func (m miss) lacks(known cachedInstance) bool { return m.batch != nil && m.asked.After(known.read) }
-
-// read is when the last answer was asked for, the zero time without any.
-func (m miss) read() time.Time {
-	if m.batch == nil {
-		return time.Time{}
-	}
-	return m.asked
 }
 
 // age is how long the last answer of the row is good for.
@@ -89,7 +84,7 @@ func (m miss) age() time.Duration {
 func newSnapshot(opts Options, nodes func() []*corev1.Node, idOf func(*corev1.Node) (string, error)) *snapshot {
 	s := &snapshot{
 		api: opts.API, vpcID: opts.VPCID, ttl: opts.MetadataTTL, nodes: nodes, idOf: idOf,
-		known: map[string]cachedInstance{}, misses: map[string]miss{}, addresses: map[string]miss{},
+		instances: map[string]knowledge{}, addresses: map[string]miss{},
 		byID: newBatcher(opts.Window, opts.BatchSize), byAddress: newBatcher(opts.Window, opts.BatchSize),
 	}
 	s.byID.reserve = 1 // see withControl
@@ -101,25 +96,30 @@ func newSnapshot(opts Options, nodes func() []*corev1.Node, idOf func(*corev1.No
 // metadata returns the instance as it was at most a metadata TTL ago. The second result is false when ECS answered
 // without it.
 func (s *snapshot) metadata(ctx context.Context, id string) (alicloud.Instance, bool, error) {
-	if known, ok := s.remembered(id); ok && time.Now().Before(known.expires) {
+	known := s.knownOf(id)
+	if time.Now().Before(known.expires) {
 		return known.instance, true, nil
 	}
-	instance, _, err := s.current(ctx, id, s.missed(id).age())
+	instance, _, err := s.current(ctx, id, known.age())
 	return instance, instance.ID != "", err
 }
 
 // current returns the instance as it was at most maxAge ago, or the answer that lacks it.
 func (s *snapshot) current(ctx context.Context, id string, maxAge time.Duration) (alicloud.Instance, *batch, error) {
-	known, ok := s.remembered(id)
-	missed := s.missed(id)
-	lacking := missed.lacks(known)
+	known := s.knownOf(id)
 	switch {
-	case lacking && time.Since(missed.asked) < maxAge:
-		return alicloud.Instance{}, missed.batch, nil
-	case !lacking && ok && time.Since(known.read) < maxAge:
+	case known.lacked() && time.Since(known.asked) < maxAge:
+		return alicloud.Instance{}, known.batch, nil
+	case !known.lacked() && known.seen() && time.Since(known.read) < maxAge:
 		return known.instance, nil, nil
 	}
 	return s.ask(ctx, id)
+}
+
+func (s *snapshot) knownOf(id string) knowledge {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.instances[id]
 }
 
 func (s *snapshot) ask(ctx context.Context, id string) (alicloud.Instance, *batch, error) {
@@ -153,25 +153,16 @@ func (s *snapshot) atAddress(ctx context.Context, address string) ([]alicloud.In
 	return found, nil
 }
 
-// lastSeen returns when an answer last had the instance, the zero time for never.
-func (s *snapshot) lastSeen(id string) time.Time {
-	known, _ := s.remembered(id)
-	return known.read
-}
-
 // onlyEver reports whether this process saw the instance, and no other.
 func (s *snapshot) onlyEver(id string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	_, ok := s.known[id]
-	return ok && len(s.known) == 1
-}
-
-// isMissing reports whether the last answer about the instance did not show it.
-func (s *snapshot) isMissing(id string) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.misses[id].lacks(s.known[id])
+	for other, known := range s.instances {
+		if other != id && known.seen() {
+			return false
+		}
+	}
+	return s.instances[id].seen()
 }
 
 // recent returns up to n ids of other instances that no later answer lacked, those seen last first.
@@ -182,30 +173,17 @@ func (s *snapshot) recent(other string, n int) []string {
 }
 
 func (s *snapshot) recentLocked(other string, n int) []string {
-	instances := make([]cachedInstance, 0, len(s.known))
-	for id, known := range s.known {
-		if id == other || s.misses[id].lacks(known) {
-			continue
+	var ids []string
+	for id, known := range s.instances {
+		if id != other && known.seen() && !known.lacked() {
+			ids = append(ids, id)
 		}
-		instances = append(instances, known)
 	}
-	slices.SortFunc(instances, func(a, b cachedInstance) int { return b.read.Compare(a.read) })
-	return idsOf(instances[:min(n, len(instances))])
+	slices.SortFunc(ids, func(a, b string) int { return s.instances[b].read.Compare(s.instances[a].read) })
+	return ids[:min(n, len(ids))]
 }
 
-func (s *snapshot) remembered(id string) (cachedInstance, bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	known, ok := s.known[id]
-	return known, ok
-}
-
-func (s *snapshot) missed(id string) miss {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.misses[id]
-}
-
+// rememberMisses notes which instances an answer lacked that no later one has shown.
 func (s *snapshot) rememberMisses(answer *batch) {
 	found := sets.New[string]()
 	for i := range answer.instances {
@@ -214,19 +192,19 @@ func (s *snapshot) rememberMisses(answer *batch) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, id := range answer.all {
-		if !found.Has(id) {
-			before, ok := s.misses[id]
-			if !ok {
-				before.since = answer.asked
-			}
-			s.misses[id] = miss{batch: answer, since: before.since}
+		known := s.instances[id]
+		if found.Has(id) || known.read.After(answer.asked) {
+			continue
 		}
-	}
-	for id, miss := range s.misses {
-		if found.Has(id) || time.Since(miss.asked) > forgetAfter {
-			delete(s.misses, id)
+		if !known.lacked() {
+			known.since = answer.asked
 		}
+		known.batch = answer
+		s.instances[id] = known
 	}
+	maps.DeleteFunc(s.instances, func(_ string, known knowledge) bool {
+		return time.Since(known.expires) > forgetAfter && (!known.lacked() || time.Since(known.asked) > forgetAfter)
+	})
 }
 
 // addressAnswer returns the last answer about the address, nil when it is too old.
@@ -251,11 +229,7 @@ func (m miss) addressAge() time.Duration {
 func (s *snapshot) rememberAddresses(answer *batch) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for address, old := range s.addresses {
-		if time.Since(old.asked) >= 2*maxMissAge {
-			delete(s.addresses, address)
-		}
-	}
+	maps.DeleteFunc(s.addresses, func(_ string, old miss) bool { return time.Since(old.asked) >= 2*maxMissAge })
 	found := sets.New[string]()
 	for i := range answer.instances {
 		found.Insert(answer.instances[i].PrivateIPs...)
@@ -264,14 +238,9 @@ func (s *snapshot) rememberAddresses(answer *batch) {
 		s.addresses[address] = miss{batch: answer}
 	}
 	for _, address := range answer.all {
-		if found.Has(address) {
-			continue
+		if !found.Has(address) {
+			s.addresses[address] = miss{batch: answer, since: cmp.Or(s.addresses[address].since, answer.asked)}
 		}
-		since := s.addresses[address].since
-		if since.IsZero() {
-			since = answer.asked
-		}
-		s.addresses[address] = miss{batch: answer, since: since}
 	}
 }
 
@@ -288,28 +257,11 @@ func (s *snapshot) read(ctx context.Context, query alicloud.InstanceQuery) ([]al
 	if err != nil {
 		return nil, err
 	}
-	s.remember(instances, time.Now())
-	return instances, nil
-}
-
-func (s *snapshot) remember(instances []alicloud.Instance, now time.Time) {
+	now := time.Now()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for i := range instances {
-		lifetime := s.ttl/2 + rand.N(s.ttl)
-		s.known[instances[i].ID] = cachedInstance{instance: instances[i], read: now, expires: now.Add(lifetime)}
+		s.instances[instances[i].ID] = knowledge{instance: instances[i], read: now, expires: now.Add(s.ttl/2 + rand.N(s.ttl))}
 	}
-	for id, known := range s.known {
-		if now.Sub(known.expires) > forgetAfter {
-			delete(s.known, id)
-		}
-	}
-}
-
-func idsOf(instances []cachedInstance) []string {
-	ids := make([]string, 0, len(instances))
-	for i := range instances {
-		ids = append(ids, instances[i].instance.ID)
-	}
-	return ids
+	return instances, nil
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
 )
 
-// Orphans are the resources of this cluster in the cloud that no Service owns.
+// Orphans are the resources of this cluster in the cloud that no Service owns, and route entries that no Node wants.
 type Orphans struct {
 	// ClusterID is what the resources are recognized by.
 	ClusterID string `json:"clusterID"`
@@ -99,6 +99,11 @@ func (c *Cloud) Orphans(ctx context.Context, preserved bool) (Orphans, error) {
 	if err != nil {
 		unread = append(unread, err)
 	}
+	routes, err := c.orphanedRoutes(ctx)
+	if err != nil {
+		unread = append(unread, err)
+	}
+	found.Orphans = append(found.Orphans, routes...)
 	var texts []string
 	for _, err := range unread {
 		texts = append(texts, err.Error())
@@ -106,6 +111,28 @@ func (c *Cloud) Orphans(ctx context.Context, preserved bool) (Orphans, error) {
 	ambiguous := slices.ContainsFunc(found.Orphans, func(o service.Orphan) bool { return o.ClusterID == officialClusterID })
 	earlier = slices.DeleteFunc(found.ClusterIDs, func(id string) bool { return id == c.clusterID })
 	return Orphans{ClusterID: c.clusterID, Earlier: earlier, Ambiguous: ambiguous, Orphans: found.Orphans, Unread: texts, region: c.client.Region()}, nil
+}
+
+// orphanedRoutes returns the route entries of this cluster that no Node wants.
+func (c *Cloud) orphanedRoutes(ctx context.Context) (orphans []service.Orphan, err error) {
+	if len(c.settings.ClusterCIDRs) == 0 {
+		return nil, nil
+	}
+	found, err := c.engines.routeOps.Orphans(ctx)
+	if err != nil {
+		err = fmt.Errorf("look for route entries: %w", err)
+	}
+	for i := range found {
+		e := &found[i]
+		orphan := service.Orphan{Kind: service.OrphanRouteEntry, ID: e.CIDR, In: e.TableID, Reason: e.Reason, ClusterID: c.clusterID, Delete: []string{
+			fmt.Sprintf("aliyun vpc DeleteRouteEntry --RouteTableId %s --DestinationCidrBlock %s", e.TableID, e.CIDR),
+		}}
+		if e.Instance != "" {
+			orphan.Delete[0] += " --NextHopId " + e.Instance
+		}
+		orphans = append(orphans, orphan)
+	}
+	return orphans, err
 }
 
 // earlierIDs returns the IDs that this cluster had if it was not configured with its ID of today from the beginning, whatever the cloud has: the

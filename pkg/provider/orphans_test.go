@@ -1,11 +1,14 @@
 package provider
 
 import (
+	"context"
 	"encoding/json"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
 )
 
@@ -48,4 +51,27 @@ To delete all of them:
 	if diff := cmp.Diff(want, string(text)); diff != "" {
 		t.Errorf("JSON (-want +got):\n%s", diff)
 	}
+}
+
+// TestOrphanedRoutes: route entries that another --cluster-cidr has left behind use up the quota for ever. They are listed with what deletes them.
+func TestOrphanedRoutes(t *testing.T) {
+	t.Parallel()
+	server := startCloud(t)
+	server.Put("i-1", `{"PrivateIpAddress": "10.1.0.9"}`)
+	config := keys
+	config.VPCID, config.VSwitchIDs, config.ClusterID = "vpc-emulator", []string{"vsw-a"}, "c-1"
+	withCloud(t, server, config, Settings{}, func(ctx context.Context, cloud *Cloud) {
+		old := []alicloud.NewRoute{{TableID: "vtb-emulator", CIDR: "10.99.0.0/24", InstanceID: "i-1", Description: "k8s/pod-cidr/c-1"}}
+		for _, err := range testkit.Must(cloud.client.CreateRouteEntries(ctx, old))(t) {
+			testkit.Check(t, err)
+		}
+		found := testkit.Must(cloud.Orphans(ctx, false))(t)
+		want := []service.Orphan{{
+			Kind: service.OrphanRouteEntry, ID: "10.99.0.0/24", In: "vtb-emulator", ClusterID: "c-1", Reason: "it is outside of --cluster-cidr [10.244.0.0/16]",
+			Delete: []string{"aliyun vpc DeleteRouteEntry --RouteTableId vtb-emulator --DestinationCidrBlock 10.99.0.0/24 --NextHopId i-1"},
+		}}
+		if diff := cmp.Diff(want, found.Orphans); diff != "" {
+			t.Errorf("orphans (-want +got):\n%s", diff)
+		}
+	})
 }

@@ -23,34 +23,33 @@ func planned(t *testing.T, server cloudServer, objects ...runtime.Object) Plan {
 }
 
 // plannedWith does the same with settings of the command line.
-func plannedWith(t *testing.T, server cloudServer, settings Settings, objects ...runtime.Object) Plan {
+func plannedWith(t *testing.T, server cloudServer, settings Settings, objects ...runtime.Object) (plan Plan) {
 	t.Helper()
-	cidrs, err := vpcroute.ParseClusterCIDRs("10.244.0.0/16")
-	if err != nil {
-		t.Fatal(err)
-	}
 	config := keys
 	config.VPCID, config.VSwitchIDs = "vpc-emulator", []string{"vsw-a"}
+	withCloud(t, server, config, settings, func(ctx context.Context, cloud *Cloud) {
+		plan = testkit.Must(cloud.Plan(ctx))(t)
+	}, objects...)
+	return plan
+}
+
+// withCloud uses a provider that is wired like the real one, in a cluster with the objects.
+func withCloud(t *testing.T, server cloudServer, config Config, settings Settings, use func(context.Context, *Cloud), objects ...runtime.Object) {
+	t.Helper()
+	settings.ClusterCIDRs = testkit.Must(vpcroute.ParseClusterCIDRs("10.244.0.0/16"))(t)
 	cloud := New(config, server.environment(""))
-	settings.ClusterCIDRs = cidrs
 	cloud.Configure(settings)
 	kube := allowing(true, objects...)
-	if err = cloud.Connect(t.Context(), kube); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Check(t, cloud.Connect(t.Context(), kube))
 	ctx, cancel := context.WithCancel(t.Context())
 	cloud.ctx, cloud.kube = ctx, kube
 	factory := informers.NewSharedInformerFactory(kube, 0)
 	cloud.SetInformers(factory)
 	factory.Start(ctx.Done())
 	factory.WaitForCacheSync(ctx.Done())
-	plan, err := cloud.Plan(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
+	use(ctx, cloud)
 	cancel()
 	factory.Shutdown()
-	return plan
 }
 
 func TestPlan(t *testing.T) {

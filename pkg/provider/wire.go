@@ -187,11 +187,11 @@ func (c *Cloud) RouteController() (*vpcroute.Controller, error) {
 }
 
 // LeftOutController returns the controller that clears up after the route controller where another program may run one.
-func (c *Cloud) LeftOutController() (*vpcroute.UnroutedController, error) {
+func (c *Cloud) LeftOutController() (*vpcroute.Controller, error) {
 	return vpcroute.NewLeftOutController(c.engines.routeOptions)
 }
 
 // UnroutedController returns the controller that takes the route controller's place where routes are switched off.
-func (c *Cloud) UnroutedController() (*vpcroute.UnroutedController, error) {
+func (c *Cloud) UnroutedController() (*vpcroute.Controller, error) {
 	return vpcroute.NewUnroutedController(c.engines.routeOptions)
 }

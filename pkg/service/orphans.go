@@ -24,6 +24,7 @@ const (
 	OrphanServerGroup   = "server group"
 	OrphanSecurityGroup = "security group"
 	OrphanBackend       = "backend server"
+	OrphanRouteEntry    = "route entry"
 )
 
 // OrphanQuery says what to look for.

@@ -87,7 +87,7 @@ type Options struct {
 	// which is also the default.
 	BatchSize int
 	// Quiet is how long the controller waits after an event for further ones, so that nodes that join together share a
-	// batch; it waits at most five times as long in all. Default 100 ms.
+	// batch. Default 100 ms.
 	Quiet time.Duration
 }
 
@@ -148,12 +148,17 @@ func (c Config) covers(prefix netip.Prefix) bool {
 // table's quota.
 func (c Config) Outside(entries []alicloud.RouteEntry) (outside []alicloud.RouteEntry) {
 	for i := range entries {
-		cidr, err := netip.ParsePrefix(entries[i].CIDR)
-		if err == nil && entries[i].Description == c.mark() && !sharedMark(entries[i].Description) && !c.covers(cidr.Masked()) {
+		if cidr, ours := c.made(&entries[i]); ours && !c.covers(cidr) {
 			outside = append(outside, entries[i])
 		}
 	}
 	return outside
+}
+
+// made returns the destination of an entry, and whether this cluster, and no other, has made it.
+func (c Config) made(e *alicloud.RouteEntry) (netip.Prefix, bool) {
+	cidr, err := netip.ParsePrefix(e.CIDR)
+	return cidr.Masked(), err == nil && e.Description == c.mark() && !sharedMark(e.Description)
 }
 
 // ipv6 reports whether pods may have IPv6 addresses.

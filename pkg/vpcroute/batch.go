@@ -4,102 +4,74 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/sets"
-	"k8s.io/client-go/util/workqueue"
 
-	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/sleep"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 )
 
-// batchTimeout bounds how long a batch is repeated while the cloud says that it is busy. Afterwards its routes are compared
-// anew, and other routes get their turn. It is longer than the minute for which a throttled action stays closed.
-const batchTimeout = 2 * time.Minute
+// errPostponed says of a change that it was not tried, or not for its own sake, because the cloud is at work on our last batch.
+var errPostponed = errors.New("the cloud is at work on another batch")
 
-var errBatchTimeout = errors.New("the cloud stayed busy")
-
-// execute carries out changes, deletions first: a CIDR that moves must be free before it is taken again. It sets the
-// changes' errors.
+// execute carries out changes, deletions first: a CIDR that moves must be free before it is taken again. It sets the changes' errors.
+// A call never spans tables: the cloud's answer names failed entries by CIDR and next hop, which are the same in every table.
 func (w *Writer) execute(ctx context.Context, changes []*change) {
-	removal := func(c *change) bool { return c.create == nil }
-	for _, kind := range [][]*change{
-		slices.DeleteFunc(slices.Clone(changes), func(c *change) bool { return !removal(c) }), slices.DeleteFunc(slices.Clone(changes), removal),
-	} {
-		refused := map[string]error{}
-		for _, batch := range batches(kind, w.opts.BatchSize) {
-			table := batch[0].table()
-			if err := refused[table]; err != nil {
-				fail(batch, err)
-				continue
-			}
-			refused[table] = w.write(ctx, batch)
-		}
+	type kind struct {
+		table  string
+		create bool
 	}
-}
-
-// batches splits changes by table and by the size of a call. A call never spans tables: the cloud's answer names failed
-// entries by CIDR and next hop, which are the same in every table.
-func batches(changes []*change, size int) [][]*change {
-	var all [][]*change
-	open := map[string]int{}
-	for _, c := range changes {
-		at, ok := open[c.table()]
-		if !ok || len(all[at]) == size {
-			at = len(all)
-			all = append(all, nil)
-			open[c.table()] = at
-		}
-		all[at] = append(all[at], c)
-	}
-	return all
-}
-
-// write carries out one batch, as often as it takes: the cloud refuses it while it is busy with another. It returns why
-// further writes to the table would end alike, nil when they may not.
-func (w *Writer) write(ctx context.Context, batch []*change) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, batchTimeout, errBatchTimeout)
-	defer cancel()
-	others := workqueue.NewTypedItemExponentialFailureRateLimiter[string](firstRetry, maxRetry)
-	wait := w.paced(func(p *pace, now time.Time) time.Duration { return p.delay(now) })
-	for {
-		if err := sleep.For(ctx, wait); err != nil {
-			giveUp(batch, err)
-			return nil
-		}
-		results, err := w.call(ctx, batch)
-		switch {
-		case alicloud.IsThrottled(err):
-			// Nothing was changed. The client keeps the action closed until its next window opens.
-			fail(batch, err)
-			wait = 0
-		case alicloud.IsBusy(err):
-			fail(batch, err)
-			wait = w.paced(func(p *pace, now time.Time) time.Duration {
-				if wait, ours := p.busy(now); ours {
-					return wait
+	kinds, order := map[kind][]*change{}, []kind{}
+	for _, create := range []bool{false, true} {
+		for _, c := range changes {
+			if k := (kind{c.table(), create}); (c.create != nil) == create {
+				if kinds[k] == nil {
+					order = append(order, k)
 				}
-				return others.When("") // somebody else's change
-			})
-		case err != nil:
-			return w.refused(ctx, batch, err)
-		default:
-			w.paced(func(p *pace, now time.Time) time.Duration { p.accepted(now); return 0 })
-			// Single entries may still have failed. Those that are busy wait like any other that failed: repeating them here
-			// would keep all other routes waiting.
-			for i, c := range batch {
-				c.err = w.outcome(c, results[i])
+				kinds[k] = append(kinds[k], c)
 			}
-			return nil
 		}
+	}
+	for _, k := range order {
+		w.write(ctx, kinds[k])
 	}
 }
 
-func (w *Writer) paced(step func(p *pace, now time.Time) time.Duration) time.Duration {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return step(&w.pace, time.Now())
+// write carries out changes of one kind and table, in as many calls as it takes. Changes that would end like one that was refused get its
+// error without a call.
+func (w *Writer) write(ctx context.Context, changes []*change) {
+	for len(changes) > 0 {
+		size := min(len(changes), w.opts.BatchSize)
+		if stop := w.writeBatch(ctx, changes[:size]); stop != nil {
+			fail(changes[size:], stop)
+			return
+		}
+		changes = changes[size:]
+	}
+}
+
+// writeBatch makes the call for a batch. It returns why further writes to the table would end alike, nil when they may not.
+func (w *Writer) writeBatch(ctx context.Context, batch []*change) error {
+	if w.pace.delay(time.Now()) > 0 {
+		fail(batch, errPostponed)
+		return nil
+	}
+	results, err := w.call(ctx, batch)
+	switch {
+	case alicloud.IsBusy(err) && w.pace.busy(time.Now()):
+		fail(batch, errPostponed)
+		return nil
+	case alicloud.IsBusy(err), alicloud.IsThrottled(err): // nothing was changed
+		fail(batch, err)
+		return err
+	case err != nil:
+		return w.refused(ctx, batch, err)
+	}
+	w.pace.accepted(time.Now())
+	for i, c := range batch {
+		c.err = w.outcome(c, results[i])
+	}
+	return nil
 }
 
 // call makes the one call of the batch.
@@ -125,35 +97,35 @@ func (w *Writer) call(ctx context.Context, batch []*change) ([]error, error) {
 func (w *Writer) refused(ctx context.Context, batch []*change, err error) error {
 	switch {
 	case alicloud.IsAmbiguous(err) || ctx.Err() != nil:
-		w.markStale(batch[0].table())
+		w.tables[batch[0].table()].stale = true
 		fail(batch, err)
 		return nil //nolint:nilerr // each change has the error, and further writes may end otherwise
-	case len(batch) == 1:
-		batch[0].err = w.outcome(batch[0], err)
-		if refusesAll(err) || alicloud.IsQuota(err) {
-			return err
-		}
-		return nil
-	case refusesAll(err):
+	case refusesAll(err) || len(batch) == 1 && alicloud.IsQuota(err):
 		fail(batch, err)
 		return err
+	case len(batch) == 1:
+		batch[0].err = w.outcome(batch[0], err)
+		return nil
 	}
+	halves := [][]*change{batch[:len(batch)/2], batch[len(batch)/2:]}
 	if badNextHop(err) {
-		good, bad := w.splitByInstance(ctx, batch)
-		if len(bad) > 0 {
+		if good, bad := w.splitByInstance(ctx, batch); len(bad) > 0 {
 			fail(bad, err)
-			if len(good) == 0 {
-				return nil
-			}
-			return w.write(ctx, good)
+			halves = [][]*change{good, nil}
 		}
 	}
-	middle := len(batch) / 2
-	if stop := w.write(ctx, batch[:middle]); stop != nil {
-		fail(batch[middle:], stop)
-		return stop
+	for i, half := range halves {
+		if len(half) == 0 {
+			continue
+		}
+		if stop := w.writeBatch(ctx, half); stop != nil {
+			if i == 0 {
+				fail(halves[1], stop)
+			}
+			return stop
+		}
 	}
-	return w.write(ctx, batch[middle:])
+	return nil
 }
 
 // splitByInstance asks the cloud which changes lead to an instance of the VPC. An instance that it does not show is no proof of
@@ -161,16 +133,11 @@ func (w *Writer) refused(ctx context.Context, batch []*change, err error) error 
 func (w *Writer) splitByInstance(ctx context.Context, batch []*change) (good, bad []*change) {
 	ids := sets.New[string]()
 	for _, c := range batch {
-		if c.create != nil {
-			ids.Insert(c.create.InstanceID)
-		}
+		ids.Insert(c.route().instance)
 	}
 	shown, err := shownOf(ctx, w.opts.API, alicloud.InstanceQuery{IDs: sets.List(ids), VPCID: w.opts.Config.VPCID})
-	if ids.Len() == 0 || err != nil {
-		return batch, nil
-	}
 	for _, c := range batch {
-		if c.create != nil && !shown.Has(c.create.InstanceID) {
+		if err == nil && c.create != nil && !shown.Has(c.create.InstanceID) {
 			bad = append(bad, c)
 			continue
 		}
@@ -194,17 +161,14 @@ func shownOf(ctx context.Context, api API, query alicloud.InstanceQuery) (sets.S
 
 // outcome is what a result means for the change, and notes it in the remembered table.
 func (w *Writer) outcome(c *change, err error) error {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	t, ok := w.tables[c.table()]
-	now := time.Now()
+	t, now := w.tables[c.table()], time.Now()
 	switch {
-	case err == nil && c.create != nil && ok:
+	case err == nil && c.create != nil:
 		t.created(*c.create, now)
-	case c.remove != nil && ok && (err == nil || alicloud.IsNotFound(err)):
+	case c.remove != nil && (err == nil || alicloud.IsNotFound(err)):
 		t.removed(*c.remove, now)
 		return nil
-	case alicloud.IsDuplicate(err) && ok:
+	case alicloud.IsDuplicate(err):
 		// Somebody made an entry for the CIDR since the table was read. Whose it is shows the next read.
 		t.stale = true
 	}
@@ -214,14 +178,6 @@ func (w *Writer) outcome(c *change, err error) error {
 	return nil
 }
 
-func (w *Writer) markStale(id string) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if t, ok := w.tables[id]; ok {
-		t.stale = true
-	}
-}
-
 // fail gives every change of the batch the error.
 func fail(batch []*change, err error) {
 	for _, c := range batch {
@@ -229,20 +185,8 @@ func fail(batch []*change, err error) {
 	}
 }
 
-// giveUp ends the batch for want of time. What the cloud said last says more than that the time is over.
-func giveUp(batch []*change, err error) {
-	for _, c := range batch {
-		if c.err == nil {
-			c.err = fmt.Errorf("%s: %w", c, err)
-		}
-	}
-}
-
 // Bounds of the pace of writes.
 const (
-	// firstRetry and maxRetry bound the wait after the cloud said that it is busy with somebody else's change.
-	firstRetry = 50 * time.Millisecond
-	maxRetry   = 5 * time.Second
 	// likelySettle is how long the cloud is taken to need for a batch while nothing is known: each try and each read of
 	// the tables before that is likely to be a wasted call.
 	likelySettle = time.Second
@@ -256,6 +200,7 @@ const (
 type pace struct {
 	last          time.Time // when the last batch was accepted
 	short, enough time.Duration
+	refused       bool // since the last batch was accepted
 }
 
 // delay is how long to wait before the next batch.
@@ -265,29 +210,30 @@ func (p *pace) delay(now time.Time) time.Duration {
 		p.short, p.enough = 0, 0
 	}
 	target := p.enough
-	if p.enough-p.short > p.enough/2 {
+	if p.enough-p.short > p.enough/2 && !p.refused {
 		target = (p.enough + p.short) / 2
 	}
 	return max(0, target-since)
 }
 
-// busy notes that a batch was refused. It returns how long to wait before it is tried again, if our own last batch is the likely reason.
-func (p *pace) busy(now time.Time) (wait time.Duration, ours bool) {
+// busy notes that a batch was refused. It reports whether our own last batch is the likely reason.
+func (p *pace) busy(now time.Time) bool {
 	since := now.Sub(p.last)
 	if since > 4*max(p.enough, likelySettle) {
-		return 0, false
+		return false
 	}
+	p.refused = true
 	p.short = max(p.short, since)
 	if p.enough <= p.short {
 		p.enough = max(likelySettle, p.short*5/4)
 	}
-	return p.enough - since, true
+	return true
 }
 
 // accepted notes that a batch was accepted.
 func (p *pace) accepted(now time.Time) {
 	p.enough = min(p.enough, now.Sub(p.last))
-	p.last = now
+	p.last, p.refused = now, false
 }
 
 // observed notes what a read showed after the last batch: whether the cloud was still at work on it. That is known without a refused

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"net/netip"
 	"slices"
 	"sync"
@@ -24,12 +23,18 @@ import (
 )
 
 // Reasons of the NetworkUnavailable condition. The first two are the stock route controller's and the official CCM's, so
-// that a change of program changes no node.
+// that a change of program changes no node. The last one is for nodes that get no routes from this program.
 const (
 	conditionCreated  = "RouteCreated"
 	conditionMissing  = "NoRouteCreated"
 	conditionDisabled = "RoutesNotManaged"
 )
+
+var conditionMessages = map[string]string{
+	conditionCreated:  "The routes of the node's pod CIDRs are available",
+	conditionMissing:  "A route of the node's pod CIDRs is not available yet, or its source/destination check is not known to be off",
+	conditionDisabled: "The node's routes are not managed by the cloud controller manager",
+}
 
 // conditionWorkers is how many conditions are written at the same time, so that a thousand new nodes do not wait for each
 // other.
@@ -42,54 +47,46 @@ type conditions struct {
 	nodes  corelisters.NodeLister
 	queue  workqueue.TypedRateLimitingInterface[string]
 
-	mu      sync.Mutex // guards the maps
-	wanted  map[string]conditionFor
-	written map[string]written
+	mu     sync.Mutex // guards the map
+	wanted map[string]wanted
 }
 
 // conditionFor is the condition that a node is to have.
 type conditionFor struct {
-	uid       types.UID
-	available bool
-	// unmanaged says that the network is available as far as this program is concerned, for it has nothing to do with it.
-	unmanaged bool
+	uid    types.UID
+	reason string
 }
 
-func (c conditionFor) condition() corev1.NodeCondition {
-	if c.unmanaged {
-		return conditionUnmanaged()
-	}
-	return conditionOf(c.available)
-}
+func (c conditionFor) available() bool { return c.reason != conditionMissing }
 
-// written is what was written on top of which version of the node, so that it is not written again before the cache
-// shows it.
-type written struct {
+// wanted is the condition that a node is to have, and on top of which version of the node it was written, so that it is not written again
+// before the cache shows it.
+type wanted struct {
 	conditionFor
 	version string
 }
 
 func newConditions(client kubernetes.Interface, nodes corelisters.NodeLister) *conditions {
 	return &conditions{
-		client: client, nodes: nodes, wanted: map[string]conditionFor{}, written: map[string]written{},
+		client: client, nodes: nodes, wanted: map[string]wanted{},
 		queue: workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[string]()),
 	}
 }
 
-// set replaces the wanted conditions. Nodes that are not named are left alone. Meanwhile nodes may join: require writes to a map of its own.
-func (c *conditions) set(wanted map[string]conditionFor) {
+// set replaces the wanted conditions. Nodes that are not named are left alone.
+func (c *conditions) set(all map[string]conditionFor) {
 	c.mu.Lock()
-	c.wanted = maps.Clone(wanted)
-	for name := range c.written {
-		if _, ok := wanted[name]; !ok {
-			delete(c.written, name)
+	before := c.wanted
+	c.wanted = make(map[string]wanted, len(all))
+	for name, condition := range all {
+		c.wanted[name] = wanted{conditionFor: condition}
+		if known := before[name]; known.conditionFor == condition {
+			c.wanted[name] = known
 		}
 	}
 	c.mu.Unlock()
-	for name := range wanted {
-		if node := c.due(name); node != nil {
-			c.queue.Add(name)
-		}
+	for name := range all {
+		c.enqueue(name)
 	}
 }
 
@@ -97,13 +94,17 @@ func (c *conditions) set(wanted map[string]conditionFor) {
 func (c *conditions) require(joining []*corev1.Node) {
 	for _, node := range joining {
 		c.mu.Lock()
-		if known, ok := c.wanted[node.Name]; !ok || known.uid != node.UID {
-			c.wanted[node.Name] = conditionFor{uid: node.UID}
+		if c.wanted[node.Name].uid != node.UID {
+			c.wanted[node.Name] = wanted{conditionFor: conditionFor{node.UID, conditionMissing}}
 		}
 		c.mu.Unlock()
-		if c.due(node.Name) != nil {
-			c.queue.Add(node.Name)
-		}
+		c.enqueue(node.Name)
+	}
+}
+
+func (c *conditions) enqueue(name string) {
+	if node, _ := c.due(name); node != nil {
+		c.queue.Add(name)
 	}
 }
 
@@ -119,38 +120,34 @@ func (c *conditions) run(ctx context.Context) {
 }
 
 func (c *conditions) write(ctx context.Context, name string) error {
-	node := c.due(name)
+	node, condition := c.due(name)
 	if node == nil {
 		return nil
 	}
-	c.mu.Lock()
-	wanted := c.wanted[name]
-	c.mu.Unlock()
-	if err := patchCondition(ctx, c.client, node, wanted.condition()); err != nil {
+	if err := patchCondition(ctx, c.client, node, conditionOf(condition.reason)); err != nil {
 		return err
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.written[name] = written{conditionFor: wanted, version: node.ResourceVersion}
+	if c.wanted[name].conditionFor == condition {
+		c.wanted[name] = wanted{condition, node.ResourceVersion}
+	}
 	return nil
 }
 
-// due returns the node if its condition is not as wanted, as far as the cache and our own last write show.
-func (c *conditions) due(name string) *corev1.Node {
+// due returns the node, and the condition that it is to have, if it has another one as far as the cache and our own last write show.
+func (c *conditions) due(name string) (*corev1.Node, conditionFor) {
 	node, err := c.nodes.Get(name)
 	if err != nil {
-		return nil
+		return nil, conditionFor{}
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	wanted, ok := c.wanted[name]
-	if !ok || wanted.uid != node.UID || conditionHolds(node, wanted.available) {
-		return nil
+	want, ok := c.wanted[name]
+	if !ok || want.uid != node.UID || conditionHolds(node, want.available()) || want.version != "" && want.version == node.ResourceVersion {
+		return nil, conditionFor{}
 	}
-	if last, ok := c.written[name]; ok && last.conditionFor == wanted && last.version == node.ResourceVersion {
-		return nil
-	}
-	return node
+	return node, want.conditionFor
 }
 
 // conditionHolds accepts any reason for an available network: a network plugin may have written its own.
@@ -162,25 +159,12 @@ func conditionHolds(node *corev1.Node, available bool) bool {
 	return (condition.Status == corev1.ConditionFalse) == available
 }
 
-func conditionOf(available bool) corev1.NodeCondition {
-	if available {
-		return corev1.NodeCondition{
-			Type: corev1.NodeNetworkUnavailable, Status: corev1.ConditionFalse, Reason: conditionCreated,
-			Message: "The routes of the node's pod CIDRs are available",
-		}
+func conditionOf(reason string) corev1.NodeCondition {
+	condition := corev1.NodeCondition{Type: corev1.NodeNetworkUnavailable, Status: corev1.ConditionFalse, Reason: reason, Message: conditionMessages[reason]}
+	if reason == conditionMissing {
+		condition.Status = corev1.ConditionTrue
 	}
-	return corev1.NodeCondition{
-		Type: corev1.NodeNetworkUnavailable, Status: corev1.ConditionTrue, Reason: conditionMissing,
-		Message: "A route of the node's pod CIDRs is not available yet, or its source/destination check is not known to be off",
-	}
-}
-
-// conditionUnmanaged is for nodes that get no routes from this program.
-func conditionUnmanaged() corev1.NodeCondition {
-	return corev1.NodeCondition{
-		Type: corev1.NodeNetworkUnavailable, Status: corev1.ConditionFalse, Reason: conditionDisabled,
-		Message: "The node's routes are not managed by the cloud controller manager",
-	}
+	return condition
 }
 
 // lacksCondition reports whether a node that joins has no word about its network yet that counts. What a network plugin has written while
@@ -200,7 +184,7 @@ func BeginJoining(ctx context.Context, client kubernetes.Interface, node *corev1
 	if !joins(node, routable, time.Now()) || !lacksCondition(node) {
 		return nil
 	}
-	return patchCondition(ctx, client, node, conditionOf(false))
+	return patchCondition(ctx, client, node, conditionOf(conditionMissing))
 }
 
 // patchCondition writes one condition of one Node object; a Node of the same name that was registered since is not meant.
@@ -236,9 +220,7 @@ const (
 
 // view is what a pass knows about the tables.
 type view struct {
-	// plans are of the tables that were read, failed the tables that could not be.
-	plans  []*plan
-	failed []string
+	plans []*plan
 	// tableOf returns the table that the node's vSwitch uses, "" when that is not known.
 	tableOf func(*corev1.Node) string
 	// check returns what an instance's source/destination check means for its node.
@@ -266,53 +248,40 @@ func wantedConditions(d *desired, v view) map[string]conditionFor {
 			note(problem.node, down)
 		}
 	}
-	wanted := map[string]conditionFor{}
+	all := map[string]conditionFor{}
+	for _, node := range d.joining {
+		all[node.Name] = conditionFor{node.UID, conditionMissing}
+	}
 	for node, a := range worst {
-		if a != unknown {
-			wanted[node.Name] = conditionFor{uid: node.UID, available: a == up}
+		switch a {
+		case up:
+			all[node.Name] = conditionFor{node.UID, conditionCreated}
+		case down:
+			all[node.Name] = conditionFor{node.UID, conditionMissing}
 		}
 	}
 	for _, node := range d.unmanaged {
-		wanted[node.Name] = conditionFor{uid: node.UID, available: true, unmanaged: true}
+		all[node.Name] = conditionFor{node.UID, conditionDisabled}
 	}
-	for _, node := range d.joining {
-		if _, known := wanted[node.Name]; !known {
-			wanted[node.Name] = conditionFor{uid: node.UID}
-		}
-	}
-	return wanted
+	return all
 }
 
 // route is the availability of one route of the node in all tables.
 func (v view) route(node *corev1.Node, cidr netip.Prefix) availability {
-	if len(v.plans) == 0 {
-		return unknown
-	}
 	own := v.tableOf(node)
-	managed := v.manages(own)
+	managed := slices.ContainsFunc(v.plans, func(p *plan) bool { return p.table == own })
 	result := up
-	for _, id := range v.failed {
-		if id == own || !managed {
-			result = unknown
-		}
-	}
 	for _, plan := range v.plans {
+		decides := plan.table == own || !managed
 		switch {
-		case plan.states[cidr] == stateAvailable:
-		case plan.table == own || !managed:
+		case plan.unread && decides:
+			result = unknown
+		case plan.unread, plan.states[cidr] == stateAvailable:
+		case decides:
 			return down
 		default:
 			result = unknown
 		}
 	}
 	return result
-}
-
-func (v view) manages(table string) bool {
-	for _, plan := range v.plans {
-		if plan.table == table {
-			return true
-		}
-	}
-	return slices.Contains(v.failed, table)
 }

@@ -38,52 +38,47 @@ const (
 	maxBackoff   = 2 * time.Minute
 )
 
-// task is what the controller's queue holds. One worker at most handles a task at a time.
-type task string
+// comparison is the only key of the controller's queue: all nodes with all route tables.
+const comparison = "routes"
 
-const (
-	// taskRoutes compares all nodes with all route tables.
-	taskRoutes task = "routes"
-	// taskChecks switches source/destination checks off.
-	taskChecks task = "source/destination checks"
-)
-
-func newQueue[K comparable]() workqueue.TypedRateLimitingInterface[K] {
-	return workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[K](firstBackoff, maxBackoff))
-}
-
-// Controller keeps the route tables and the nodes' conditions as the nodes want them. Node events only signal it; every
-// pass compares all nodes with all tables anew.
+// Controller compares all nodes anew after every change of one, and when time is over. What it compares them with is the route tables of
+// the VPC, or, where routes are switched off, nothing.
 type Controller struct {
 	opts       Options
-	writer     *Writer
-	events     *events.Recorder
 	conditions *conditions
 	checks     *sourceDest
-	queue      workqueue.TypedRateLimitingInterface[task]
-	// signals counts the node events since the last pass began.
-	signals atomic.Int64
+	queue      workqueue.TypedRateLimitingInterface[string]
 	// busySince is when the running pass began, nil between passes.
 	busySince atomic.Pointer[time.Time]
-	// newKey says that another access key has come into use since the last pass.
-	newKey atomic.Bool
-
+	// run makes a pass and returns when the next one is due, zero for never.
+	run func(ctx context.Context) (time.Time, error)
+	// pass is nil where routes are switched off.
 	pass *pass
 }
 
-// NewController returns the controller that works through the writer. It asks for the node informer and does not wait
-// for it.
+// NewController returns the controller that keeps the route tables and the nodes' conditions as the nodes want them, through the writer. It
+// asks for the node informer and does not wait for it.
 func NewController(opts Options, writer *Writer) (*Controller, error) {
-	if opts.Client == nil || writer == nil {
-		return nil, errors.New("the route controller needs a Kubernetes client and a writer")
+	if writer == nil {
+		return nil, errors.New("the route controller needs a writer")
+	}
+	return newController(opts, writer)
+}
+
+// newController returns a controller that has no route tables where there is no writer.
+func newController(opts Options, writer *Writer) (*Controller, error) {
+	if opts.Client == nil || opts.Nodes == nil {
+		return nil, errors.New("the route controller needs a Kubernetes client and nodes")
 	}
 	opts = opts.withDefaults()
-	recorder := events.New(opts.Recorder, eventInterval)
 	c := &Controller{
-		opts: opts, writer: writer, events: recorder, queue: newQueue[task](),
-		conditions: newConditions(opts.Client, opts.Nodes.Lister()), checks: newSourceDest(opts, recorder),
+		opts: opts, conditions: newConditions(opts.Client, opts.Nodes.Lister()), checks: newSourceDest(opts, events.New(opts.Recorder, eventInterval)),
+		queue: workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[string](firstBackoff, maxBackoff)),
 	}
-	c.pass = newPass(c)
+	if writer != nil {
+		c.pass = &pass{opts: opts, writer: writer, report: reporter{events: c.checks.events}, conditions: c.conditions, checks: c.checks}
+		c.run = c.pass.run
+	}
 	_, err := opts.Nodes.Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc: func(object any) {
 			c.begin(object)
@@ -105,7 +100,7 @@ func NewController(opts Options, writer *Writer) (*Controller, error) {
 // begin makes the network of a node that joins unavailable, without waiting for a pass.
 func (c *Controller) begin(object any) {
 	node, ok := object.(*corev1.Node)
-	if !ok {
+	if !ok || c.pass == nil {
 		return
 	}
 	_, err := c.opts.InstanceID(node)
@@ -159,13 +154,14 @@ func (c *Controller) Run(ctx context.Context) {
 	defer group.Wait()
 	group.Go(func() { c.conditions.run(ctx) })
 	group.Go(func() { c.watchKey(ctx) })
-	c.queue.Add(taskRoutes)
-	workers.Run(ctx, c.queue, 2, c.handle)
+	group.Go(func() { c.checks.run(ctx, c.signal) }) // what is known then may be what nodes waited for
+	c.queue.Add(comparison)
+	workers.Run(ctx, c.queue, 1, c.compare)
 }
 
 // watchKey makes a pass that waits for nothing when another access key comes into use.
 func (c *Controller) watchKey(ctx context.Context) {
-	if c.opts.KeyGeneration == nil {
+	if c.opts.KeyGeneration == nil || c.pass == nil {
 		return
 	}
 	generation := c.opts.KeyGeneration(ctx)
@@ -176,7 +172,7 @@ func (c *Controller) watchKey(ctx context.Context) {
 		}
 		generation = now
 		klog.FromContext(ctx).Info("Another access key is in use; retrying what the cloud rejected")
-		c.newKey.Store(true)
+		c.pass.newKey.Store(true)
 		c.Resync()
 	}, keyCheck)
 }
@@ -184,65 +180,28 @@ func (c *Controller) watchKey(ctx context.Context) {
 // Resync compares nodes and tables now, when something changed that concerns all.
 func (c *Controller) Resync() {
 	c.checks.resync()
-	for _, t := range []task{taskRoutes, taskChecks} {
-		c.queue.Forget(t)
-		c.queue.Add(t)
-	}
+	c.queue.Forget(comparison)
+	c.queue.Add(comparison)
 }
 
-// signal asks for a pass after a node event. Nodes that join together share a batch, so the pass waits a moment for more of
-// them, unless they fill one.
-func (c *Controller) signal() {
-	if c.signals.Add(1) >= int64(c.opts.BatchSize) {
-		c.queue.Add(taskRoutes)
-		return
-	}
-	c.queue.AddAfter(taskRoutes, c.opts.Quiet)
-}
-
-func (c *Controller) handle(ctx context.Context, t task) error {
-	run := c.compare
-	if t == taskChecks {
-		run = c.check
-	}
-	err := run(ctx)
-	if err != nil && ctx.Err() == nil {
-		utilruntime.HandleErrorWithContext(ctx, err, "Task failed", "task", t)
-	}
-	return err
-}
+// signal asks for a pass after a node event. Nodes that join together share a batch, so the pass waits a moment for more of them.
+func (c *Controller) signal() { c.queue.AddAfter(comparison, c.opts.Quiet) }
 
 // compare makes a pass over all nodes and tables.
-func (c *Controller) compare(ctx context.Context) error {
-	c.signals.Store(0)
+func (c *Controller) compare(ctx context.Context, _ string) error {
 	now := time.Now()
 	c.busySince.Store(&now)
 	defer c.busySince.Store(nil)
-	if c.newKey.Swap(false) {
-		c.pass.forgetRefusals()
-	}
-	next, err := c.pass.run(ctx)
+	next, err := c.run(ctx)
 	if err != nil {
 		passErrors.Inc()
+		if ctx.Err() == nil {
+			utilruntime.HandleErrorWithContext(ctx, err, "Comparing nodes with route tables and conditions")
+		}
 		return err
 	}
-	c.queue.AddAfter(taskRoutes, time.Until(next))
-	return nil
-}
-
-// check switches source/destination checks off where it is time. What fails has a time of its own, so that it holds up nothing else.
-func (c *Controller) check(ctx context.Context) error {
-	next := c.checks.next()
-	if !next.IsZero() && !next.After(time.Now()) {
-		if err := c.checks.pass(ctx); err != nil && ctx.Err() == nil {
-			utilruntime.HandleErrorWithContext(ctx, err, "Switching source/destination checks off")
-		}
-		// What is known now may be what nodes waited for.
-		c.queue.AddAfter(taskRoutes, c.opts.Quiet)
-		next = c.checks.next()
-	}
 	if !next.IsZero() {
-		c.queue.AddAfter(taskChecks, time.Until(next))
+		c.queue.AddAfter(comparison, time.Until(next))
 	}
 	return nil
 }

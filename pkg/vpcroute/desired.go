@@ -23,7 +23,7 @@ type desired struct {
 	// retained are pod CIDRs of nodes whose instance is not known, or that are not ours to route. Entries for them stay.
 	retained sets.Set[netip.Prefix]
 	// claims are the pod CIDRs of all nodes, also of those without a route.
-	claims *claims
+	claims claims
 	// instances are those of all nodes, also of those without a route.
 	instances map[string]*corev1.Node
 	// withoutCIDR are nodes with an instance that wait for a pod CIDR.
@@ -55,7 +55,7 @@ type problem struct {
 // keeps its route.
 func desiredOf(all []*corev1.Node, config Config, instanceID func(*corev1.Node) (string, error), now time.Time) *desired {
 	d := &desired{
-		routes: map[netip.Prefix]desiredRoute{}, retained: sets.New[netip.Prefix](), claims: newClaims(),
+		routes: map[netip.Prefix]desiredRoute{}, retained: sets.New[netip.Prefix](),
 		instances: make(map[string]*corev1.Node, len(all)),
 	}
 	all = slices.Clone(all)
@@ -121,7 +121,7 @@ func (d *desired) add(node *corev1.Node, text, instance string, routable bool, c
 	cidr := parsed.Masked()
 	switch {
 	case !routable:
-		if _, _, taken := d.claims.overlapping(cidr); !taken {
+		if _, taken := d.claims.overlapping(cidr); !taken {
 			d.claims.add(cidr, node)
 		}
 		d.retained.Insert(cidr)
@@ -139,17 +139,26 @@ func (d *desired) add(node *corev1.Node, text, instance string, routable bool, c
 }
 
 func (d *desired) want(node *corev1.Node, cidr netip.Prefix, instance string) {
-	claim, owner, taken := d.claims.overlapping(cidr)
+	older, taken := d.claims.overlapping(cidr)
 	if !taken {
 		d.claims.add(cidr, node)
 		d.routes[cidr] = desiredRoute{node: node, instance: instance}
 		return
 	}
-	if claim == cidr && d.routes[cidr].instance == instance {
+	if older.cidr == cidr && d.routes[cidr].instance == instance {
 		return // two Node objects of one machine
 	}
 	d.report(problem{node: node, reason: reasonConflict}, "The pod CIDR %s gets no route: it overlaps with the pod CIDR %s of node %s, which is older and keeps "+
-		"its route. Give this node another pod CIDR", cidr, claim, owner.Name)
+		"its route. Give this node another pod CIDR", cidr, older.cidr, older.node.Name)
+}
+
+// routed returns the nodes with routes by instance.
+func (d *desired) routed() map[string]*corev1.Node {
+	routed := make(map[string]*corev1.Node, len(d.routes))
+	for _, want := range d.routes {
+		routed[want.instance] = want.node
+	}
+	return routed
 }
 
 func (d *desired) wantsIPv6() bool {
@@ -189,65 +198,32 @@ func (d *desired) newest() *corev1.Node {
 	return newest
 }
 
-// claims are pod CIDRs and the nodes that own them. They never overlap. Finding an overlap takes one look-up per prefix length
-// in use, of which a cluster has one or two, so that thousands of nodes cost no comparison of each with each.
-type claims struct {
-	owner map[netip.Prefix]*corev1.Node
-	// inside names, for each prefix length in use, a claim inside a range of that length.
-	inside map[netip.Prefix]netip.Prefix
-	// lengths are in use, by the number of bits of an address: 32 or 128.
-	lengths map[int]map[int]bool
+// claims are pod CIDRs that do not overlap, in the order of their addresses, and the nodes that own them.
+type claims []claim
+
+type claim struct {
+	cidr netip.Prefix
+	node *corev1.Node
 }
 
-func newClaims() *claims {
-	return &claims{owner: map[netip.Prefix]*corev1.Node{}, inside: map[netip.Prefix]netip.Prefix{}, lengths: map[int]map[int]bool{32: {}, 128: {}}}
+// overlapping returns a claim that overlaps with the CIDR. As claims do not overlap with each other, that is the last one that begins before
+// the CIDR or the first one that does not.
+func (c claims) overlapping(cidr netip.Prefix) (claim, bool) {
+	at := c.position(cidr)
+	for _, near := range c[max(0, at-1):min(len(c), at+1)] {
+		if near.cidr.Overlaps(cidr) {
+			return near, true
+		}
+	}
+	return claim{}, false
+}
+
+func (c claims) position(cidr netip.Prefix) int {
+	at, _ := slices.BinarySearchFunc(c, cidr.Addr(), func(each claim, addr netip.Addr) int { return each.cidr.Addr().Compare(addr) })
+	return at
 }
 
 // add records the node's claim, which must overlap with no other.
 func (c *claims) add(cidr netip.Prefix, node *corev1.Node) {
-	c.use(cidr)
-	c.owner[cidr] = node
-	for bits := range c.lengths[cidr.Addr().BitLen()] {
-		if bits < cidr.Bits() {
-			c.inside[netip.PrefixFrom(cidr.Addr(), bits).Masked()] = cidr
-		}
-	}
-}
-
-// overlapping returns a claim that overlaps with the CIDR.
-func (c *claims) overlapping(cidr netip.Prefix) (netip.Prefix, *corev1.Node, bool) {
-	if claim, node, ok := c.around(cidr); ok {
-		return claim, node, true
-	}
-	c.use(cidr)
-	claim, ok := c.inside[cidr]
-	return claim, c.owner[claim], ok
-}
-
-// around returns the claim that is the CIDR or contains it.
-func (c *claims) around(cidr netip.Prefix) (netip.Prefix, *corev1.Node, bool) {
-	for bits := range c.lengths[cidr.Addr().BitLen()] {
-		if bits > cidr.Bits() {
-			continue
-		}
-		claim := netip.PrefixFrom(cidr.Addr(), bits).Masked()
-		if node, ok := c.owner[claim]; ok {
-			return claim, node, true
-		}
-	}
-	return netip.Prefix{}, nil, false
-}
-
-// use takes the CIDR's prefix length into use.
-func (c *claims) use(cidr netip.Prefix) {
-	lengths := c.lengths[cidr.Addr().BitLen()]
-	if lengths[cidr.Bits()] {
-		return
-	}
-	lengths[cidr.Bits()] = true
-	for claim := range c.owner {
-		if claim.Addr().BitLen() == cidr.Addr().BitLen() && claim.Bits() > cidr.Bits() {
-			c.inside[netip.PrefixFrom(claim.Addr(), cidr.Bits()).Masked()] = claim
-		}
-	}
+	*c = slices.Insert(*c, c.position(cidr), claim{cidr, node})
 }

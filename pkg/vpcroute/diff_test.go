@@ -171,7 +171,7 @@ func TestDiff(t *testing.T) {
 			t.Parallel()
 			d := desiredOf(test.nodes, testConfig(), instanceOf, time.Now())
 			known := evidence{
-				occupied: nothingOccupied,
+				occupant: nothingOccupied,
 				former:   func(r route) bool { return slices.Contains(test.former, r) },
 				gone:     func(instance string) bool { return instance == test.gone },
 			}
@@ -229,7 +229,7 @@ func TestDiffConverges(t *testing.T) {
 			}
 		}
 		d := desiredOf(nodes, testConfig(), instanceOf, time.Now())
-		known := evidence{occupied: nothingOccupied, former: func(route) bool { return false }, gone: func(string) bool { return false }}
+		known := evidence{occupant: nothingOccupied, former: func(route) bool { return false }, gone: func(string) bool { return false }}
 		table := newTable(testTable, entries, testConfig(), time.Now())
 		for range 3 {
 			p := diff(d, table, testConfig(), known)
@@ -278,4 +278,4 @@ func TestParseClusterCIDRs(t *testing.T) {
 	}
 }
 
-func nothingOccupied(routeKey) (entry, bool) { return entry{}, false }
+func nothingOccupied(routeKey) *entry { return nil }

@@ -199,8 +199,8 @@ func (c *cluster) checkAll(ctx context.Context) error {
 // unchecked counts the instances whose source/destination check is not known to be off.
 func (c *cluster) unchecked() int {
 	n := 0
-	for instance := range c.checks.checks {
-		if c.checks.state(instance) != checkOff {
+	for _, check := range c.checks.checks {
+		if check.state != checkOff {
 			n++
 		}
 	}
@@ -212,7 +212,7 @@ func (c *cluster) available() (yes, no []string) {
 	c.conditions.mu.Lock()
 	defer c.conditions.mu.Unlock()
 	for _, name := range slices.Sorted(maps.Keys(c.conditions.wanted)) {
-		if c.conditions.wanted[name].available {
+		if c.conditions.wanted[name].available() {
 			yes = append(yes, name)
 		} else {
 			no = append(no, name)

@@ -100,7 +100,7 @@ func TestDualStackCondition(t *testing.T) {
 		v := view{
 			plans: []*plan{{states: test.states}}, tableOf: func(*corev1.Node) string { return "" }, check: func(string) availability { return up },
 		}
-		if got := wantedConditions(d, v)[node.Name].available; got != test.want {
+		if got := wantedConditions(d, v)[node.Name].available(); got != test.want {
 			t.Errorf("%s: available = %t, want %t", name, got, test.want)
 		}
 	}
@@ -152,7 +152,7 @@ func TestIPv6AdapterRoute(t *testing.T) {
 				c := newCluster(t, a, dualStack)
 				node := nodeOf(0, withCIDR(cidrOf(0), ipv6CIDR(0)))
 				c.set(node)
-				routes := NewRoutes(c.writer, c.opts.Config)
+				routes := NewRoutes(c.pass.writer, c.opts.Config)
 				route := routeTo(node)
 				route.DestinationCIDR = ipv6CIDR(0)
 				if err := routes.CreateRoute(t.Context(), "", "", route); (err != nil) != test.fails {
@@ -162,14 +162,23 @@ func TestIPv6AdapterRoute(t *testing.T) {
 					return
 				}
 				listed, err := routes.ListRoutes(t.Context(), "")
-				if err != nil || len(listed) != 1 || listed[0].DestinationCIDR != ipv6CIDR(0) {
-					t.Fatalf("listed: %v, %v", listed, err)
+				if err != nil || len(listed) != 2 {
+					t.Fatalf("listed: %v, %v, want the routes of both pod CIDRs", listed, err)
 				}
-				if err := routes.DeleteRoute(t.Context(), "", listed[0]); err != nil {
-					t.Fatal(err)
+				c.set(nodeOf(0, withCIDR(cidrOf(0))))
+				for range 2 {
+					if listed, err = routes.ListRoutes(t.Context(), ""); err != nil {
+						t.Fatal(err)
+					}
+					time.Sleep(2 * surplusGrace)
 				}
-				if left := a.Routes(testTable); len(left) != 1 || left["::/0"] == "" {
-					t.Errorf("routes left: %v, want the cloud's own alone", left)
+				for _, route := range listed {
+					if err := routes.DeleteRoute(t.Context(), "", route); err != nil {
+						t.Fatal(err)
+					}
+				}
+				if left := a.Routes(testTable); len(left) != 2 || left["::/0"] == "" || left[cidrOf(0)] == "" {
+					t.Errorf("routes left: %v, want the cloud's own and that of the pod CIDR that is left", left)
 				}
 			})
 		})

@@ -54,8 +54,6 @@ func Metrics() []metrics.Registerable {
 
 var registerMetrics = sync.OnceFunc(func() { legacyregistry.MustRegister(Metrics()...) })
 
-func observeTable(t *table) { entriesGauge.WithLabelValues(t.id).Set(float64(t.custom)) }
-
 // observeQuota shows how many entries the table may hold, and nothing where that is not known: any number would be taken for the quota.
 func observeQuota(id string, value int, known bool) {
 	if !known {
@@ -63,12 +61,6 @@ func observeQuota(id string, value int, known bool) {
 		return
 	}
 	quotaGauge.WithLabelValues(id).Set(float64(value))
-}
-
-// observePlan sets the figures of a table that was compared.
-func observePlan(p *plan) {
-	conflictsGauge.WithLabelValues(p.table).Set(float64(len(p.conflicts)))
-	missingRoutes.WithLabelValues(p.table).Set(float64(p.missing()))
 }
 
 // forgetTable drops the figures of a table that is no longer managed.
@@ -83,17 +75,10 @@ func observeChange(c *change) {
 	if c.create != nil {
 		operation = "create"
 	}
-	if c.err != nil {
-		code = codeOf(c.err)
+	if answer := (*alicloud.Error)(nil); errors.As(c.err, &answer) && answer.Code != "" {
+		code = answer.Code
+	} else if c.err != nil {
+		code = "none"
 	}
 	changes.WithLabelValues(operation, code).Inc()
-}
-
-// codeOf returns the cloud's code, for a metric label.
-func codeOf(err error) string {
-	var answer *alicloud.Error
-	if errors.As(err, &answer) && answer.Code != "" {
-		return answer.Code
-	}
-	return "none"
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
-	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -77,106 +76,55 @@ func (s subnets) tableOf(node *corev1.Node) string {
 	return ""
 }
 
-// network remembers the vSwitches of the VPC. It is safe for concurrent use.
+// network remembers the vSwitches of the VPC.
 type network struct {
-	api   API
-	vpcID string
-	// reading is held by whoever calls the cloud; the others wait for its answer.
-	reading chan struct{}
-
-	mu   sync.Mutex // guards the fields below
-	seen subnets
+	subnets
 	// read is when the vSwitches were read, tried when that was last attempted.
 	read, tried time.Time
-	// unplaced are node addresses that were in no vSwitch when these were read last.
-	unplaced map[string]struct{}
 }
 
-func newNetwork(opts Options) *network {
-	n := &network{
-		api: opts.API, vpcID: opts.Config.VPCID, reading: make(chan struct{}, 1), seen: subnets{vSwitches: opts.VSwitches}, unplaced: map[string]struct{}{},
-	}
-	if len(opts.VSwitches) > 0 {
+func newNetwork(opts Options) network {
+	n := network{subnets: subnets{vSwitches: opts.VSwitches}}
+	if n.known() {
 		n.read = opts.VSwitchesRead
 	}
 	return n
 }
 
-// last returns the vSwitches as they are known, without a call.
-func (n *network) last() subnets {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	return n.seen
+// retry makes a read due that failed.
+func (n *network) retry() {
+	if n.err != nil {
+		n.read, n.tried = time.Time{}, time.Time{}
+	}
 }
 
-// fresh reports whether a read is not due.
-func (n *network) fresh(maxAge time.Duration) bool {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	return time.Since(n.read) < maxAge || time.Since(n.tried) < vSwitchRetry
-}
-
-// current returns the vSwitches, read within maxAge if the cloud answers.
-func (n *network) current(ctx context.Context, maxAge time.Duration) subnets {
-	if n.fresh(maxAge) {
-		return n.last()
-	}
-	select {
-	case n.reading <- struct{}{}:
-		defer func() { <-n.reading }()
-	case <-ctx.Done():
-		return n.last()
-	}
-	if n.fresh(maxAge) { // somebody else has read while this caller waited for its turn
-		return n.last()
+// vSwitches returns the vSwitches of the VPC, read within maxAge if the cloud answers.
+func (w *Writer) vSwitches(ctx context.Context, maxAge time.Duration) subnets {
+	n, vpcID := &w.network, w.opts.Config.VPCID
+	if time.Since(n.read) < maxAge || time.Since(n.tried) < vSwitchRetry {
+		return n.subnets
 	}
 	asked := time.Now()
-	vSwitches, err := n.api.DescribeVSwitches(ctx, n.vpcID)
+	vSwitches, err := w.opts.API.DescribeVSwitches(ctx, vpcID)
 	if err == nil && len(vSwitches) == 0 {
 		err = errors.New("the VPC shows no vSwitch")
 	}
-	n.mu.Lock()
-	defer n.mu.Unlock()
 	n.tried = asked
 	if err != nil {
-		klog.FromContext(ctx).Error(err, "Cannot read the vSwitches of the VPC; using those known so far", "vpc", n.vpcID, "known", len(n.seen.vSwitches))
-		n.seen.err = fmt.Errorf("read the vSwitches of %s: %w", n.vpcID, err)
-		return n.seen
+		klog.FromContext(ctx).Error(err, "Cannot read the vSwitches of the VPC; using those known so far", "vpc", vpcID, "known", len(n.subnets.vSwitches))
+		n.err = fmt.Errorf("read the vSwitches of %s: %w", vpcID, err)
+		return n.subnets
 	}
-	n.seen, n.read = subnets{vSwitches: vSwitches}, asked
-	clear(n.unplaced)
-	return n.seen
+	n.subnets, n.read = subnets{vSwitches: vSwitches}, asked
+	return n.subnets
 }
 
-// place makes the next read due when a node has an address in no known vSwitch: somebody has made a new one.
-func (n *network) place(routed map[string]*corev1.Node) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if !n.seen.known() {
-		return
-	}
+// vSwitchesOf is vSwitches for nodes. One of them with an address in no known vSwitch shows that somebody has made a new one.
+func (w *Writer) vSwitchesOf(ctx context.Context, routed map[string]*corev1.Node, maxAge time.Duration) subnets {
 	for _, node := range routed {
-		address := nodes.InternalIP(node)
-		if _, known := n.unplaced[address]; known || address == "" || n.seen.tableOf(node) != "" {
-			continue
+		if w.network.known() && nodes.InternalIP(node) != "" && w.network.tableOf(node) == "" {
+			maxAge = 0
 		}
-		n.unplaced[address] = struct{}{}
-		n.read = time.Time{}
 	}
-}
-
-// invalidate makes the next read due.
-func (n *network) invalidate() {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	n.read = time.Time{}
-}
-
-// retry makes a read due that failed.
-func (n *network) retry() {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if n.seen.err != nil {
-		n.read, n.tried = time.Time{}, time.Time{}
-	}
+	return w.vSwitches(ctx, maxAge)
 }

@@ -2,6 +2,7 @@ package vpcroute
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -39,8 +40,6 @@ func ready(node *corev1.Node) {
 // live runs the work of both queues of the controller, each at its time, for so long.
 func (c *cluster) live(during time.Duration) {
 	c.t.Helper()
-	var checks time.Time
-	c.pass.startChecks = func(at time.Time) { checks = at }
 	pass := time.Now()
 	for end := time.Now().Add(during); time.Now().Before(end); {
 		now := time.Now()
@@ -51,9 +50,9 @@ func (c *cluster) live(during time.Duration) {
 			}
 			pass = next
 		}
-		if !checks.IsZero() && !checks.After(now) {
+		if due := c.checks.next(); !due.IsZero() && !due.After(now) {
 			_ = c.checks.pass(c.t.Context())
-			checks, pass = c.checks.next(), now.Add(c.opts.Quiet)
+			pass = now.Add(c.opts.Quiet)
 		}
 		time.Sleep(50 * time.Millisecond)
 	}
@@ -328,7 +327,9 @@ func TestConditionLeftBehind(t *testing.T) {
 			t.Fatal(err)
 		}
 		t.Cleanup(c.queue.ShutDown)
-		if err := c.clear(t.Context(), node.Name); err != nil || len(client.Actions()) > 0 != cleared {
+		t.Cleanup(c.conditions.queue.ShutDown)
+		err = errors.Join(c.compare(t.Context(), comparison), c.conditions.write(t.Context(), node.Name))
+		if err != nil || len(client.Actions()) > 0 != cleared {
 			t.Errorf("after %s: %d writes, %v", stood, len(client.Actions()), err)
 		}
 	}

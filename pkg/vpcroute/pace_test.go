@@ -17,11 +17,10 @@ func TestPace(t *testing.T) {
 			now = now.Add(p.delay(now))
 			for now.Before(free) {
 				refusals++
-				wait, ours := p.busy(now)
-				if !ours || wait <= 0 {
+				if wait := p.delay(now); !p.busy(now) || p.delay(now) <= 0 {
 					t.Fatalf("settle %s: waits %s after a refusal", settle, wait)
 				}
-				now = now.Add(wait)
+				now = now.Add(p.delay(now))
 			}
 			p.accepted(now)
 			free = now.Add(settle)
@@ -52,10 +51,10 @@ func TestPaceOfOthers(t *testing.T) {
 		t.Errorf("a batch long after the last one waits %s", wait)
 	}
 	for range 3 {
-		if _, ours := p.busy(now); ours {
+		if p.busy(now) {
 			t.Error("a refusal long after the last batch counts as its work")
 		}
-		now = now.Add(firstRetry)
+		now = now.Add(time.Second)
 		p.delay(now)
 	}
 	p.accepted(now)

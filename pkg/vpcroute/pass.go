@@ -2,27 +2,21 @@ package vpcroute
 
 import (
 	"context"
-	"fmt"
+	"maps"
 	"math/rand/v2"
-	"net/netip"
 	"slices"
+	"sync/atomic"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-	"k8s.io/klog/v2"
-
-	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/events"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 )
 
 // Times of a pass.
 const (
 	// confirmEvery is how long after a batch its table is read although more batches wait: nodes whose routes work by then need
-	// not wait for the last batch. A read that confirms a page of entries comes earlier, after confirmPage.
+	// not wait for the last batch. Large tables are not read more often than they are written: each page adds confirmPage.
 	confirmEvery = 30 * time.Second
-	// confirmPage counts once for each page of the table, and bounds confirmEvery from below, so that large tables are not read
-	// more often than they are written.
-	confirmPage = 5 * time.Second
+	confirmPage  = 5 * time.Second
 	// pageEntries is how many entries a page has.
 	pageEntries = 500
 	// firstRead is the wait before a read that hopes for a fast cloud.
@@ -37,18 +31,16 @@ const (
 )
 
 // pass is one comparison of nodes and tables, at most one batch of writes per table and kind, and what must be remembered
-// until the next one. It is used by one goroutine.
+// until the next one. But for newKey it is used by one goroutine.
 type pass struct {
 	opts       Options
 	writer     *Writer
 	report     reporter
 	conditions *conditions
 	checks     *sourceDest
-	// startChecks makes the source/destination checks run at a time.
-	startChecks func(at time.Time)
+	// newKey says that another access key has come into use since the last pass.
+	newKey atomic.Bool
 
-	retries retries
-	quota   tableQuota
 	// settledBefore says that the last pass found nothing to change.
 	settledBefore bool
 	// managed are the tables of the last pass.
@@ -67,18 +59,18 @@ type pass struct {
 	holding bool
 }
 
-func newPass(c *Controller) *pass {
-	return &pass{
-		opts: c.opts, writer: c.writer, report: reporter{events: c.events}, conditions: c.conditions, checks: c.checks,
-		startChecks: func(at time.Time) { c.queue.AddAfter(taskChecks, time.Until(at)) }, retries: newRetries(), quota: tableQuota{},
-	}
-}
-
 // run makes the pass and returns when the next one is due if nothing happens.
 func (p *pass) run(ctx context.Context) (time.Time, error) {
 	defer observeLatency("reconcile", time.Now())
+	if err := p.writer.take(ctx); err != nil {
+		return time.Time{}, err
+	}
+	defer p.writer.release()
+	if p.newKey.Swap(false) {
+		p.writer.forgetFailures()
+	}
 	now := time.Now()
-	p.retry, p.holding = time.Time{}, false
+	p.holding = false
 	drifting := !now.Before(p.drift)
 	if drifting || (!p.poll.IsZero() && !now.Before(p.poll)) {
 		p.readAfter = now
@@ -89,47 +81,42 @@ func (p *pass) run(ctx context.Context) (time.Time, error) {
 	}
 	// Before anything is read: whether the cloud answers or not, a node that joins takes no pods until its routes work.
 	p.conditions.require(d.joining)
-	selection, err := p.writer.choose(ctx, d, p.writer.choiceAge())
-	p.report.selection(selection, d.newest(), err)
+	o, err := p.writer.observe(ctx, d, p.readAfter)
+	p.report.selection(o.Selection, d.newest(), err)
 	if err != nil {
 		return time.Time{}, err
-	}
-	p.manage(selection.IDs)
-	readings := p.writer.read(ctx, selection.IDs, p.readAfter)
-	if ctx.Err() != nil {
-		return time.Time{}, ctx.Err()
 	}
 	if drifting {
 		p.drift = now.Add(jittered(p.opts.Config.Period))
 	}
-	tables, retry, _ := readable(readings)
-	p.retryAt(retry)
-	p.check(d)
-	p.writer.learn(d)
-	plans, removals := p.compare(ctx, d, tables, now)
-	p.emit(d, readings, tables, plans, removals)
-	p.conditions.set(wantedConditions(d, p.view(readings, plans)))
+	p.retry = o.retry
+	p.manage(o.IDs)
+	if !p.opts.SkipSourceDestCheck {
+		p.checks.want(d.routed())
+	}
+	p.emit(o)
+	p.conditions.set(wantedConditions(d, view{o.plans, p.writer.network.tableOf, p.checks.availability}))
 
 	var changes []*change
 	if p.opts.paused() {
-		p.report.paused(plans, removals, d.newest())
+		p.report.paused(o)
 	} else {
 		p.report.events.Resolve(ofCluster, reasonPaused)
-		changes = p.choose(d, tables, plans, removals, now)
+		changes = p.choose(o, now)
 	}
 	if drifting && p.settledBefore {
 		driftFound.Add(float64(len(changes)))
 	}
 	p.settledBefore = len(changes) == 0
-	p.carryOut(ctx, d, changes)
-	return p.next(d, tables, plans, len(changes), p.writer.settleTime()), nil
-}
-
-// retryAt makes the next pass come at that time at the latest; zero is no time.
-func (p *pass) retryAt(at time.Time) {
-	if !at.IsZero() && (p.retry.IsZero() || at.Before(p.retry)) {
-		p.retry = at
+	began := time.Now()
+	changes, retry := p.writer.carryOut(ctx, d, changes)
+	p.retry, p.holding = earliest(p.retry, retry), p.holding || !retry.IsZero()
+	for _, c := range changes {
+		if ctx.Err() == nil {
+			p.report.change(ctx, c, d, p.writer.tables[c.table()].custom, began)
+		}
 	}
+	return p.next(o, len(changes)), nil
 }
 
 // manage drops what is known of tables that are no longer managed.
@@ -142,261 +129,123 @@ func (p *pass) manage(ids []string) {
 	p.managed = ids
 }
 
-// check has the source/destination checks of all routed nodes switched off.
-func (p *pass) check(d *desired) {
-	if p.opts.SkipSourceDestCheck {
-		return
-	}
-	routed := map[string]*corev1.Node{}
-	for _, want := range d.routes {
-		routed[want.instance] = want.node
-	}
-	if due := p.checks.want(routed); !due.IsZero() {
-		p.startChecks(due)
-	}
-}
-
-// view is what this pass knows about the nodes' networks.
-func (p *pass) view(readings []reading, plans []*plan) view {
-	v := view{plans: plans, tableOf: p.writer.network.last().tableOf, check: p.checks.availability}
-	for _, r := range readings {
-		if r.err != nil {
-			v.failed = append(v.failed, r.id)
-		}
-	}
-	return v
-}
-
-// compare makes the plan of each table, and decides which entries without a node may go. Where that, or an entry in the way,
-// takes a proof that an instance is gone, it asks the cloud for it.
-func (p *pass) compare(ctx context.Context, d *desired, tables []*table, now time.Time) ([]*plan, decision) {
-	plans, removals := p.writer.compare(d, tables, now)
-	asked, next := p.writer.prove(ctx, d, doubtful(plans, removals), now)
-	if asked {
-		plans, removals = p.writer.compare(d, tables, time.Now())
-	}
-	p.retryAt(next)
-	p.retryAt(removals.until)
-	missing := map[routeKey]bool{}
-	for _, plan := range plans {
-		for cidr, s := range plan.states {
-			missing[routeKey{plan.table, cidr}] = s == stateMissing
-		}
-	}
-	p.retries.retain(missing)
-	return plans, removals
-}
-
 // emit writes the events and the figures of this pass.
-func (p *pass) emit(d *desired, readings []reading, tables []*table, plans []*plan, removals decision) {
-	newest := d.newest()
-	p.report.problems(problemsOf(d, plans, p.writer.network.last()))
-	p.report.withoutCIDR(d.withoutCIDR)
-	for _, r := range readings {
-		p.report.reading(r, newest)
-	}
+func (p *pass) emit(o *observation) {
+	newest := o.newest()
+	p.report.problems(problemsOf(o, p.writer.network.subnets))
+	p.report.withoutCIDR(o.withoutCIDR)
 	quota := p.opts.Quota() // as of now: the Quota Center may have answered since the pass before
-	for i, plan := range plans {
-		observePlan(plan)
-		limit, known := p.quota.limit(tables[i], quota)
+	for i, plan := range o.plans {
+		p.report.reading(o.tables[i], newest)
+		if plan.unread {
+			continue
+		}
+		conflictsGauge.WithLabelValues(plan.table).Set(float64(len(plan.conflicts)))
+		missingRoutes.WithLabelValues(plan.table).Set(float64(plan.missing()))
+		limit, known := p.writer.full.limit(o.tables[i], quota)
 		observeQuota(plan.table, limit, known)
-		p.report.tableQuota(tables[i], plan, newest, quota)
+		p.report.tableQuota(o.tables[i], plan, newest, quota)
 	}
-	p.report.withheld(len(removals.withheld), newest)
+	p.report.withheld(len(o.removals.withheld), newest)
 }
 
 // choose takes the next batch of each table: up to one call of deletions and one of creations. More would keep routes
 // waiting that are wanted since.
-func (p *pass) choose(d *desired, tables []*table, plans []*plan, removals decision, now time.Time) []*change {
-	known := p.writer.network.last()
-	creations := map[string][]*change{}
-	most := 0
-	for i, plan := range plans {
-		creations[plan.table] = p.chooseCreations(tables[i], plan, known, now)
-		most = max(most, len(creations[plan.table]))
+func (p *pass) choose(o *observation, now time.Time) []*change {
+	changes := o.removable()
+	creations, most, retry := p.writer.creations(o, now)
+	p.retry = earliest(p.retry, retry)
+	if !p.hold(most, o.arriving, now) {
+		changes = append(changes, creations...)
 	}
-	held := p.hold(most, d.arriving, p.writer.readyAt(now), now)
-	var changes []*change
-	for _, plan := range plans {
-		removable := plan.removable(removals)
+	return changes
+}
+
+// removable returns the next batch of deletions of each table.
+func (o *observation) removable() (changes []*change) {
+	for _, plan := range o.plans {
+		removable := plan.removable(o.removals)
 		for at := range removable[:min(len(removable), alicloud.MaxRouteEntriesPerCall)] {
-			changes = append(changes, &change{remove: &removable[at], proven: !removals.counted(&removable[at])})
-		}
-		if !held {
-			changes = append(changes, creations[plan.table]...)
-		}
-	}
-	d.name(changes)
-	return changes
-}
-
-func (p *pass) chooseCreations(t *table, plan *plan, known subnets, now time.Time) []*change {
-	var changes []*change
-	room, until := p.quota.room(t, now)
-	for i := range plan.create {
-		if len(changes) == room {
-			p.retryAt(until)
-			break
-		}
-		route := &plan.create[i]
-		cidr := netip.MustParsePrefix(route.CIDR)
-		if until := p.retries.until(routeKey{plan.table, cidr}, route.InstanceID, now); !until.IsZero() {
-			p.retryAt(until)
-			continue
-		}
-		if known.obstacle(cidr) == "" {
-			changes = append(changes, &change{create: route})
+			c := &change{remove: &removable[at]}
+			c.proven = !o.removals.allowed[c.route()]
+			changes = append(changes, c)
 		}
 	}
 	return changes
 }
 
-// hold reports whether so many new routes wait for further ones.
-func (p *pass) hold(creations, arriving int, ready, now time.Time) bool {
+// creations returns the next batch of creations of each table, how many the largest has, and when the first of the others is due.
+func (w *Writer) creations(o *observation, now time.Time) (changes []*change, most int, retry time.Time) {
+	missing := map[routeKey]bool{}
+	for i, plan := range o.plans {
+		for cidr := range plan.conflicts {
+			missing[routeKey{plan.table, cidr}] = true
+		}
+		before := len(changes)
+		room, until := w.full.room(o.tables[i], now)
+		for at := range plan.create {
+			c := &change{create: &plan.create[at]}
+			cidr := c.route().cidr
+			key := routeKey{plan.table, cidr}
+			missing[key] = true
+			switch due := w.retries.until(key, c.create.InstanceID, now); {
+			case w.network.obstacle(cidr) != "":
+			case len(changes)-before == room:
+				retry = earliest(retry, until)
+			case !due.IsZero():
+				retry = earliest(retry, due)
+			default:
+				changes = append(changes, c)
+			}
+		}
+		most = max(most, len(changes)-before)
+	}
+	maps.DeleteFunc(w.retries.failures, func(key routeKey, _ failure) bool { return !missing[key] })
+	return changes, most, retry
+}
+
+// hold reports whether so many new routes wait for further ones, because they fill no batch and further nodes are about to join.
+func (p *pass) hold(creations, arriving int, now time.Time) bool {
 	if p.held.IsZero() {
 		p.held = now
 	}
-	until := holdUntil(creations, p.opts.BatchSize, arriving, p.held, ready, now)
-	if until.IsZero() {
+	until := p.held.Add(collectFor)
+	if creations == 0 || creations >= p.opts.BatchSize || arriving == 0 || !now.Before(until) {
 		p.held = time.Time{}
 		return false
 	}
 	p.holding = true
-	p.retryAt(until)
+	p.retry = earliest(p.retry, until)
 	return true
 }
 
-// holdUntil is until when new routes wait that fill no batch: while the cloud would refuse one anyway, and, while further nodes
-// are about to join, for [collectFor]. Zero says that they do not wait.
-func holdUntil(creations, batch, arriving int, since, ready, now time.Time) time.Time {
-	if creations == 0 || creations >= batch {
-		return time.Time{}
-	}
-	until := ready
-	if collected := since.Add(collectFor); arriving > 0 && collected.After(until) {
-		until = collected
-	}
-	if !until.After(now) {
-		return time.Time{}
-	}
-	return until
-}
-
-// carryOut makes the changes and remembers what failed.
-func (p *pass) carryOut(ctx context.Context, d *desired, changes []*change) {
-	began := time.Now()
-	p.writer.apply(ctx, changes)
-	taken := map[string][]string{} // CIDRs by table
-	for _, c := range changes {
-		observeChange(c)
-		if c.create != nil && alicloud.IsDuplicate(c.err) {
-			taken[c.create.TableID] = append(taken[c.create.TableID], c.create.CIDR)
-		}
-		switch {
-		case ctx.Err() != nil:
-		case c.create == nil:
-			p.removed(ctx, c)
-		case c.err != nil:
-			p.failed(ctx, c, d)
-		default:
-			observeLatency("create", began)
-			p.created(c, d, began)
-		}
-	}
-	for table, cidrs := range taken {
-		p.writer.lookUp(ctx, table, cidrs)
-	}
-}
-
-func (p *pass) created(c *change, d *desired, began time.Time) {
-	cidr := netip.MustParsePrefix(c.create.CIDR)
-	node := d.routes[cidr].node
-	p.retries.forget(routeKey{c.create.TableID, cidr})
-	p.report.events.Resolve(events.Of(node), reasonCreateFailed)
-	p.report.events.Emit(events.Subject{UID: node.UID, Name: c.String()}, events.Event{
-		Object: node, Type: corev1.EventTypeNormal, Reason: reasonCreated, Outcome: fmt.Sprint(began.UnixNano()),
-		Message: fmt.Sprintf("Created route %s to %s in %s", cidr, c.create.InstanceID, c.create.TableID),
-	})
-}
-
-func (p *pass) failed(ctx context.Context, c *change, d *desired) {
-	cidr := netip.MustParsePrefix(c.create.CIDR)
-	node := d.routes[cidr].node
-	klog.FromContext(ctx).Error(c.err, "Route not created", "node", klog.KObj(node))
+// next decides when the next pass is due without an event.
+func (p *pass) next(o *observation, changes int) time.Time {
 	now := time.Now()
-	if alicloud.IsQuota(c.err) {
-		entries := p.writer.entriesOf(c.create.TableID)
-		p.quota.refused(c.create.TableID, entries, now)
-		p.report.full(c.create.TableID, entries, node, c.err)
-		return
-	}
-	failure := p.retries.failed(routeKey{c.create.TableID, cidr}, c.create.InstanceID, c.err, now)
-	switch {
-	case failure.duplicates > 1:
-		p.report.events.Warnf(node, reasonConflict, "Route table %s already has an entry for the pod CIDR %s that this program cannot see, for example one of a "+
-			"CEN or of a VPN gateway; the node's pods cannot be reached. Remove the entry, or give the node another pod CIDR: %v", c.create.TableID, cidr, c.err)
-	case failure.duplicates > 0, alicloud.IsBusy(c.err) && failure.attempts < busyAttempts:
-		// The next read shows whose entry it is; the next attempt finds the cloud idle.
-	default:
-		p.report.events.Warnf(node, reasonCreateFailed, "The route for pod CIDR %s is not there yet: %v", cidr, c.err)
-	}
-}
-
-func (p *pass) removed(ctx context.Context, c *change) {
-	logger := klog.FromContext(ctx)
-	if c.err != nil {
-		logger.Error(c.err, "Route not deleted")
-		return
-	}
-	if !c.proven {
-		p.writer.noteRemoval(c)
-	}
-	logger.Info("Deleted route", "cidr", c.remove.CIDR, "instance", hopOf(c.remove), "table", c.remove.TableID)
-}
-
-// forgetRefusals makes everything due that failed.
-func (p *pass) forgetRefusals() {
-	p.retries = newRetries()
-	clear(p.quota)
-	p.writer.forgetFailures()
-}
-
-// next decides when the next pass is due without an event. settle is how long the cloud was seen to need for a batch.
-func (p *pass) next(d *desired, tables []*table, plans []*plan, changes int, settle time.Duration) time.Time {
-	now := time.Now()
-	due := p.drift
-	soon := func(at time.Time) {
-		if at.Before(due) {
-			due = at
-		}
-	}
-	if !p.retry.IsZero() {
-		soon(p.retry)
-	}
-	for _, node := range d.withoutCIDR {
+	due := earliest(p.drift, p.retry)
+	for _, node := range o.withoutCIDR {
 		if at := now.Add(cidrGrace - now.Sub(node.CreationTimestamp.Time)); at.After(now) {
-			soon(at)
+			due = earliest(due, at)
 		}
 	}
 	switch {
 	case changes > 0 || p.holding:
 		// The next batch follows; a read only when one is due, or nothing is left to write.
 		p.poll, p.polls = time.Time{}, 0
-		if slices.ContainsFunc(tables, func(t *table) bool { return t.confirmDue(now) }) {
-			p.readAfter = now
-			soon(now)
+		if slices.ContainsFunc(o.tables, func(t *table) bool { return t.confirmDue(now) }) {
+			p.readAfter, due = now, now
 		}
 		if changes > 0 {
-			soon(now)
+			due = now
 		}
-	case !slices.ContainsFunc(plans, (*plan).settling):
+	case !slices.ContainsFunc(o.plans, (*plan).settling):
 		p.poll, p.polls = time.Time{}, 0
 	default:
 		if !now.Before(p.poll) {
-			p.poll = now.Add(confirmAfter(p.polls, settle))
+			p.poll = now.Add(confirmAfter(p.polls, p.writer.pace.enough))
 			p.polls++
 		}
-		soon(p.poll)
+		due = earliest(due, p.poll)
 	}
 	return due
 }

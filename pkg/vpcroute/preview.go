@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"net/netip"
 	"slices"
 	"time"
 
@@ -26,83 +25,79 @@ type Preview struct {
 // Preview returns what a controller would write that starts now and finds nothing changed for some minutes, and writes nothing.
 // The node informer must have synced.
 func (w *Writer) Preview(ctx context.Context) (Preview, error) {
-	d, readings, err := w.observe(ctx, time.Now())
+	o, err := w.takeAndObserve(ctx, time.Now())
 	if err != nil {
 		return Preview{}, err
 	}
-	w.learn(d)
-	tables, _, unread := readable(readings)
-	if len(tables) == 0 {
-		return Preview{}, unread
-	}
+	defer w.release()
+	w.foresee(ctx, o)
+	known := w.network.subnets
 	var p Preview
-	if unread != nil {
-		p.Problems = append(p.Problems, unread.Error())
-	}
-	for _, t := range tables {
-		w.lookUp(ctx, t.id, nil)
-	}
-	plans, removals := w.foresee(ctx, d, tables)
-	known := w.network.last()
-	for i, plan := range plans {
-		writes, holds := plan.writes(tables[i], removals, known)
+	for i, plan := range o.plans {
+		if plan.unread {
+			p.Problems = append(p.Problems, o.tables[i].err.Error())
+			continue
+		}
+		writes, holds := plan.writes(o.desired, o.tables[i], o.removals, known)
 		p.Writes = append(p.Writes, writes...)
 		if quota := w.opts.Quota(); quota.nearlyFull(0, holds) {
 			p.Problems = append(p.Problems, fmt.Sprintf("route table %s would hold %d custom entries; %s", plan.table, holds, quota))
 		}
 	}
-	for _, problem := range problemsOf(d, plans, known) {
+	for _, problem := range problemsOf(o, known) {
 		p.Problems = append(p.Problems, problem.node.Name+": "+problem.message)
 	}
-	p.Problems = append(p.Problems, w.unshown(ctx, d)...)
-	if n := len(removals.withheld); n > 0 {
+	p.Problems = append(p.Problems, w.unshown(ctx, o.desired)...)
+	if n := len(o.removals.withheld); n > 0 {
 		p.Problems = append(p.Problems, fmt.Sprintf("%d routes without a node are kept: more than can be deleted at once, or there is no node, and nothing proves that their instances are gone", n))
 	}
 	if !w.opts.SkipSourceDestCheck {
-		checks, err := w.previewChecks(ctx, d)
+		checks, err := w.previewChecks(ctx, o.desired)
 		if err != nil {
 			p.Problems = append(p.Problems, err.Error())
 		}
 		p.Writes = append(p.Writes, checks...)
 	}
-	p.Problems = append(p.Problems, w.losers(d, plans, known)...)
+	p.Problems = append(p.Problems, w.losers(o, known)...)
 	return p, nil
 }
 
-// foresee returns the plans of some minutes from now, as if the cloud went on to answer as it does.
-func (w *Writer) foresee(ctx context.Context, d *desired, tables []*table) ([]*plan, decision) {
-	removals, known := newRemovals(time.Now().Add(-startGrace)), w.evidence(time.Now())
-	compare := func(now time.Time) ([]*plan, decision) {
-		plans := make([]*plan, len(tables))
-		for i, t := range tables {
-			plans[i] = diff(d, t, w.opts.Config, known)
+// foresee compares as some minutes from now, as if the cloud went on to answer as it does.
+func (w *Writer) foresee(ctx context.Context, o *observation) {
+	for _, t := range o.tables {
+		if t.err == nil {
+			w.lookUp(ctx, t.id, nil)
 		}
-		return plans, removals.decide(surplusOf(plans), d, known, now)
 	}
-	if hops := doubtful(compare(time.Now())); hops.Len() > 0 {
-		if shown, err := w.ask(ctx, d, hops); err == nil {
+	now, removals := time.Now(), newRemovals()
+	known := w.evidence(now)
+	w.compareWith(o, known, removals, now)
+	now = now.Add(movedGrace)
+	w.compareWith(o, known, removals, now)
+	if hops := o.doubtful(); hops.Len() > 0 {
+		if shown, err := w.ask(ctx, o.desired, hops); err == nil {
 			known.gone = hops.Difference(shown).Has
 		}
 	}
-	compare(time.Now())
-	return compare(time.Now().Add(movedGrace))
+	w.compareWith(o, known, removals, now)
 }
 
 // writes lists what the plan changes, and returns how many custom entries the table holds afterwards. A route that follows the removal of
 // the entry in its place is among them.
-func (p *plan) writes(t *table, removals decision, known subnets) (lines []string, holds int) {
+func (p *plan) writes(d *desired, t *table, removals decision, known subnets) (lines []string, holds int) {
 	creations := slices.Clone(p.create)
 	removable := p.removable(removals)
 	for i := range removable {
-		lines = append(lines, (&change{remove: &removable[i]}).String())
-		if cidr, err := netip.ParsePrefix(removable[i].CIDR); err == nil {
-			creations = append(creations, p.follow[cidr.Masked()]...)
+		c := &change{remove: &removable[i]}
+		lines = append(lines, c.String())
+		if want, ok := d.routes[c.route().cidr]; ok {
+			creations = append(creations, alicloud.NewRoute{TableID: p.table, CIDR: c.route().cidr.String(), InstanceID: want.instance})
 		}
 	}
 	holds = t.custom - len(removable)
 	for i := range creations {
-		if known.obstacle(netip.MustParsePrefix(creations[i].CIDR)) == "" {
-			lines = append(lines, (&change{create: &creations[i]}).String())
+		if c := (&change{create: &creations[i]}); known.obstacle(c.route().cidr) == "" {
+			lines = append(lines, c.String())
 			holds++
 		}
 	}
@@ -126,17 +121,14 @@ func (w *Writer) unshown(ctx context.Context, d *desired) (lines []string) {
 
 // previewChecks lists the source/destination checks that are on.
 func (w *Writer) previewChecks(ctx context.Context, d *desired) ([]string, error) {
-	wanted := map[bool]map[string]check{false: {}, true: {}} // by whether the address is of IPv6
+	wanted := map[string]check{}
 	for _, want := range d.routes {
 		if address := nodes.FirstAddress(nodes.OwnAddresses(want.node)); address.IsValid() {
-			wanted[address.Is6()][want.instance] = check{address: address}
+			wanted[want.instance] = check{address: address}
 		}
 	}
 	lines := sets.New[string]()
-	for _, family := range wanted {
-		if len(family) == 0 {
-			continue
-		}
+	for _, family := range byFamily(wanted) {
 		found, err := interfacesOf(ctx, w.opts.API, w.opts.Config.VPCID, family)
 		if err != nil {
 			return nil, err
@@ -151,18 +143,18 @@ func (w *Writer) previewChecks(ctx context.Context, d *desired) ([]string, error
 }
 
 // losers lists the nodes whose network is said to be available, and would not be any more once the plans are carried out.
-func (w *Writer) losers(d *desired, plans []*plan, known subnets) (lines []string) {
-	for _, p := range plans {
+func (w *Writer) losers(o *observation, known subnets) (lines []string) {
+	for _, p := range o.plans {
 		for cidr, s := range p.states {
 			if s != stateConflict && known.obstacle(cidr) == "" {
 				p.states[cidr] = stateAvailable
 			}
 		}
 	}
-	wanted := wantedConditions(d, view{plans: plans, tableOf: known.tableOf, check: func(string) availability { return up }})
+	wanted := wantedConditions(o.desired, view{plans: o.plans, tableOf: known.tableOf, check: func(string) availability { return up }})
 	for _, name := range slices.Sorted(maps.Keys(wanted)) {
 		node := w.node(name)
-		if node == nil || wanted[name].available {
+		if node == nil || wanted[name].available() {
 			continue
 		}
 		if condition := nodes.Condition(node, corev1.NodeNetworkUnavailable); condition != nil && condition.Status == corev1.ConditionFalse {

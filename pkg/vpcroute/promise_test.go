@@ -126,7 +126,7 @@ func TestEmptyFirstAnswerTakesNoNetwork(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, transport, nodes, want := routedBehindEmptyOnce(t)
 		for _, node := range nodes {
-			node.Status.Conditions = append(node.Status.Conditions, conditionOf(true))
+			node.Status.Conditions = append(node.Status.Conditions, conditionOf(conditionCreated))
 		}
 		c.restart()
 		transport.armed = true

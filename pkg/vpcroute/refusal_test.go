@@ -171,31 +171,26 @@ func TestEntryOfAnotherTypeIsAConflict(t *testing.T) {
 	})
 }
 
-// TestHold: routes that fill no batch wait while the cloud is busy anyway, and for nodes that are about to join.
+// TestHold: routes that fill no batch wait for nodes that are about to join.
 func TestHold(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	for name, test := range map[string]struct {
 		creations, arriving int
-		since, ready        time.Duration // from now
+		since               time.Duration // from now
 		want                time.Duration // 0 for no wait
 	}{
 		"nothing to make":             {arriving: 9},
 		"one":                         {creations: 1},
-		"a full batch":                {creations: 50, arriving: 100, ready: time.Second},
-		"the cloud is busy":           {creations: 1, ready: time.Second, want: time.Second},
+		"a full batch":                {creations: 50, arriving: 100},
 		"others join":                 {creations: 1, arriving: 9, want: collectFor},
 		"others join for long":        {creations: 49, arriving: 9, since: -collectFor},
-		"others join, cloud is busy":  {creations: 49, arriving: 9, since: -collectFor, ready: time.Second, want: time.Second},
 		"others join, some time gone": {creations: 49, arriving: 9, since: -collectFor / 2, want: collectFor / 2},
 	} {
-		got := holdUntil(test.creations, 50, test.arriving, now.Add(test.since), now.Add(test.ready), now)
-		want := time.Time{}
-		if test.want > 0 {
-			want = now.Add(test.want)
-		}
-		if !got.Equal(want) {
-			t.Errorf("%s: until %v, want %v", name, got, want)
+		p := pass{opts: Options{BatchSize: 50}, held: now.Add(test.since)}
+		held := p.hold(test.creations, test.arriving, now)
+		if held != (test.want > 0) || held && !p.retry.Equal(now.Add(test.want)) {
+			t.Errorf("%s: %v, until %v, want %v", name, held, p.retry, test.want)
 		}
 	}
 }

@@ -2,7 +2,6 @@ package vpcroute
 
 import (
 	"fmt"
-	"maps"
 	"math/rand/v2"
 	"net/netip"
 	"slices"
@@ -58,13 +57,13 @@ func TestRemovals(t *testing.T) {
 			surplus: 50, wanted: 50, known: evidence{former: seen, gone: func(id string) bool { return id == "i-7" }}, allowed: 1, held: 49,
 		},
 	} {
-		r := newRemovals(start)
+		r := newRemovals()
 		now := start.Add(test.after)
 		for i := range test.spent {
 			r.note(routeOf(cidrOf(i+100), "i-old"), now.Add(-time.Minute))
 		}
 		test.known.stands = func(route) bool { return true }
-		r.decide(surplus(test.surplus), wanted(test.wanted), test.known, now.Add(-surplusGrace))
+		r.decide(surplus(test.surplus), wanted(test.wanted), test.known, start.Add(-surplusGrace))
 		got := r.decide(surplus(test.surplus), wanted(test.wanted), test.known, now)
 		if len(got.allowed) != test.allowed || len(got.withheld) != test.held || got.until.IsZero() == test.waits {
 			t.Errorf("%s: %d allowed, %d withheld, until %v", name, len(got.allowed), len(got.withheld), got.until)
@@ -98,10 +97,10 @@ func TestAbsences(t *testing.T) {
 		last := start
 		for _, at := range test.answers {
 			if test.shown > 0 && at > test.shown {
-				a.note(asked, asked, time.Minute, start.Add(test.shown))
+				a.note(asked, asked, true, time.Minute, start.Add(test.shown))
 			}
 			last = start.Add(at)
-			a.note(asked, nil, time.Minute, last)
+			a.note(asked, nil, true, time.Minute, last)
 		}
 		if last.Before(start) {
 			last = start
@@ -117,16 +116,16 @@ func TestClaims(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(50) {
 		random := rand.New(rand.NewPCG(seed, 7))
-		c := newClaims()
+		var c claims
 		for range 60 {
 			cidr := netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 244, byte(random.IntN(4)), byte(random.IntN(256))}), 20+random.IntN(13)).Masked()
 			if random.IntN(4) == 0 {
 				cidr = netip.PrefixFrom(netip.MustParseAddr(fmt.Sprintf("fd00::%x:0", random.IntN(8))), 100+random.IntN(29)).Masked()
 			}
-			want := slices.ContainsFunc(slices.Collect(maps.Keys(c.owner)), cidr.Overlaps)
-			claim, _, got := c.overlapping(cidr)
-			if got != want || got && !claim.Overlaps(cidr) {
-				t.Fatalf("seed %d: %s overlaps = %t with %s, want %t", seed, cidr, got, claim, want)
+			want := slices.ContainsFunc(c, func(each claim) bool { return each.cidr.Overlaps(cidr) })
+			found, got := c.overlapping(cidr)
+			if got != want || got && !found.cidr.Overlaps(cidr) {
+				t.Fatalf("seed %d: %s overlaps = %t with %s, want %t", seed, cidr, got, found.cidr, want)
 			}
 			if !got {
 				c.add(cidr, nodeOf(0))

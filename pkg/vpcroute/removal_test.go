@@ -248,7 +248,7 @@ func TestFormerRoutesAreForgotten(t *testing.T) {
 			c.unset(nodeOf(i))
 			c.passFor(removalInterval + surplusGrace)
 		}
-		if n := len(c.writer.former); n > 2 {
+		if n := len(c.pass.writer.former); n > 2 {
 			t.Errorf("%d routes are remembered, want those of the one node that is there", n)
 		}
 	})

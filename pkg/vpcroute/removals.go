@@ -5,9 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"net/netip"
 	"slices"
-	"sync"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -21,8 +20,7 @@ import (
 // Bounds of the removal of routes whose node is gone while their instance may still run. They only matter when something is
 // wrong: an API server that lost its data shows few or no Nodes while all pods run on.
 const (
-	// startGrace is how long after its start this program leaves entries alone whose node it has never seen: a node may be
-	// about to register.
+	// startGrace is how long this program leaves entries alone whose node it has never seen: a node may be about to register.
 	startGrace = time.Minute
 	// surplusGrace is how long a route must have been without a node: of nodes that go all at once, the first pass may see only some
 	// to be gone.
@@ -40,21 +38,22 @@ func removalCap(routes int) int { return max(1, min(max(5, routes/10), routes/3)
 
 // removals decides which entries without a node may go. More of them at once than the cap allows are suspect, and so are all
 // entries while there is no node at all: they stay until a node wants them again, or the cloud proves that the instance is gone, or its
-// machine has a Node with other pod CIDRs. It decides by what it is given and what it remembers alone, and is safe for concurrent use.
+// machine has a Node with other pod CIDRs. It decides by what it is given and what it remembers alone.
 type removals struct {
-	started time.Time
-
-	mu sync.Mutex // guards the fields below
-	// suspended are routes that only a proof releases.
-	suspended map[route]struct{}
-	// since is when a route was first seen without a node.
-	since map[route]time.Time
+	// absent are the routes without a node.
+	absent map[route]absence
 	// recent are the routes that went without a proof, and when.
 	recent map[route]time.Time
 }
 
-func newRemovals(started time.Time) *removals {
-	return &removals{started: started, suspended: map[route]struct{}{}, since: map[route]time.Time{}, recent: map[route]time.Time{}}
+type absence struct {
+	since time.Time
+	// suspended says that only a proof releases the route.
+	suspended bool
+}
+
+func newRemovals() *removals {
+	return &removals{absent: map[route]absence{}, recent: map[route]time.Time{}}
 }
 
 // decision is what may go now, and what has to wait.
@@ -62,23 +61,17 @@ type decision struct {
 	// allowed are routes that may go, and whether they count against the cap.
 	allowed map[route]bool
 	// withheld are suspended routes.
-	withheld map[route]struct{}
+	withheld sets.Set[route]
 	// until is when the first routes that wait for a grace may go; zero for none.
 	until time.Time
 }
 
-// counted reports whether the removal of the entry counts against the cap.
-func (d decision) counted(e *alicloud.RouteEntry) bool {
-	cidr, err := netip.ParsePrefix(e.CIDR)
-	return err == nil && d.allowed[route{cidr: cidr.Masked(), instance: hopOf(e)}]
-}
-
 // surplusOf returns the routes without a node of all tables.
 func surplusOf(plans []*plan) []route {
-	surplus := map[route]struct{}{}
+	surplus := sets.New[route]()
 	for _, plan := range plans {
 		for _, e := range plan.surplus {
-			surplus[e.route()] = struct{}{}
+			surplus.Insert(e.route())
 		}
 	}
 	return slices.SortedFunc(maps.Keys(surplus), func(a, b route) int { return a.cidr.Compare(b.cidr) })
@@ -97,59 +90,50 @@ func (p *plan) removable(d decision) []alicloud.RouteEntry {
 
 // decide looks at the surplus routes, beside those that the nodes want.
 func (r *removals) decide(surplus []route, nodes *desired, known evidence, now time.Time) decision {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	d := decision{allowed: map[route]bool{}, withheld: r.unread(surplus, nodes, known)}
-	r.count(surplus, now)
-	room := removalCap(len(nodes.routes)+len(surplus)) - r.used(now)
+	d := decision{allowed: map[route]bool{}, withheld: r.observe(surplus, nodes, known, now)}
+	room := removalCap(len(nodes.routes)+len(surplus)) - len(r.recent)
 	open := surplus
 	if len(nodes.instances) > 0 {
 		open = r.open(&d, surplus, nodes, known, now, &room)
 	}
 	tooMany := len(nodes.instances) == 0 || len(open)+len(d.withheld) > room
 	for _, candidate := range open {
-		grace := r.since[candidate].Add(surplusGrace)
+		grace := r.absent[candidate].since.Add(surplusGrace)
 		switch {
 		case tooMany:
-			d.withheld[candidate] = struct{}{}
+			d.withheld.Insert(candidate)
 		case now.Before(grace):
-			d.wait(grace)
+			d.until = earliest(d.until, grace)
 		default:
 			d.allowed[candidate] = true
 		}
 	}
-	r.suspended = d.withheld
+	for each, absent := range r.absent {
+		absent.suspended = d.withheld.Has(each)
+		r.absent[each] = absent
+	}
 	return d
 }
 
-// count notes since when routes have been without a node.
-func (r *removals) count(surplus []route, now time.Time) {
-	since := make(map[route]time.Time, len(surplus))
-	for _, candidate := range surplus {
-		since[candidate] = now
-		if before, ok := r.since[candidate]; ok {
-			since[candidate] = before
+// observe notes since when routes have been without a node, and forgets what is over. It returns the suspended routes of which this pass
+// knows nothing, because their table could not be read.
+func (r *removals) observe(surplus []route, nodes *desired, known evidence, now time.Time) sets.Set[route] {
+	read, unread := sets.New(surplus...), sets.New[route]()
+	for old, absent := range r.absent {
+		switch {
+		case read.Has(old):
+		case absent.suspended && nodes.routes[old.cidr].instance != old.instance && known.stands(old):
+			unread.Insert(old)
+		default:
+			delete(r.absent, old)
 		}
 	}
-	r.since = since
-}
-
-// wait notes that a route may go at a time.
-func (d *decision) wait(until time.Time) {
-	if d.until.IsZero() || until.Before(d.until) {
-		d.until = until
-	}
-}
-
-// unread returns the suspended routes of which this pass knows nothing, because their table could not be read. What is wanted
-// again or has no entry any more is suspended no longer.
-func (r *removals) unread(surplus []route, nodes *desired, known evidence) map[route]struct{} {
-	unread, read := map[route]struct{}{}, sets.New(surplus...)
-	for old := range r.suspended {
-		if nodes.routes[old.cidr].instance != old.instance && known.stands(old) && !read.Has(old) {
-			unread[old] = struct{}{}
+	for _, each := range surplus {
+		if _, ok := r.absent[each]; !ok {
+			r.absent[each] = absence{since: now}
 		}
 	}
+	maps.DeleteFunc(r.recent, func(_ route, at time.Time) bool { return now.Sub(at) >= removalInterval })
 	return unread
 }
 
@@ -160,29 +144,31 @@ func (r *removals) open(d *decision, surplus []route, nodes *desired, known evid
 		grace = surplusGrace
 	}
 	for _, candidate := range surplus {
-		_, suspended := r.suspended[candidate]
 		_, begun := r.recent[candidate] // in another table
-		moved := r.since[candidate].Add(grace)
+		absent, moved := r.absent[candidate], nodes.moved(candidate.instance)
 		switch {
 		case known.gone(candidate.instance), begun:
 			d.allowed[candidate] = false
-		case nodes.moved(candidate.instance) && now.Before(moved):
-			d.wait(moved)
-		case nodes.moved(candidate.instance) && *room > 0:
+		case moved && now.Before(absent.since.Add(grace)):
+			d.until = earliest(d.until, absent.since.Add(grace))
+		case moved && *room > 0:
 			d.allowed[candidate] = true
 			*room--
-		case nodes.moved(candidate.instance):
-			d.wait(now.Add(removalInterval / 5))
-		case suspended:
-			d.withheld[candidate] = struct{}{}
-		case !known.former(candidate) && now.Before(r.started.Add(startGrace)):
-			d.wait(r.started.Add(startGrace))
+		case moved:
+			d.until = earliest(d.until, now.Add(removalInterval/5))
+		case absent.suspended:
+			d.withheld.Insert(candidate)
+		case !known.former(candidate) && now.Before(absent.since.Add(startGrace)):
+			d.until = earliest(d.until, absent.since.Add(startGrace))
 		default:
 			open = append(open, candidate)
 		}
 	}
 	return open
 }
+
+// note remembers that a route went without a proof.
+func (r *removals) note(gone route, now time.Time) { r.recent[gone] = now }
 
 // moved reports whether the machine has a Node whose kubelet reports, with pod CIDRs: routes that it does not want any more are those of an
 // earlier registration. No other proof would ever come, for the machine runs on.
@@ -193,19 +179,6 @@ func (d *desired) moved(instance string) bool {
 	}
 	_, silent := nodes.Silent(node)
 	return !silent
-}
-
-// used counts the removals without a proof within the interval.
-func (r *removals) used(now time.Time) int {
-	maps.DeleteFunc(r.recent, func(_ route, at time.Time) bool { return now.Sub(at) >= removalInterval })
-	return len(r.recent)
-}
-
-// note remembers that a route went without a proof.
-func (r *removals) note(gone route, now time.Time) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.recent[gone] = now
 }
 
 // What it takes to prove that an instance is gone. The cloud's list of instances lags, may be cut short, and leaves out without a
@@ -233,13 +206,15 @@ type sighting struct {
 	next time.Time
 }
 
-// note takes an answer in: the instances asked for, and those that it showed.
-func (s sightings) note(asked, shown sets.Set[string], period time.Duration, now time.Time) {
+// note takes an answer in: the instances asked for, those that it showed, and whether it proves anything about the others.
+func (s sightings) note(asked, shown sets.Set[string], proves bool, period time.Duration, now time.Time) {
 	for id := range asked {
 		seen := s[id]
 		switch {
 		case shown.Has(id):
 			seen = sighting{next: now.Add(period)}
+		case !proves:
+			seen.next = now.Add(lookupInterval)
 		case seen.missed == 0 || now.Sub(seen.last) >= goneValid:
 			seen = sighting{first: now, last: now, missed: 1, next: now.Add(lookupInterval)}
 		default:
@@ -261,26 +236,24 @@ func (s sightings) due(hops sets.Set[string], now time.Time) (due sets.Set[strin
 	maps.DeleteFunc(s, func(id string, seen sighting) bool { return !hops.Has(id) && now.Sub(seen.last) >= goneValid })
 	due = sets.New[string]()
 	for hop := range hops {
-		seen := s[hop]
-		switch {
-		case !now.Before(seen.next):
+		if seen := s[hop]; now.Before(seen.next) {
+			next = earliest(next, seen.next)
+		} else {
 			due.Insert(hop)
-		case next.IsZero() || seen.next.Before(next):
-			next = seen.next
 		}
 	}
 	return due, next
 }
 
 // doubtful returns the instances of entries that may only go once these are proven gone.
-func doubtful(plans []*plan, removals decision) sets.Set[string] {
+func (o *observation) doubtful() sets.Set[string] {
 	hops := sets.New[string]()
-	for _, plan := range plans {
+	for _, plan := range o.plans {
 		for _, e := range plan.unowned {
 			hops.Insert(e.hop)
 		}
 	}
-	for r := range removals.withheld {
+	for r := range o.removals.withheld {
 		hops.Insert(r.instance)
 	}
 	return hops
@@ -288,15 +261,13 @@ func doubtful(plans []*plan, removals decision) sets.Set[string] {
 
 // controlsOf returns instances of nodes, of ready ones first. An answer proves nothing unless it shows all of them.
 func controlsOf(d *desired) []string {
-	var ready, other []string
-	for _, instance := range slices.Sorted(maps.Keys(d.instances)) {
-		if nodes.Ready(d.instances[instance]) {
-			ready = append(ready, instance)
-		} else {
-			other = append(other, instance)
+	all := slices.SortedFunc(maps.Keys(d.instances), func(a, b string) int {
+		readyA, readyB := nodes.Ready(d.instances[a]), nodes.Ready(d.instances[b])
+		if readyA != readyB {
+			return map[bool]int{true: -1, false: 1}[readyA]
 		}
-	}
-	all := slices.Concat(ready, other)
+		return strings.Compare(a, b)
+	})
 	return all[:min(len(all), maxControls)]
 }
 
@@ -323,37 +294,16 @@ func (w *Writer) ask(ctx context.Context, d *desired, hops sets.Set[string]) (se
 // prove asks the cloud for the instances of which it is time, and remembers which of them it does not show. It reports whether
 // it asked, and when it is time again.
 func (w *Writer) prove(ctx context.Context, d *desired, hops sets.Set[string], now time.Time) (asked bool, next time.Time) {
-	if len(d.instances) == 0 {
-		return false, time.Time{} // there is nothing to compare an answer with
-	}
-	w.mu.Lock()
 	due, next := w.sightings.due(hops, now)
-	w.mu.Unlock()
-	if due.Len() == 0 {
+	if due.Len() == 0 || len(d.instances) == 0 { // without a node there is nothing to compare an answer with
 		return false, next
 	}
 	shown, err := w.ask(ctx, d, due)
 	if err != nil && !errors.Is(err, errNoControl) {
 		klog.FromContext(ctx).Error(err, "Cannot determine whether the instances of routes are gone; keeping the routes", "instances", due.Len())
 	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
 	now = time.Now()
-	if err == nil {
-		w.sightings.note(due, shown, w.opts.Config.Period, now)
-	} else {
-		w.sightings.note(shown, shown, w.opts.Config.Period, now)
-		w.sightings.postpone(due.Difference(shown), now)
-	}
+	w.sightings.note(due, shown, err == nil, w.opts.Config.Period, now)
 	_, next = w.sightings.due(hops, now)
 	return true, next
-}
-
-// postpone asks again later about instances of which an answer proves nothing.
-func (s sightings) postpone(ids sets.Set[string], now time.Time) {
-	for id := range ids {
-		seen := s[id]
-		seen.next = now.Add(lookupInterval)
-		s[id] = seen
-	}
 }

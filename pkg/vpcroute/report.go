@@ -3,7 +3,6 @@ package vpcroute
 import (
 	"context"
 	"fmt"
-	"net/netip"
 	"slices"
 	"strings"
 	"time"
@@ -73,12 +72,48 @@ func (r reporter) selection(s Selection, node *corev1.Node, err error) {
 }
 
 // reading warns about a table that cannot be read.
-func (r reporter) reading(read reading, node *corev1.Node) {
-	if read.err == nil {
-		r.events.Resolve(ofTable(read.id), reasonReadFailed)
+func (r reporter) reading(t *table, node *corev1.Node) {
+	if t.err == nil {
+		r.events.Resolve(ofTable(t.id), reasonReadFailed)
 		return
 	}
-	r.warnOnce(ofTable(read.id), node, reasonReadFailed, "Nodes that join get no route in table %s and stay without network, as it cannot be read: %v", read.id, read.err)
+	r.warnOnce(ofTable(t.id), node, reasonReadFailed, "Nodes that join get no route in table %s and stay without network, as it cannot be read: %v", t.id, t.err)
+}
+
+// change says how a change ended that was begun at a time, in a table that holds so many entries.
+func (r reporter) change(ctx context.Context, c *change, d *desired, entries int, began time.Time) {
+	logger, at := klog.FromContext(ctx), c.route()
+	node := d.routes[at.cidr].node
+	switch {
+	case c.remove != nil && c.err != nil:
+		logger.Error(c.err, "Route not deleted")
+		return
+	case c.remove != nil:
+		logger.Info("Deleted route", "cidr", at.cidr, "instance", at.instance, "table", c.table())
+		return
+	case c.err == nil:
+		observeLatency("create", began)
+		r.events.Resolve(events.Of(node), reasonCreateFailed)
+		r.events.Emit(events.Subject{UID: node.UID, Name: c.String()}, events.Event{
+			Object: node, Type: corev1.EventTypeNormal, Reason: reasonCreated, Outcome: fmt.Sprint(began.UnixNano()),
+			Message: fmt.Sprintf("Created route %s to %s in %s", at.cidr, at.instance, c.table()),
+		})
+		return
+	}
+	logger.Error(c.err, "Route not created", "node", klog.KObj(node))
+	switch {
+	case alicloud.IsQuota(c.err):
+		// Once for all nodes that wait for room.
+		r.warnOnce(ofFullTable(c.table()), node, reasonQuota, "Route table %s is full with %d custom entries, so this node has no route, and neither do other nodes that "+
+			"wait for one. Other nodes get no event about it. Request a higher quota %s (%s), or remove entries: %v", c.table(), entries, alicloud.QuotaRouteEntries, alicloud.QuotaConsole, c.err)
+	case c.failure.duplicates > 1:
+		r.events.Warnf(node, reasonConflict, "Route table %s already has an entry for the pod CIDR %s that this program cannot see, for example one of a "+
+			"CEN or of a VPN gateway; the node's pods cannot be reached. Remove the entry, or give the node another pod CIDR: %v", c.table(), at.cidr, c.err)
+	case c.failure.duplicates > 0, (alicloud.IsBusy(c.err) || alicloud.IsThrottled(c.err)) && c.failure.attempts < busyAttempts:
+		// The next read shows whose entry it is; the next attempt finds the cloud idle.
+	default:
+		r.events.Warnf(node, reasonCreateFailed, "The route for pod CIDR %s is not there yet: %v", at.cidr, c.err)
+	}
 }
 
 // tableQuota warns from 80 % of the quota. The event stands on the newest node: it is what used the quota up.
@@ -90,12 +125,6 @@ func (r reporter) tableQuota(t *table, plan *plan, newest *corev1.Node, quota Qu
 	}
 	r.warnOnce(ofTable(t.id), newest, reasonQuota, "Route table %s holds or needs %d custom entries; %s. Request a higher quota before it is used up: %s%s",
 		t.id, used, quota, alicloud.QuotaConsole, quota.otherwise())
-}
-
-// full warns that the cloud called the table full, once for all nodes.
-func (r reporter) full(id string, entries int, node *corev1.Node, err error) {
-	r.warnOnce(ofFullTable(id), node, reasonQuota, "Route table %s is full with %d custom entries, so this node has no route, and neither do other nodes that wait for "+
-		"one. Other nodes get no event about it. Request a higher quota %s (%s), or remove entries: %v", id, entries, alicloud.QuotaRouteEntries, alicloud.QuotaConsole, err)
 }
 
 // withheld warns that routes without a node stay.
@@ -110,32 +139,32 @@ func (r reporter) withheld(n int, newest *corev1.Node) {
 }
 
 // paused says what is not done while everything is paused. Nodes that join stay without network meanwhile.
-func (r reporter) paused(plans []*plan, removals decision, newest *corev1.Node) {
+func (r reporter) paused(o *observation) {
 	creations, deletions := 0, 0
-	for _, plan := range plans {
+	for _, plan := range o.plans {
 		creations += len(plan.create)
-		deletions += len(plan.removable(removals))
+		deletions += len(plan.removable(o.removals))
 	}
 	if creations+deletions == 0 {
 		r.events.Resolve(ofCluster, reasonPaused)
 		return
 	}
-	r.warnOnce(ofCluster, newest, reasonPaused, "Global.paused of the cloud-config keeps the manager from writing to the cloud. It would create %d routes and delete %d; "+
+	r.warnOnce(ofCluster, o.newest(), reasonPaused, "Global.paused of the cloud-config keeps the manager from writing to the cloud. It would create %d routes and delete %d; "+
 		"nodes without a route stay without network", creations, deletions)
 }
 
 // problemsOf lists what keeps nodes from having their routes in tables that were read: problems of the nodes themselves, entries
 // of others in the way, and ranges that the cloud would refuse.
-func problemsOf(d *desired, plans []*plan, known subnets) []problem {
-	all := slices.Clone(d.problems)
-	for _, plan := range plans {
+func problemsOf(o *observation, known subnets) []problem {
+	all := slices.Clone(o.problems)
+	for _, plan := range o.plans {
 		for cidr, e := range plan.conflicts {
-			all = append(all, problem{node: d.routes[cidr].node, reason: reasonConflict, message: fmt.Sprintf(
+			all = append(all, problem{node: o.routes[cidr].node, reason: reasonConflict, message: fmt.Sprintf(
 				"Route table %s has an entry of type %s for the pod CIDR %s that leads to %v and that this cluster does not own; it stays, and the "+
 					"node's pods cannot be reached. Remove the entry, or give the node another pod CIDR", plan.table, e.Type, cidr, e.NextHops)})
 		}
 	}
-	for cidr, want := range d.routes {
+	for cidr, want := range o.routes {
 		if obstacle := known.obstacle(cidr); obstacle != "" {
 			all = append(all, problem{node: want.node, reason: reasonInvalidCIDR, message: fmt.Sprintf(
 				"The pod CIDR %s gets no route: it overlaps with %s. Choose a --cluster-cidr that is free in the VPC", cidr, obstacle)})
@@ -151,11 +180,8 @@ func explained(ctx context.Context, batch []*change) context.Context {
 	routes := make([]string, 0, len(batch))
 	why := "nodes have these pod CIDRs and no route"
 	for _, c := range batch {
-		var route string
-		if c.create != nil {
-			route = c.create.CIDR + " to " + c.create.InstanceID
-		} else {
-			route = c.remove.CIDR + " to " + hopOf(c.remove)
+		route := fmt.Sprintf("%s to %s", c.route().cidr, c.route().instance)
+		if c.remove != nil {
 			why = "no node has these pod CIDRs on these instances"
 		}
 		if c.node != "" {
@@ -169,14 +195,8 @@ func explained(ctx context.Context, batch []*change) context.Context {
 // name notes whose pod CIDRs the changes are about.
 func (d *desired) name(changes []*change) {
 	for _, c := range changes {
-		var text string
-		if c.create != nil {
-			text = c.create.CIDR
-		} else {
-			text = c.remove.CIDR
-		}
-		if cidr, err := netip.ParsePrefix(text); err == nil && d.routes[cidr].node != nil {
-			c.node = d.routes[cidr].node.Name
+		if node := d.routes[c.route().cidr].node; node != nil {
+			c.node = node.Name
 		}
 	}
 }
@@ -211,19 +231,19 @@ func (q Quota) otherwise() string {
 	return "; if the account has more, " + q.Advice
 }
 
-// tableQuota remembers which tables the cloud called full, so that the nodes without a route cost neither a call nor an
-// event each.
-type tableQuota map[string]quotaRefusal
+// fullTables are those that the cloud called full, so that the nodes without a route cost neither a call nor an event each.
+type fullTables map[string]quotaRefusal
 
 type quotaRefusal struct {
+	err     error
 	entries int       // that the table held
 	until   time.Time // when the cloud is asked again, for the quota may have been raised; what the table held stays the limit until it holds more
 }
 
 // room is how many routes may be created in the table now, at most one call's worth. Without room, the time says when
 // there may be some.
-func (q tableQuota) room(t *table, now time.Time) (int, time.Time) {
-	full, ok := q[t.id]
+func (f fullTables) room(t *table, now time.Time) (int, time.Time) {
+	full, ok := f[t.id]
 	if !ok || !now.Before(full.until) {
 		return alicloud.MaxRouteEntriesPerCall, time.Time{}
 	}
@@ -232,15 +252,15 @@ func (q tableQuota) room(t *table, now time.Time) (int, time.Time) {
 
 // limit is how many entries the table may hold: the quota, or, where the table shows that it is larger, what the table held when the cloud refused more. It reports whether that
 // is known.
-func (q tableQuota) limit(t *table, quota Quota) (int, bool) {
+func (f fullTables) limit(t *table, quota Quota) (int, bool) {
 	if !quota.exceeded(t.custom) {
 		return quota.Value, true
 	}
-	full, ok := q[t.id]
+	full, ok := f[t.id]
 	return full.entries, ok && t.custom <= full.entries
 }
 
 // refused notes that the table has no room beyond the entries that it holds.
-func (q tableQuota) refused(id string, entries int, now time.Time) {
-	q[id] = quotaRefusal{entries: entries, until: now.Add(permanentRetry)}
+func (f fullTables) refused(id string, entries int, err error, now time.Time) {
+	f[id] = quotaRefusal{err: err, entries: entries, until: now.Add(permanentRetry)}
 }

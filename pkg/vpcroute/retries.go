@@ -1,11 +1,8 @@
 package vpcroute
 
 import (
-	"maps"
 	"net/netip"
 	"time"
-
-	"k8s.io/client-go/util/workqueue"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 )
@@ -31,25 +28,20 @@ type routeKey struct {
 type retries struct {
 	begun    time.Time // of the grid on which attempts are, see [retries.failed]
 	failures map[routeKey]failure
-	usual    workqueue.TypedRateLimiter[routeKey]
-	badHop   workqueue.TypedRateLimiter[routeKey]
 }
 
 type failure struct {
+	err      error
 	instance string // the next hop that failed; another one is tried at once
 	attempts int
 	// duplicates counts the attempts in a row that met an entry which no read shows.
 	duplicates int
-	until      time.Time
+	// occupant is the entry that has the destination, nil where none was found. It counts until the next attempt.
+	occupant *entry
+	until    time.Time
 }
 
-func newRetries() retries {
-	return retries{
-		begun: time.Now(), failures: map[routeKey]failure{},
-		usual:  workqueue.NewTypedItemExponentialFailureRateLimiter[routeKey](firstBackoff, maxBackoff),
-		badHop: workqueue.NewTypedItemExponentialFailureRateLimiter[routeKey](firstHopRetry, permanentRetry),
-	}
-}
+func newRetries() retries { return retries{begun: time.Now(), failures: map[routeKey]failure{}} }
 
 // until returns when the route may be tried again, zero if at once.
 func (r retries) until(key routeKey, instance string, now time.Time) time.Time {
@@ -65,22 +57,20 @@ func (r retries) until(key routeKey, instance string, now time.Time) time.Time {
 func (r retries) failed(key routeKey, instance string, err error, now time.Time) failure {
 	failed := r.failures[key]
 	if failed.instance != instance {
-		r.forget(key)
 		failed = failure{instance: instance}
 	}
 	failed.duplicates++
 	if !alicloud.IsDuplicate(err) {
 		failed.duplicates = 0
 	}
-	var wait time.Duration
+	wait := backoff(failed.attempts, firstBackoff, maxBackoff)
 	switch {
 	case permanent(err) || failed.duplicates > 1:
 		wait = permanentRetry
 	case badNextHop(err):
-		wait = r.badHop.When(key)
-	default:
-		wait = r.usual.When(key)
+		wait = backoff(failed.attempts, firstHopRetry, permanentRetry)
 	}
+	failed.err, failed.occupant = err, nil
 	failed.attempts++
 	step := wait / 2
 	failed.until = r.begun.Add((now.Sub(r.begun) + wait + step - 1) / step * step)
@@ -88,19 +78,16 @@ func (r retries) failed(key routeKey, instance string, err error, now time.Time)
 	return failed
 }
 
-func (r retries) forget(key routeKey) {
-	delete(r.failures, key)
-	r.usual.Forget(key)
-	r.badHop.Forget(key)
+// occupied notes whose the destination of a route is.
+func (r retries) occupied(key routeKey, by entry, now time.Time) {
+	failed := r.failures[key]
+	failed.occupant, failed.duplicates, failed.until = &by, 0, now.Add(permanentRetry)
+	r.failures[key] = failed
 }
 
-// retain forgets all but the routes that are missing.
-func (r retries) retain(missing map[routeKey]bool) {
-	for key := range maps.Clone(r.failures) {
-		if !missing[key] {
-			r.forget(key)
-		}
-	}
+// backoff is the wait after so many attempts and one more: it doubles between two bounds.
+func backoff(attempts int, first, most time.Duration) time.Duration {
+	return min(first<<min(attempts, 16), most)
 }
 
 // permanent reports whether a repetition of the call would end alike.

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/client-go/util/workqueue"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/klog/v2"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/events"
@@ -38,7 +38,8 @@ const (
 type sourceDest struct {
 	opts   Options
 	events *events.Recorder
-	retry  workqueue.TypedRateLimiter[string] // by instance
+	// kick holds a token when something may be due earlier than run knows.
+	kick chan struct{}
 
 	mu     sync.Mutex // guards the fields below
 	checks map[string]*check
@@ -51,25 +52,44 @@ type check struct {
 	node    *corev1.Node
 	address netip.Addr // by which its interface is found
 	state   checkState
-	due     time.Time
+	// attempts counts those in vain since the check was last known to be off.
+	attempts int
+	due      time.Time
 }
 
 func newSourceDest(opts Options, recorder *events.Recorder) *sourceDest {
-	return &sourceDest{
-		opts: opts, events: recorder, checks: map[string]*check{},
-		retry: workqueue.NewTypedItemExponentialFailureRateLimiter[string](firstBackoff, maxBackoff),
+	return &sourceDest{opts: opts, events: recorder, kick: make(chan struct{}, 1), checks: map[string]*check{}}
+}
+
+// run reads what is due and switches off what is on until the context ends. It calls done after each time.
+func (s *sourceDest) run(ctx context.Context, done func()) {
+	for ctx.Err() == nil {
+		next := s.next()
+		if wait := time.Until(next); wait > 0 || next.IsZero() {
+			if next.IsZero() {
+				wait = s.opts.Config.Period
+			}
+			select {
+			case <-ctx.Done():
+			case <-s.kick:
+			case <-time.After(wait):
+			}
+			continue
+		}
+		if err := s.pass(ctx); err != nil && ctx.Err() == nil {
+			utilruntime.HandleErrorWithContext(ctx, err, "Switching source/destination checks off")
+		}
+		done()
 	}
 }
 
-// want asks for the checks of the instances to be off, and forgets all others. It returns when the next one is due, zero for never.
-func (s *sourceDest) want(instances map[string]*corev1.Node) time.Time {
+// want asks for the checks of the instances to be off, and forgets all others.
+func (s *sourceDest) want(instances map[string]*corev1.Node) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for instance, node := range instances {
 		address := nodes.FirstAddress(nodes.OwnAddresses(node))
-		known := s.checks[instance]
-		if known == nil || known.address != address {
-			s.retry.Forget(instance)
+		if known := s.checks[instance]; known == nil || known.address != address {
 			s.checks[instance] = &check{address: address}
 		}
 		s.checks[instance].node = node
@@ -78,11 +98,20 @@ func (s *sourceDest) want(instances map[string]*corev1.Node) time.Time {
 		}
 	}
 	maps.DeleteFunc(s.checks, func(instance string, _ *check) bool { return instances[instance] == nil })
-	return s.nextLocked()
+	s.wake()
 }
 
-// nextLocked returns when the next interface is to be read, zero for never. The time may be over.
-func (s *sourceDest) nextLocked() time.Time {
+func (s *sourceDest) wake() {
+	select {
+	case s.kick <- struct{}{}:
+	default:
+	}
+}
+
+// next returns when the next interface is to be read, zero for never. The time may be over.
+func (s *sourceDest) next() time.Time {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	var next time.Time
 	found := false
 	for _, c := range s.checks {
@@ -96,28 +125,15 @@ func (s *sourceDest) nextLocked() time.Time {
 	return next
 }
 
-func (s *sourceDest) next() time.Time {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.nextLocked()
-}
-
-// state returns what is known of the instance's check.
-func (s *sourceDest) state(instance string) checkState {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if c := s.checks[instance]; c != nil {
-		return c.state
-	}
-	return checkUnknown
-}
-
 // availability is what the check means for the node: while it is on, the VPC drops packets from and to pod addresses.
 func (s *sourceDest) availability(instance string) availability {
-	switch state := s.state(instance); {
-	case s.opts.SkipSourceDestCheck, state == checkOff:
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c := s.checks[instance]
+	switch {
+	case s.opts.SkipSourceDestCheck, c != nil && c.state == checkOff:
 		return up
-	case state == checkOn:
+	case c != nil && c.state == checkOn:
 		return down
 	}
 	return unknown
@@ -127,26 +143,34 @@ func (s *sourceDest) availability(instance string) availability {
 func (s *sourceDest) resync() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for instance, c := range s.checks {
+	for _, c := range s.checks {
 		if c.state != checkOff {
-			c.due = time.Time{}
-			s.retry.Forget(instance)
+			c.due, c.attempts = time.Time{}, 0
 		}
 	}
+	s.wake()
 }
 
 // pass reads the interface of every instance that is due, and returns all that went wrong.
 func (s *sourceDest) pass(ctx context.Context) error {
-	due := s.takeDue(time.Now())
 	var errs []error
-	for _, ipv6 := range []bool{false, true} {
-		family := maps.Clone(due)
-		maps.DeleteFunc(family, func(_ string, c check) bool { return c.address.Is6() != ipv6 })
-		if len(family) > 0 {
-			errs = append(errs, s.switchAll(ctx, family))
-		}
+	for _, family := range byFamily(s.takeDue(time.Now())) {
+		errs = append(errs, s.switchAll(ctx, family))
 	}
 	return errors.Join(errs...)
+}
+
+// byFamily splits checks by the family of their addresses, for a call takes addresses of one.
+func byFamily(all map[string]check) map[bool]map[string]check {
+	families := map[bool]map[string]check{}
+	for instance, c := range all {
+		ipv6 := c.address.Is6()
+		if families[ipv6] == nil {
+			families[ipv6] = map[string]check{}
+		}
+		families[ipv6][instance] = c
+	}
+	return families
 }
 
 // takeDue returns what is to be read now.
@@ -169,40 +193,46 @@ func (s *sourceDest) takeDue(now time.Time) map[string]check {
 // switchAll reads the interfaces of instances, all by addresses of one family, and switches their checks off.
 func (s *sourceDest) switchAll(ctx context.Context, due map[string]check) error {
 	found, err := interfacesOf(ctx, s.opts.API, s.opts.Config.VPCID, due)
-	if err != nil {
-		s.failed(slices.Collect(maps.Keys(due))...)
+	if err == nil {
+		s.events.Resolve(ofCluster, reasonSourceDestErr)
+	} else {
 		s.warnUnread(due, err)
-		return err
 	}
-	s.events.Resolve(ofCluster, reasonSourceDestErr)
-	var errs []error
-	for instance, eni := range found {
-		c := due[instance]
-		delete(due, instance)
-		if err := s.switchOff(ctx, eni, c); err != nil {
-			errs = append(errs, err)
-			if refusesAll(err) || ctx.Err() != nil { // the others would end alike, each with a call
-				s.failed(slices.Collect(maps.Keys(due))...)
-				return errors.Join(errs...)
-			}
-		}
-	}
+	errs := []error{err}
 	for instance, c := range due {
-		s.failed(instance)
-		s.warn(c, "The source/destination check of instance %s is not known: no network interface of it has the node's address %s", instance, c.address)
-		errs = append(errs, fmt.Errorf("instance %s: no network interface of it has the address %s of its node", instance, c.address))
+		eni, shown := found[instance]
+		switch {
+		case refusesAll(err), found == nil, ctx.Err() != nil: // it would end as the one before, with a call
+			s.note(instance, checkUnknown)
+		case !shown:
+			s.note(instance, checkUnknown)
+			s.warn(c, "The source/destination check of instance %s is not known: no network interface of it has the node's address %s", instance, c.address)
+			errs = append(errs, fmt.Errorf("instance %s: no network interface of it has the address %s of its node", instance, c.address))
+		default:
+			err = s.switchOff(ctx, eni, c)
+			errs = append(errs, err)
+		}
 	}
 	return errors.Join(errs...)
 }
 
-// failed makes the instances wait for their next attempt, longer each time.
-func (s *sourceDest) failed(instances ...string) {
+// note takes in how an attempt ended: the state of the check, unknown for that of before. Until it is off the next attempt comes after
+// growing waits.
+func (s *sourceDest) note(instance string, state checkState) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, instance := range instances {
-		if c := s.checks[instance]; c != nil {
-			c.due = time.Now().Add(s.retry.When(instance))
-		}
+	c := s.checks[instance]
+	switch {
+	case c == nil:
+		return
+	case state == checkOff:
+		c.due, c.attempts = s.drift, 0
+	default:
+		c.due = time.Now().Add(backoff(c.attempts, firstBackoff, maxBackoff))
+		c.attempts++
+	}
+	if state != checkUnknown {
+		c.state = state
 	}
 }
 
@@ -221,13 +251,21 @@ func interfacesOf(ctx context.Context, api API, vpcID string, wanted map[string]
 		}
 	}
 	all, err := api.DescribeNetworkInterfaces(ctx, query)
-	if len(wanted) > 1 && alicloud.IsRefusedParameter(err) {
-		return interfacesOfHalves(ctx, api, vpcID, wanted)
+	found := map[string]alicloud.NetworkInterface{}
+	if instances := slices.Sorted(maps.Keys(wanted)); len(instances) > 1 && alicloud.IsRefusedParameter(err) {
+		for half := range slices.Chunk(instances, (len(instances)+1)/2) {
+			some := maps.Clone(wanted)
+			maps.DeleteFunc(some, func(instance string, _ check) bool { return !slices.Contains(half, instance) })
+			part, halfErr := interfacesOf(ctx, api, vpcID, some)
+			maps.Copy(found, part)
+			if halfErr == nil {
+				err = nil // those that are not found have an attempt and an event of their own
+			}
+		}
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read the network interfaces of %d nodes: %w", len(wanted), err)
 	}
-	found := map[string]alicloud.NetworkInterface{}
 	for i := range all {
 		for _, text := range slices.Concat(all[i].PrivateIPs, all[i].IPv6s) {
 			address, err := netip.ParseAddr(text)
@@ -239,56 +277,22 @@ func interfacesOf(ctx context.Context, api API, vpcID string, wanted map[string]
 	return found, nil
 }
 
-func interfacesOfHalves(ctx context.Context, api API, vpcID string, wanted map[string]check) (map[string]alicloud.NetworkInterface, error) {
-	found := map[string]alicloud.NetworkInterface{}
-	var errs []error
-	instances := slices.Sorted(maps.Keys(wanted))
-	for chunk := range slices.Chunk(instances, (len(instances)+1)/2) {
-		half := map[string]check{}
-		for _, instance := range chunk {
-			half[instance] = wanted[instance]
-		}
-		part, err := interfacesOf(ctx, api, vpcID, half)
-		maps.Copy(found, part)
-		errs = append(errs, err)
-	}
-	if len(found) > 0 {
-		return found, nil // those that are not found have an attempt and an event of their own
-	}
-	return nil, errors.Join(errs...)
-}
-
+// switchOff switches the check off if it is on. While everything is paused it waits for its next attempt, as after a failure.
 func (s *sourceDest) switchOff(ctx context.Context, eni alicloud.NetworkInterface, c check) error {
 	if eni.SourceDestCheck && s.opts.paused() {
-		s.set(eni.InstanceID, checkOn)
-		s.failed(eni.InstanceID)
+		s.note(eni.InstanceID, checkOn)
 		return nil
 	}
 	if eni.SourceDestCheck {
 		logger := klog.FromContext(ctx).WithValues("node", c.node.Name, "instance", eni.InstanceID, "why", "routed pod traffic needs it")
 		if err := s.opts.API.DisableSourceDestCheck(klog.NewContext(ctx, logger), eni.ID); err != nil {
-			s.set(eni.InstanceID, checkOn)
-			s.failed(eni.InstanceID)
+			s.note(eni.InstanceID, checkOn)
 			s.warn(c, "Cannot switch off the source/destination check of %s, so pods of this node cannot talk to other nodes: %v", eni.ID, err)
 			return err
 		}
 	}
-	s.set(eni.InstanceID, checkOff)
+	s.note(eni.InstanceID, checkOff)
 	return nil
-}
-
-func (s *sourceDest) set(instance string, state checkState) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	c := s.checks[instance]
-	if c == nil {
-		return
-	}
-	c.state = state
-	if state == checkOff {
-		c.due = s.drift
-		s.retry.Forget(instance)
-	}
 }
 
 func (s *sourceDest) warn(c check, format string, args ...any) {

@@ -17,6 +17,8 @@ import (
 	netutils "k8s.io/utils/net"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/cloud"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 )
 
 // startStock runs the stock route controller over the adapter.
@@ -107,7 +109,7 @@ func TestRoutesConcurrently(t *testing.T) {
 		c := newCluster(t, a)
 		nodes, want := nodesOf(200)
 		c.set(nodes...)
-		routes := NewRoutes(c.writer, c.opts.Config)
+		routes := NewRoutes(c.pass.writer, c.opts.Config)
 		var calls sync.WaitGroup
 		for _, node := range nodes {
 			calls.Go(func() {
@@ -127,16 +129,63 @@ func TestRoutesConcurrently(t *testing.T) {
 		if err != nil || len(listed) != 200 {
 			t.Fatalf("%d routes are listed (%v), want 200", len(listed), err)
 		}
+		c.unset(nodes[:20]...)
+		for range 2 { // not at once: more may go
+			if listed, err = routes.ListRoutes(t.Context(), ""); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(2 * surplusGrace)
+		}
+		before := a.Last()
 		for _, route := range listed {
-			calls.Go(func() {
-				if err := routes.DeleteRoute(t.Context(), "", route); err != nil {
-					t.Errorf("delete %s: %v", route.Name, err)
-				}
-			})
+			if route.Blackhole {
+				calls.Go(func() {
+					if err := routes.DeleteRoute(t.Context(), "", route); err != nil {
+						t.Errorf("delete %s: %v", route.Name, err)
+					}
+				})
+			}
 		}
 		calls.Wait()
-		if left := a.Routes(testTable); len(left) != 0 {
-			t.Errorf("routes left: %v", left)
+		for _, node := range nodes[:20] {
+			delete(want, node.Spec.PodCIDR)
+		}
+		if diff := cmp.Diff(want, a.Routes(testTable)); diff != "" {
+			t.Errorf("routes after 20 nodes went (-want +got):\n%s", diff)
+		}
+		if n := a.Count(before, "DeleteRouteEntries"); n != 1 {
+			t.Errorf("20 concurrent calls made %d batches", n)
+		}
+	})
+}
+
+// TestCreateRouteSaysWhy: the stock route controller reports what the cloud says, at once, about the route that the cloud refuses, and no other.
+func TestCreateRouteSaysWhy(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		config := cloud.DefaultConfig()
+		config.Quotas.RouteEntriesPerTable = 2
+		a := newAccount(t, emulator.Options{Config: config})
+		a.put(3)
+		c := newCluster(t, a)
+		nodes, _ := nodesOf(3)
+		c.set(nodes...)
+		routes := NewRoutes(c.pass.writer, c.opts.Config)
+		start := time.Now()
+		var refused []string
+		for _, node := range nodes {
+			switch err := routes.CreateRoute(t.Context(), "", "", routeTo(node)); {
+			case alicloud.IsQuota(err):
+				refused = append(refused, node.Name)
+			case err != nil:
+				t.Errorf("create the route of %s: %v", node.Name, err)
+			}
+		}
+		if took := time.Since(start); len(refused) != 1 || took > 5*time.Second {
+			t.Errorf("refused for want of quota: %v, after %s, want one node at once", refused, took)
+		}
+		if n := a.Count(0, "CreateRouteEntries"); n > 2 {
+			t.Errorf("%d calls to create three routes", n)
 		}
 	})
 }

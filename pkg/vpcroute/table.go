@@ -2,7 +2,6 @@ package vpcroute
 
 import (
 	"cmp"
-	"maps"
 	"net/netip"
 	"slices"
 	"strings"
@@ -21,10 +20,14 @@ type table struct {
 	custom int
 	// read is when the cloud was asked last; unread is when it accepted the first change since then, zero for none.
 	read, unread time.Time
-	// unconfirmed counts the changes since the last read.
-	unconfirmed int
 	// stale says that a write had an unknown result, so that the table must be read before it is judged.
 	stale bool
+	// err is why the table could not be read last, and retry when it is read again. Its entries are then those of the read before.
+	err      error
+	attempts int // in vain, in a row
+	retry    time.Time
+	// gone says that the cloud has no such table.
+	gone bool
 }
 
 // entry is a custom route entry.
@@ -78,7 +81,6 @@ func (t *table) changed(now time.Time) {
 	if t.unread.IsZero() {
 		t.unread = now
 	}
-	t.unconfirmed++
 }
 
 // removed notes that the entry is gone, or will be without further help.
@@ -104,18 +106,9 @@ func (t *table) settling() bool {
 	return false
 }
 
-// confirmDue reports whether the table has unconfirmed entries for so long, or so many of them, that they are worth a read.
+// confirmDue reports whether the table has had unconfirmed entries for so long that they are worth a read.
 func (t *table) confirmDue(now time.Time) bool {
-	least := confirmPage * time.Duration(1+t.custom/pageEntries)
-	age := now.Sub(t.unread)
-	return t.unconfirmed > 0 && (age >= max(least, confirmEvery) || age >= least && t.unconfirmed >= pageEntries)
-}
-
-// clone returns a copy that later writes do not change.
-func (t *table) clone() *table {
-	copied := *t
-	copied.entries = maps.Clone(t.entries)
-	return &copied
+	return !t.unread.IsZero() && now.Sub(t.unread) >= max(confirmEvery, confirmPage*time.Duration(1+t.custom/pageEntries))
 }
 
 // markPrefix begins the description of every entry that this program makes. It must not change: entries carry it for years,
@@ -197,12 +190,12 @@ const (
 
 // plan is the difference between the nodes and one table.
 type plan struct {
-	table  string
+	table string
+	// unread says that the table could not be read, so that nothing is known of it.
+	unread bool
 	create []alicloud.NewRoute
 	// replace are entries in the way of a desired route that are this cluster's, or lead to an instance that is gone.
 	replace []alicloud.RouteEntry
-	// follow are the routes that are made once the entry in their place is gone, by CIDR.
-	follow map[netip.Prefix][]alicloud.NewRoute
 	// surplus are entries of this cluster that no node wants. How many of them may go at once is not the table's business.
 	surplus []entry
 	// states has one element per desired route.
@@ -242,8 +235,8 @@ type evidence struct {
 	gone func(instance string) bool
 	// stands reports whether a table had an entry for the route when it was last read.
 	stands func(route) bool
-	// occupied returns the entry of another type than Custom that has a destination, see [occupied].
-	occupied func(routeKey) (entry, bool)
+	// occupant returns the entry of another type than Custom that has a destination, nil for none.
+	occupant func(routeKey) *entry
 }
 
 // route is a CIDR and the instance that it leads to, in whichever table.
@@ -254,7 +247,7 @@ type route struct {
 
 // diff compares the nodes with one table. It changes neither.
 func diff(d *desired, t *table, config Config, known evidence) *plan {
-	p := &plan{table: t.id, states: make(map[netip.Prefix]state, len(d.routes)), conflicts: map[netip.Prefix]entry{}, follow: map[netip.Prefix][]alicloud.NewRoute{}}
+	p := &plan{table: t.id, states: make(map[netip.Prefix]state, len(d.routes)), conflicts: map[netip.Prefix]entry{}}
 	for cidr, want := range d.routes {
 		p.states[cidr] = p.compare(d, t, config, known, cidr, want)
 	}
@@ -271,17 +264,16 @@ func diff(d *desired, t *table, config Config, known evidence) *plan {
 
 // compare decides about a desired route.
 func (p *plan) compare(d *desired, t *table, config Config, known evidence, cidr netip.Prefix, want desiredRoute) state {
-	route := alicloud.NewRoute{TableID: t.id, CIDR: cidr.String(), InstanceID: want.instance, Description: config.mark()}
 	e, exists := t.entries[cidr]
 	if !exists {
-		if other, taken := known.occupied(routeKey{t.id, cidr}); taken {
-			p.conflicts[cidr] = other
+		if other := known.occupant(routeKey{t.id, cidr}); other != nil {
+			p.conflicts[cidr] = *other
 			return stateConflict
 		}
 	}
 	switch {
 	case !exists:
-		p.create = append(p.create, route)
+		p.create = append(p.create, alicloud.NewRoute{TableID: t.id, CIDR: cidr.String(), InstanceID: want.instance, Description: config.mark()})
 		return stateMissing
 	case e.hop == want.instance && e.Status == alicloud.RouteAvailable:
 		return stateAvailable
@@ -296,7 +288,6 @@ func (p *plan) compare(d *desired, t *table, config Config, known evidence, cidr
 	case e.Status == alicloud.RouteAvailable:
 		// The CIDR moves to another node. The new entry follows when this one is gone.
 		p.replace = append(p.replace, e.RouteEntry)
-		p.follow[cidr] = []alicloud.NewRoute{route}
 		return statePending
 	default:
 		return statePending
@@ -322,9 +313,9 @@ func (p *plan) classify(d *desired, config Config, known evidence, e entry) {
 
 // inTheWay reports whether the entry takes packets from a desired route: its CIDR is inside the route's.
 func inTheWay(d *desired, e entry) bool {
-	claim, _, ok := d.claims.around(e.cidr)
-	_, desired := d.routes[claim]
-	return ok && desired
+	around, ok := d.claims.overlapping(e.cidr)
+	_, desired := d.routes[around.cidr]
+	return ok && desired && around.cidr.Bits() <= e.cidr.Bits()
 }
 
 func waitsForCIDR(d *desired, instance string) bool {

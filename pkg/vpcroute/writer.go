@@ -2,72 +2,37 @@ package vpcroute
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/netip"
-	"slices"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/client-go/util/workqueue"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 )
 
-// Writer is the one place that reads and changes the route tables of a VPC. The cloud carries out one batch per VPC at a
-// time and refuses a second one, so whatever is asked for while a call is in flight makes up the next batch. It remembers
-// the tables, so that an event costs writes only. It has no goroutine of its own and is safe for concurrent use.
+// Writer is the one place that reads and changes the route tables of a VPC, and remembers what they hold, so that an event costs
+// writes only. It has no goroutine of its own.
 type Writer struct {
-	opts    Options
-	network *network
-	// ipv6 says that a node has an IPv6 pod CIDR, for programs that do not know the cluster CIDR.
-	ipv6 atomic.Bool
-	// slot holds one token, which whoever calls the cloud takes.
+	opts Options
+	// slot holds one token. Whoever uses the fields below or calls the cloud takes it first: the cloud carries out one batch per VPC
+	// at a time, and whoever waits finds the work of the one before done.
 	slot chan struct{}
-	// rereads are the waits before what could not be read is read again, by table; "" is the list of tables.
-	rereads workqueue.TypedRateLimiter[string]
 
-	mu     sync.Mutex // guards the fields below
-	pace   pace
-	queue  []*change
-	tables map[string]*table
-	failed map[string]failedRead
-	// vanished are tables that the cloud no longer has.
-	vanished  map[string]bool
+	network network
+	// ipv6 says that a node has an IPv6 pod CIDR, for programs that do not know the cluster CIDR.
+	ipv6 bool
+	pace pace
+	// tables are those that were read or were to be read, by id.
+	tables    map[string]*table
 	choice    tableChoice
 	former    map[route]struct{} // routes of nodes since the start, while there is an entry for them
-	occupied  occupied
 	sightings sightings
 	removals  *removals
-}
-
-// change is one entry to create or to remove.
-type change struct {
-	create *alicloud.NewRoute
-	remove *alicloud.RouteEntry
-	ctx    context.Context //nolint:containedctx // that of the waiting caller, which may give up before its turn
-	// node is the Node whose pod CIDR it is, empty where there is none any more.
-	node string
-	// proven says that a removal does not count against the cap of removals.
-	proven bool
-	err    error
-	done   chan struct{}
-}
-
-func (c *change) table() string {
-	if c.create != nil {
-		return c.create.TableID
-	}
-	return c.remove.TableID
-}
-
-func (c *change) String() string {
-	if c.create != nil {
-		return fmt.Sprintf("create route %s to %s in %s", c.create.CIDR, c.create.InstanceID, c.create.TableID)
-	}
-	return fmt.Sprintf("delete route %s to %s in %s", c.remove.CIDR, hopOf(c.remove), c.remove.TableID)
+	retries   retries
+	full      fullTables
 }
 
 // NewWriter returns the writer of one VPC. It makes no call; it asks for the node informer and does not wait for it.
@@ -75,231 +40,9 @@ func NewWriter(opts Options) *Writer {
 	registerMetrics()
 	opts.Nodes.Informer()
 	return &Writer{
-		opts: opts.withDefaults(), network: newNetwork(opts), slot: make(chan struct{}, 1), tables: map[string]*table{},
-		rereads: workqueue.NewTypedItemExponentialFailureRateLimiter[string](firstBackoff, maxBackoff),
-		failed:  map[string]failedRead{}, vanished: map[string]bool{}, former: map[route]struct{}{}, occupied: occupied{}, sightings: sightings{},
-		removals: newRemovals(time.Now()),
+		opts: opts.withDefaults(), slot: make(chan struct{}, 1), network: newNetwork(opts), tables: map[string]*table{},
+		former: map[route]struct{}{}, sightings: sightings{}, removals: newRemovals(), retries: newRetries(), full: fullTables{},
 	}
-}
-
-// desired reads the nodes of the cache, and learns from them.
-func (w *Writer) desired(ctx context.Context) (*desired, error) {
-	all, err := w.opts.Nodes.Lister().List(labels.Everything())
-	if err != nil {
-		return nil, fmt.Errorf("list nodes: %w", err)
-	}
-	d := desiredOf(all, w.opts.Config, w.opts.InstanceID, time.Now())
-	known := w.network.current(ctx, vSwitchTTL)
-	if d.wantsIPv6() {
-		w.ipv6.Store(true)
-		if !known.hasIPv6() {
-			d.giveUpIPv6(w.opts.Config.VPCID)
-		}
-	}
-	if w.opts.Config.usesNodeTables() {
-		w.network.place(d.instances)
-	}
-	return d, nil
-}
-
-// observe returns what the nodes want and the managed tables as they were at notBefore or later.
-func (w *Writer) observe(ctx context.Context, notBefore time.Time) (*desired, []reading, error) {
-	d, err := w.desired(ctx)
-	if err != nil {
-		return nil, nil, err
-	}
-	selection, err := w.choose(ctx, d, w.choiceAge())
-	if err != nil {
-		return d, nil, err
-	}
-	return d, w.read(ctx, selection.IDs, notBefore), nil
-}
-
-// choiceAge is how old the choice of tables may be. It is less than the shortest time between two reads for drift.
-func (w *Writer) choiceAge() time.Duration { return w.opts.Config.Period * 4 / 5 }
-
-// evidence returns what is known beside the tables, at a time.
-func (w *Writer) evidence(now time.Time) evidence {
-	locked := func(read func() bool) bool {
-		w.mu.Lock()
-		defer w.mu.Unlock()
-		return read()
-	}
-	return evidence{
-		former: func(r route) bool {
-			return locked(func() bool { _, ok := w.former[r]; return ok })
-		},
-		gone:   func(instance string) bool { return locked(func() bool { return w.sightings.gone(instance, now) }) },
-		stands: func(r route) bool { return locked(func() bool { return w.hasEntry(r) }) },
-		occupied: func(key routeKey) (entry, bool) {
-			w.mu.Lock()
-			defer w.mu.Unlock()
-			return w.occupied.at(key, w.opts.Config.Period, now)
-		},
-	}
-}
-
-// learn remembers whose routes the desired ones are. What is wanted no longer is forgotten with its last entry.
-func (w *Writer) learn(d *desired) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	for old := range w.former {
-		if d.routes[old.cidr].instance != old.instance && !w.hasEntry(old) {
-			delete(w.former, old)
-		}
-	}
-	for cidr, want := range d.routes {
-		w.former[route{cidr: cidr, instance: want.instance}] = struct{}{}
-	}
-}
-
-// hasEntry reports whether a table that was read has an entry for the route. It is called with the lock held.
-func (w *Writer) hasEntry(r route) bool {
-	for _, t := range w.tables {
-		if e, ok := t.entries[r.cidr]; ok && e.hop == r.instance {
-			return true
-		}
-	}
-	return false
-}
-
-// compare makes the plan of each table, and decides which entries without a node may go.
-func (w *Writer) compare(d *desired, tables []*table, now time.Time) ([]*plan, decision) {
-	known := w.evidence(now)
-	plans := make([]*plan, len(tables))
-	for i, t := range tables {
-		plans[i] = diff(d, t, w.opts.Config, known)
-	}
-	return plans, w.removals.decide(surplusOf(plans), d, known, now)
-}
-
-// noteRemoval remembers a route that went although nothing proves that its instance is gone.
-func (w *Writer) noteRemoval(c *change) {
-	w.removals.note(route{cidr: netip.MustParsePrefix(c.remove.CIDR).Masked(), instance: hopOf(c.remove)}, time.Now())
-}
-
-// node returns the node of the cache, nil when there is none.
-func (w *Writer) node(name string) *corev1.Node {
-	node, err := w.opts.Nodes.Lister().Get(name)
-	if err != nil {
-		return nil
-	}
-	return node
-}
-
-// apply carries out the changes, deletions first, together with those of other callers. It sets the error of each change,
-// nil for one that is done or that the cloud accepted.
-func (w *Writer) apply(ctx context.Context, changes []*change) {
-	if len(changes) == 0 {
-		return
-	}
-	w.mu.Lock()
-	for _, c := range changes {
-		c.ctx, c.done = ctx, make(chan struct{})
-	}
-	w.queue = append(w.queue, changes...)
-	w.mu.Unlock()
-
-	// The last change is done no earlier than the others: whoever drains the queue takes all of it.
-	last := changes[len(changes)-1]
-	select {
-	case <-last.done:
-	case <-ctx.Done():
-		w.withdraw(changes, ctx.Err())
-		<-last.done
-	case w.slot <- struct{}{}:
-		w.drain()
-		w.release()
-	}
-}
-
-// withdraw takes changes whose caller gave up out of the queue. Those that are being carried out finish by themselves
-// soon: their context is the caller's.
-func (w *Writer) withdraw(changes []*change, err error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.queue = slices.DeleteFunc(w.queue, func(queued *change) bool {
-		if !slices.Contains(changes, queued) {
-			return false
-		}
-		queued.finish(err)
-		return true
-	})
-}
-
-func (c *change) finish(err error) {
-	c.err = err
-	close(c.done)
-}
-
-// drain carries out the queue. It is called with the slot taken, and returns when the queue was empty once.
-func (w *Writer) drain() {
-	for {
-		w.mu.Lock()
-		batch := w.queue
-		w.queue = nil
-		w.mu.Unlock()
-		if len(batch) == 0 {
-			return
-		}
-		ctx, cancel := contextOf(batch)
-		w.execute(ctx, batch)
-		cancel()
-		for _, c := range batch {
-			c.finish(c.err)
-		}
-	}
-}
-
-// contextOf ends when every caller has given up, so that one caller's end does not fail the others' changes.
-func contextOf(batch []*change) (context.Context, context.CancelFunc) {
-	ctx, cancel := context.WithCancelCause(context.WithoutCancel(batch[0].ctx))
-	var waiting atomic.Int64
-	waiting.Store(int64(len(batch)))
-	for _, c := range batch {
-		stop := context.AfterFunc(c.ctx, func() {
-			if waiting.Add(-1) == 0 {
-				cancel(context.Cause(c.ctx))
-			}
-		})
-		context.AfterFunc(ctx, func() { stop() })
-	}
-	return ctx, func() { cancel(context.Canceled) }
-}
-
-// entriesOf returns how many custom entries the table holds as far as is known.
-func (w *Writer) entriesOf(id string) int {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if t, ok := w.tables[id]; ok {
-		return t.custom
-	}
-	return 0
-}
-
-// forgetFailures makes everything due that could not be read.
-func (w *Writer) forgetFailures() {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	for id := range w.failed {
-		w.rereads.Forget(id)
-	}
-	clear(w.failed)
-	w.network.retry()
-}
-
-// settleTime returns how long the cloud was seen to need for a batch, 0 when that is not known.
-func (w *Writer) settleTime() time.Duration {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.pace.enough
-}
-
-// readyAt returns when the cloud is likely to accept the next batch.
-func (w *Writer) readyAt(now time.Time) time.Time {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return now.Add(w.pace.delay(now))
 }
 
 func (w *Writer) take(ctx context.Context) error {
@@ -311,6 +54,259 @@ func (w *Writer) take(ctx context.Context) error {
 	}
 }
 
-// release gives the slot back. Changes that arrived after the last read of the queue have a caller that waits for the
-// slot, so they are not lost.
 func (w *Writer) release() { <-w.slot }
+
+// observation is what the nodes want, what the managed tables hold, and the difference.
+type observation struct {
+	*desired
+	Selection
+	// tables are the managed ones, also those that cannot be read, and plans what is to be done in each.
+	tables []*table
+	plans  []*plan
+	// removals says which entries without a node may go.
+	removals decision
+	// retry is when something is to be asked again; zero for never.
+	retry time.Time
+}
+
+// observe compares what the nodes want with the managed tables as they were at notBefore or later. Where an entry may only go with a
+// proof that its instance is gone, it asks the cloud for one.
+func (w *Writer) observe(ctx context.Context, d *desired, notBefore time.Time) (*observation, error) {
+	selection, err := w.choose(ctx, d)
+	o := &observation{desired: d, Selection: selection}
+	if err != nil {
+		return o, err
+	}
+	for _, id := range selection.IDs {
+		t := w.read(ctx, id, notBefore)
+		o.tables = append(o.tables, t)
+		o.retry = earliest(o.retry, t.retry)
+	}
+	if ctx.Err() != nil {
+		return o, ctx.Err()
+	}
+	w.learn(d)
+	w.compare(o, time.Now())
+	asked, next := w.prove(ctx, d, o.doubtful(), time.Now())
+	if asked {
+		w.compare(o, time.Now())
+	}
+	o.retry = earliest(o.retry, next, o.removals.until)
+	return o, nil
+}
+
+// takeAndObserve takes the slot, which the caller releases unless there is an error, and observes. It fails when no table can be read.
+func (w *Writer) takeAndObserve(ctx context.Context, notBefore time.Time) (o *observation, err error) {
+	if err = w.take(ctx); err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			w.release()
+		}
+	}()
+	d, err := w.desired(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if o, err = w.observe(ctx, d, notBefore); err != nil {
+		return nil, err
+	}
+	return o, o.unread()
+}
+
+// earliest returns the first of the times, zero for none. Zero is no time.
+func earliest(times ...time.Time) (first time.Time) {
+	for _, at := range times {
+		if first.IsZero() || !at.IsZero() && at.Before(first) {
+			first = at
+		}
+	}
+	return first
+}
+
+// desired reads the nodes of the cache.
+func (w *Writer) desired(ctx context.Context) (*desired, error) {
+	all, err := w.opts.Nodes.Lister().List(labels.Everything())
+	if err != nil {
+		return nil, fmt.Errorf("list nodes: %w", err)
+	}
+	d := desiredOf(all, w.opts.Config, w.opts.InstanceID, time.Now())
+	known := w.vSwitches(ctx, vSwitchTTL)
+	if d.wantsIPv6() {
+		w.ipv6 = true
+		if !known.hasIPv6() {
+			d.giveUpIPv6(w.opts.Config.VPCID)
+		}
+	}
+	return d, nil
+}
+
+// compare makes the plan of each table, and decides which entries without a node may go.
+func (w *Writer) compare(o *observation, now time.Time) {
+	w.compareWith(o, w.evidence(now), w.removals, now)
+}
+
+func (w *Writer) compareWith(o *observation, known evidence, removals *removals, now time.Time) {
+	o.plans = make([]*plan, len(o.tables))
+	for i, t := range o.tables {
+		if o.plans[i] = (&plan{table: t.id, unread: true}); t.err == nil {
+			o.plans[i] = diff(o.desired, t, w.opts.Config, known)
+		}
+	}
+	o.removals = removals.decide(surplusOf(o.plans), o.desired, known, now)
+}
+
+// unread returns why none of the tables could be read, nil if one could.
+func (o *observation) unread() (err error) {
+	for _, t := range o.tables {
+		if t.err == nil {
+			return nil
+		}
+		err = t.err
+	}
+	return err
+}
+
+// evidence returns what is known beside the tables, at a time.
+func (w *Writer) evidence(now time.Time) evidence {
+	return evidence{
+		former: func(r route) bool { _, ok := w.former[r]; return ok },
+		gone:   func(instance string) bool { return w.sightings.gone(instance, now) },
+		stands: w.hasEntry,
+		occupant: func(key routeKey) *entry {
+			if failed := w.retries.failures[key]; now.Before(failed.until) {
+				return failed.occupant
+			}
+			return nil
+		},
+	}
+}
+
+// learn remembers whose routes the desired ones are. What is wanted no longer is forgotten with its last entry.
+func (w *Writer) learn(d *desired) {
+	for old := range w.former {
+		if d.routes[old.cidr].instance != old.instance && !w.hasEntry(old) {
+			delete(w.former, old)
+		}
+	}
+	for cidr, want := range d.routes {
+		w.former[route{cidr: cidr, instance: want.instance}] = struct{}{}
+	}
+}
+
+// hasEntry reports whether a table had an entry for the route when it was read last.
+func (w *Writer) hasEntry(r route) bool {
+	for _, t := range w.tables {
+		if e, ok := t.entries[r.cidr]; ok && e.hop == r.instance {
+			return true
+		}
+	}
+	return false
+}
+
+// carryOut makes the changes, sets the error of each, nil for one that is done or that the cloud accepted, and remembers what failed. It
+// returns those that were tried, and, if others were not, when they can be.
+func (w *Writer) carryOut(ctx context.Context, d *desired, changes []*change) (tried []*change, retry time.Time) {
+	d.name(changes)
+	w.execute(ctx, changes)
+	now := time.Now()
+	taken := map[string][]string{} // CIDRs by table
+	for _, c := range changes {
+		if errors.Is(c.err, errPostponed) {
+			retry = now.Add(w.pace.delay(now))
+			continue
+		}
+		tried = append(tried, c)
+		observeChange(c)
+		key := routeKey{c.table(), c.route().cidr}
+		switch {
+		case ctx.Err() != nil:
+		case c.remove != nil:
+			if c.err == nil && !c.proven {
+				w.removals.note(c.route(), now)
+			}
+		case c.err == nil:
+			delete(w.retries.failures, key)
+		case alicloud.IsQuota(c.err):
+			w.full.refused(key.table, w.tables[key.table].custom, c.err, now)
+		default:
+			c.failure = w.retries.failed(key, c.create.InstanceID, c.err, now)
+			if alicloud.IsDuplicate(c.err) {
+				taken[key.table] = append(taken[key.table], c.create.CIDR)
+			}
+		}
+	}
+	for table, cidrs := range taken {
+		w.lookUp(ctx, table, cidrs)
+	}
+	return tried, retry
+}
+
+// refusal returns why a route that is missing was not made, nil for no known reason.
+func (w *Writer) refusal(key routeKey) error {
+	if _, made := w.tables[key.table].entries[key.cidr]; made {
+		return nil
+	}
+	if failed, ok := w.retries.failures[key]; ok {
+		return failed.err
+	}
+	return w.full[key.table].err
+}
+
+// forgetFailures makes everything due that failed.
+func (w *Writer) forgetFailures() {
+	for _, t := range w.tables {
+		t.retry, t.attempts = time.Time{}, 0
+	}
+	w.choice.retry, w.choice.attempts = time.Time{}, 0
+	w.network.retry()
+	w.retries, w.full = newRetries(), fullTables{}
+}
+
+// node returns the node of the cache, nil when there is none.
+func (w *Writer) node(name string) *corev1.Node {
+	node, err := w.opts.Nodes.Lister().Get(name)
+	if err != nil {
+		return nil
+	}
+	return node
+}
+
+// change is one entry to create or to remove.
+type change struct {
+	create *alicloud.NewRoute
+	remove *alicloud.RouteEntry
+	// node is the Node whose pod CIDR it is, empty where there is none any more.
+	node string
+	// proven says that a removal does not count against the cap of removals.
+	proven bool
+	err    error
+	// failure is what is known of a creation that failed.
+	failure failure
+}
+
+func (c *change) table() string {
+	if c.create != nil {
+		return c.create.TableID
+	}
+	return c.remove.TableID
+}
+
+func (c *change) route() route {
+	text, instance := "", ""
+	if c.create != nil {
+		text, instance = c.create.CIDR, c.create.InstanceID
+	} else {
+		text, instance = c.remove.CIDR, hopOf(c.remove)
+	}
+	return route{cidr: netip.MustParsePrefix(text).Masked(), instance: instance}
+}
+
+func (c *change) String() string {
+	verb := "create"
+	if c.remove != nil {
+		verb = "delete"
+	}
+	return fmt.Sprintf("%s route %s to %s in %s", verb, c.route().cidr, c.route().instance, c.table())
+}
