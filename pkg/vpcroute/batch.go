@@ -53,10 +53,12 @@ func (w *Writer) write(ctx context.Context, changes []*change) {
 
 // writeBatch makes the call for a batch. It returns why further writes to the table would end alike, nil when they may not.
 func (w *Writer) writeBatch(ctx context.Context, batch []*change) error {
-	if wait := w.pace.delay(time.Now()); wait > 0 && len(batch) < w.opts.BatchSize {
+	wait := w.pace.delay(time.Now())
+	if wait > 0 && len(batch) < w.opts.BatchSize {
 		fail(batch, errPostponed) // further routes may fill the batch meanwhile
 		return nil
-	} else if err := sleep.For(ctx, wait); err != nil {
+	}
+	if err := sleep.For(ctx, wait); err != nil {
 		fail(batch, err)
 		return nil //nolint:nilerr // each change has the error
 	}
