@@ -8,10 +8,11 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/sets"
 
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/sleep"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 )
 
-// errPostponed says of a change that it was not tried, or not for its own sake, because the cloud is at work on our last batch.
+// errPostponed says of a change that it was not made, and not for its own sake, because the cloud is at work on our last batch.
 var errPostponed = errors.New("the cloud is at work on another batch")
 
 // execute carries out changes, deletions first: a CIDR that moves must be free before it is taken again. It sets the changes' errors.
@@ -52,9 +53,14 @@ func (w *Writer) write(ctx context.Context, changes []*change) {
 
 // writeBatch makes the call for a batch. It returns why further writes to the table would end alike, nil when they may not.
 func (w *Writer) writeBatch(ctx context.Context, batch []*change) error {
-	if w.pace.delay(time.Now()) > 0 {
-		fail(batch, errPostponed)
+	wait := w.pace.delay(time.Now())
+	if wait > 0 && len(batch) < w.opts.BatchSize {
+		fail(batch, errPostponed) // further routes may fill the batch meanwhile
 		return nil
+	}
+	if err := sleep.For(ctx, wait); err != nil {
+		fail(batch, err)
+		return nil //nolint:nilerr // each change has the error
 	}
 	results, err := w.call(ctx, batch)
 	switch {
