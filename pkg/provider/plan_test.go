@@ -2,6 +2,7 @@ package provider
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"testing"
 
@@ -12,6 +13,7 @@ import (
 	"k8s.io/client-go/informers"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/nlb"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/vpcroute"
 )
@@ -24,6 +26,12 @@ func planned(t *testing.T, server cloudServer, objects ...runtime.Object) Plan {
 
 // plannedWith does the same with settings of the command line.
 func plannedWith(t *testing.T, server cloudServer, settings Settings, objects ...runtime.Object) Plan {
+	t.Helper()
+	return testkit.Must(wired(t, server, settings, objects...).Plan(t.Context()))(t)
+}
+
+// wired returns a provider that is wired like the real one, and whose caches have the objects.
+func wired(t *testing.T, server cloudServer, settings Settings, objects ...runtime.Object) *Cloud {
 	t.Helper()
 	cidrs, err := vpcroute.ParseClusterCIDRs("10.244.0.0/16")
 	if err != nil {
@@ -44,13 +52,11 @@ func plannedWith(t *testing.T, server cloudServer, settings Settings, objects ..
 	cloud.SetInformers(factory)
 	factory.Start(ctx.Done())
 	factory.WaitForCacheSync(ctx.Done())
-	plan, err := cloud.Plan(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
-	cancel()
-	factory.Shutdown()
-	return plan
+	t.Cleanup(func() {
+		cancel()
+		factory.Shutdown()
+	})
+	return cloud
 }
 
 func TestPlan(t *testing.T) {
@@ -82,6 +88,28 @@ func TestPlan(t *testing.T) {
 		if call.Kind == "write" {
 			t.Errorf("planning wrote: %s", call.Action)
 		}
+	}
+}
+
+// TestPlanRefusesWrites: whatever a plan did by mistake, nothing would be written to the cloud.
+func TestPlanRefusesWrites(t *testing.T) {
+	t.Parallel()
+	cloud := wired(t, startCloud(t), Settings{})
+	if _, err := cloud.Plan(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := cloud.client.CreateLoadBalancer(t.Context(), alicloud.LoadBalancer{}, "token"); !errors.Is(err, alicloud.ErrPaused) {
+		t.Errorf("a write after the plan: %v, want that it is refused", err)
+	}
+}
+
+// TestPlanOfAGroup: Services that share a load balancer which does not exist yet are planned with one of them, and the others say so.
+func TestPlanOfAGroup(t *testing.T) {
+	t.Parallel()
+	grouped := testkit.Annotation("service.beta.kubernetes.io/alibaba-cloud-loadbalancer-group", "edge")
+	plan := planned(t, startCloud(t), testkit.Service("shop", testkit.TCP(81), grouped), testkit.Service("web", testkit.TCP(80), grouped))
+	if text := plan.String(); strings.Count(text, "create load balancer") != 1 || strings.Count(text, "\n  further steps follow once the load balancer exists\n") != 1 {
+		t.Errorf("plan of a new group:\n%s", text)
 	}
 }
 
