@@ -39,7 +39,9 @@ type ServicePlan struct {
 
 // Empty reports whether nothing would be written: every Service could be planned, and there are no changes.
 func (p Plan) Empty() bool {
-	return len(p.Routes) == 0 && !slices.ContainsFunc(p.Services, func(s ServicePlan) bool { return len(s.Steps) > 0 || s.Follow != "" || s.Error != "" })
+	return len(p.Routes) == 0 && !slices.ContainsFunc(p.Services, func(s ServicePlan) bool {
+		return len(s.Steps) > 0 || s.Follow != "" || s.Error != ""
+	})
 }
 
 // String returns the plan for people: one line per change.
@@ -75,7 +77,8 @@ func (p Plan) String() string {
 	return text.String()
 }
 
-// Plan reads the cloud as the controllers do when they start, and writes nothing, neither to the cloud nor to the cluster: from now on, the client refuses to.
+// Plan reads the cloud as the controllers do when they start, and writes nothing, neither to the cloud nor to the cluster: from now on, the
+// client refuses to.
 // The informers given to SetInformers must have synced. Routes are left out where the settings have no cluster CIDR.
 func (c *Cloud) Plan(ctx context.Context) (Plan, error) {
 	c.onlyReads.Store(true)

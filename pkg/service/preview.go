@@ -16,7 +16,8 @@ import (
 // Preview is the first plan for a Service: what a pass over it would write, as far as what is there now shows it.
 type Preview struct {
 	Service *corev1.Service
-	// Plan leads to the load balancer that the Service is to have, nil for none. Steps are its steps, and those that remove what the Service leaves.
+	// Plan leads to the load balancer that the Service is to have, nil for none. Steps are its steps, and those that remove what the
+	// Service leaves.
 	Plan  Plan
 	Steps []Step
 	// Follow says after what further steps follow that cannot be planned yet, empty where none are expected.
@@ -26,11 +27,13 @@ type Preview struct {
 	// Err is why the Service cannot be planned; then more may be to do than Steps.
 	Err error
 
-	// removed are the ids of load balancers on which the plan removes what the Service has: a Record may name one twice, by its id and by its group.
+	// removed are the ids of load balancers on which the plan removes what the Service has: a Record may name one twice, by its id and by
+	// its group.
 	removed []string
 }
 
-// previewer plans one Service after the other. It has nothing to write with: its reconciler has no client for Services, and only returns plans.
+// previewer plans one Service after the other. It has nothing to write with: its reconciler has no client for Services, and no plan is
+// carried out.
 type previewer struct {
 	*Reconciler
 
@@ -38,8 +41,8 @@ type previewer struct {
 	creating, leaving sets.Set[string]
 }
 
-// PreviewAll returns the first plan for each Service. It reads the cluster and the cloud, as a program does that has just started, and writes nothing. Each
-// Service is planned with what is there now: of what another one is about to change, it sees nothing.
+// PreviewAll returns the first plan for each Service. It reads the cluster and the cloud, as a program does that has just started, and
+// writes nothing. Each Service is planned with what is there now: of what another one is about to change, it sees nothing.
 func (r *Reconciler) PreviewAll(ctx context.Context, services []*corev1.Service) ([]Preview, error) {
 	p := previewer{
 		Reconciler: &Reconciler{opts: r.opts, network: network{api: r.opts.Network, vpcID: r.opts.Config.VPCID}},
@@ -118,7 +121,8 @@ func (p previewer) planWanted(ctx context.Context, svc *corev1.Service, held *lo
 	return errors.Join(unread, inputs.unread, p.planLeaving(ctx, svc, known, held, preview))
 }
 
-// planLeaving plans what follows a move: the Service leaves where it was before, and deletes what stays in the cloud for it and what it names no more.
+// planLeaving plans what follows a move: the Service leaves where it was before, and deletes what stays in the cloud for it and what it
+// names no more.
 func (p previewer) planLeaving(ctx context.Context, svc *corev1.Service, known state, held *locks, preview *Preview) error {
 	mover, ok := known.balancer.(Mover)
 	if !ok {
@@ -143,7 +147,9 @@ func (p previewer) planLeaving(ctx context.Context, svc *corev1.Service, known s
 }
 
 // planKept plans the removal of load balancers that stay in the cloud for a Service.
-func (p previewer) planKept(ctx context.Context, svc *corev1.Service, mover Mover, ids []string, engine Engine, held *locks, preview *Preview) error {
+func (p previewer) planKept(
+	ctx context.Context, svc *corev1.Service, mover Mover, ids []string, engine Engine, held *locks, preview *Preview,
+) error {
 	var errs []error
 	for _, id := range ids {
 		_, _, err := p.planRemoval(ctx, svc, mover.Former(id), engine, held, preview)
@@ -183,9 +189,13 @@ func (p previewer) planTearDown(ctx context.Context, svc *corev1.Service, held *
 }
 
 // planRemoval adds the steps that remove what a Service has on a load balancer.
-func (p previewer) planRemoval(ctx context.Context, svc *corev1.Service, on Balancer, engine Engine, held *locks, preview *Preview) (found Balancer, removal Removal, err error) {
+func (p previewer) planRemoval(
+	ctx context.Context, svc *corev1.Service, on Balancer, engine Engine, held *locks, preview *Preview,
+) (found Balancer, removal Removal, err error) {
 	params, _ := engine.Params(svc)
-	found, err = p.readLocked(ctx, svc, params, held, on, func(on Balancer) (Balancer, error) { return on.RefreshForRemoval(ctx, svc, nil) })
+	found, err = p.readLocked(ctx, svc, params, held, on, func(on Balancer) (Balancer, error) {
+		return on.RefreshForRemoval(ctx, svc, nil)
+	})
 	if err = unlessWaiting(err); err != nil || found.ID() == "" || slices.Contains(preview.removed, found.ID()) {
 		return found, removal, err
 	}
@@ -196,7 +206,8 @@ func (p previewer) planRemoval(ctx context.Context, svc *corev1.Service, on Bala
 	preview.Steps = append(preview.Steps, removal.Plan.Steps()...)
 	if removal.Reused && !found.Reused() { // that of a group, which goes with the last Service
 		if p.leaving.Has(held.balancer) && preview.Follow == "" {
-			preview.Follow = fmt.Sprintf("further steps may follow once other Services have left %s %s, too", engine.Product().Name, removal.ID)
+			preview.Follow = fmt.Sprintf("further steps may follow once other Services have left %s %s, too",
+				engine.Product().Name, removal.ID)
 		}
 		p.leaving.Insert(held.balancer)
 	}

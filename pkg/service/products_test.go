@@ -226,7 +226,8 @@ func TestOneProductWithoutClassless(t *testing.T) {
 	})
 }
 
-// TestPreviewOfAClassChange: the first plan for a Service whose class has changed removes it by the product that has it. That the other one makes it then, it says.
+// TestPreviewOfAClassChange: the first plan for a Service whose class has changed removes it by the product that has it, and says that
+// further steps follow: the other product makes it then.
 func TestPreviewOfAClassChange(t *testing.T) {
 	t.Parallel()
 	clb, nlb := newProduct("clb"), newProduct("nlb")

@@ -47,8 +47,8 @@ type Record struct {
 	Made     string    `json:"made,omitempty"`
 	// Existing says that the load balancer is one that the Service names by its id, so that it never becomes its own.
 	Existing bool `json:"existing,omitempty"`
-	// UID is that of the Service that a stored Record is about. Backup tools restore the status of a Service in another cluster, where what it says of
-	// load balancers would have those of the first one deleted.
+	// UID is that of the Service that a stored Record is about. Backup tools restore the status of a Service in another cluster, where
+	// what it says of load balancers would have those of the first one deleted.
 	UID types.UID `json:"uid,omitempty"`
 }
 

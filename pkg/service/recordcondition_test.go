@@ -8,8 +8,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// TestRecordOfARestoredService: a Service that was restored from a backup has another UID than the one that its Record is about. The Record counts for the latter alone,
-// and one that does not say whose it is for nobody: somebody else wrote it.
+// TestRecordOfARestoredService: a Service that was restored from a backup has another UID than the one that its Record is about. The Record
+// counts for the latter alone, and one that does not say whose it is for nobody: somebody else wrote it.
 func TestRecordOfARestoredService(t *testing.T) {
 	t.Parallel()
 	for name, record := range map[string]Record{
@@ -30,7 +30,9 @@ func TestRecordOfARestoredService(t *testing.T) {
 			}
 		})
 	}
-	for _, message := range []string{`{"loadBalancer":"lb-a","tags":["team"]}`, `{"loadBalancer":"lb-a","group":"c1/default/edge"}`, "no JSON"} {
+	for _, message := range []string{
+		`{"loadBalancer":"lb-a","tags":["team"]}`, `{"loadBalancer":"lb-a","group":"c1/default/edge"}`, "no JSON",
+	} {
 		svc := &corev1.Service{ObjectMeta: metav1.ObjectMeta{UID: "first"}}
 		meta.SetStatusCondition(&svc.Status.Conditions, metav1.Condition{Type: ConditionWritten, Status: metav1.ConditionTrue, Reason: ReasonWritten, Message: message})
 		if hasRecord(svc) {
