@@ -18,8 +18,8 @@ func reporters() []reporter {
 		{
 			use:   "plan",
 			short: "Print what the manager would write to the cloud, and write nothing",
-			long: "plan takes the flags of the manager, reads the cluster and the cloud, and prints what the manager would write for each Service and\n" +
-				"route until nothing is left to do. Steps that wait for something say so.\n" +
+			long: "plan takes the flags of the manager, reads the cluster and the cloud, and prints what the manager would write first for each Service and\n" +
+				"route, with what exists now. Steps that wait for something say so, and so do further steps that cannot be planned yet.\n" +
 				"The exit code is 0 if it would write nothing, 2 if it would write something, and 1 on an error.",
 			make: fromCluster((*provider.Cloud).Plan),
 		},

@@ -36,13 +36,8 @@ const (
 
 // API is what the engine takes of the cloud client.
 type API interface {
-	reader
-	deploy.Writer
-}
-
-// reader is the part that changes nothing.
-type reader interface {
 	observe.Reader
+	deploy.Writer
 	NLBJobs(ctx context.Context, jobs []alicloud.Job) (map[alicloud.Job]alicloud.JobStatus, error)
 	NLBJob(ctx context.Context, job alicloud.Job) (alicloud.JobStatus, error)
 	DescribeVPCBlocks(ctx context.Context, vpcID string) ([]netip.Prefix, error)
@@ -61,8 +56,6 @@ type engine struct {
 	readings service.Preloads[preload] // by id, for drift detection
 	// allGroups are the server groups of the cluster by the value of the owner tag, for drift detection.
 	allGroups service.Listing[map[string][]alicloud.NLBGroup]
-	// dry says that nothing is written, see [service.Engine.DryRun].
-	dry bool
 }
 
 var _ service.Engine = (*engine)(nil)
@@ -106,13 +99,6 @@ func (e *engine) Wakes(wake func(types.NamespacedName)) {
 
 // Start implements service.Engine.
 func (e *engine) Start() service.Balancer { return nlb{engine: e} }
-
-// DryRun implements service.Engine.
-func (e *engine) DryRun(services corelisters.ServiceLister) service.Engine {
-	dry := newEngine(&dryCloud{reader: e.api}, e.config, services)
-	dry.dry, dry.missing.Over, dry.missing.DryRun = true, e.missing.Over, true
-	return dry
-}
 
 // Released implements service.Engine.
 func (e *engine) Released(svc types.UID) {

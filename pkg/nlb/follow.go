@@ -86,7 +86,7 @@ func (f followUp) Deploy(ctx context.Context, svc *corev1.Service, create servic
 	n := f.nlb
 	n.desired = f.desired
 	applier := &deploy.Applier{
-		API: n.api, Model: n.model(), Busy: n.busy, Memory: &n.memory, Refused: n.refused, Held: f.held(svc), DryRun: n.dry, MostServers: n.mostServers(svc),
+		API: n.api, Model: n.model(), Busy: n.busy, Memory: &n.memory, Refused: n.refused, Held: f.held(svc), MostServers: n.mostServers(svc),
 	}
 	err := applier.Run(ctx, f.Plan)
 	n.groups.Value, n.jobs = applier.Model.Groups, n.jobs.started(applier.Jobs)

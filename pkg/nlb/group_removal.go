@@ -38,7 +38,7 @@ func (n nlb) Left(svc *corev1.Service) []service.Balancer {
 func (n nlb) leavingOf(svc *corev1.Service) []string {
 	if n.presence.IsZero() && n.leaving == nil {
 		record, _ := service.RecordOn(svc)
-		return leavingIn(record)
+		return record.Leaving
 	}
 	return n.leaving
 }

@@ -15,11 +15,6 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
 )
 
-// leavingIn returns what a Record says that the Service has left. Versions before this one noted only tags of what a Service left by its annotation.
-func leavingIn(record service.Record) []string {
-	return slices.AppendSeq(slices.Clone(record.Leaving), maps.Keys(record.Left))
-}
-
 // moved returns what is known after the load balancer was located, and what the Service leaves for it. last is the last Record of the Service.
 func (o observed) moved(svc *corev1.Service, last service.Record, at location) observed {
 	was := o.presence
@@ -61,7 +56,7 @@ func (o observed) leavingFor(last service.Record, places []string) observed {
 }
 
 // withStrays returns what is known after a search for load balancers that the Service has left although its Record does not say so: those on which listeners of
-// its own lead to its server groups, or that its label names. The Record may be lost, or of a version that did not note where a Service moved.
+// its own lead to its server groups, or that its label names. The Record may be lost.
 func (e *engine) withStrays(ctx context.Context, svc *corev1.Service, known observed) (observed, error) {
 	if params, _ := e.Params(svc); params.Preserves() {
 		return known, nil // they may be on one that the author of the Service wanted to keep

@@ -232,7 +232,7 @@ func (p plan) Deploy(ctx context.Context, svc *corev1.Service, create service.Cr
 		return service.Deployment{Balancer: after, Registered: after.registered(), Wait: wait, Err: failures}
 	}
 	applier := &deploy.Applier{
-		API: n.api, Model: n.model(), Busy: n.busy, Memory: &n.memory, Refused: n.refused, Held: p.held(svc), DryRun: n.dry,
+		API: n.api, Model: n.model(), Busy: n.busy, Memory: &n.memory, Refused: n.refused, Held: p.held(svc),
 		MostServers: n.mostServers(svc),
 		Create:      create,
 		Turn: func(create func() error) error {
@@ -311,16 +311,10 @@ func (n nlb) after(svc *corev1.Service, applier *deploy.Applier) nlb {
 		n.missing.Forget(n.absenceOf(svc)) // it proves nothing any more
 	}
 	known := n.deployed(deployment{
-		model: applier.Model, doubts: applier.Doubts, jobs: applier.Jobs, deleted: applier.Deleted && !n.dry, lost: applier.Lost, refused: applier.Refused,
+		model: applier.Model, doubts: applier.Doubts, jobs: applier.Jobs, deleted: applier.Deleted, lost: applier.Lost, refused: applier.Refused,
 	})
-	switch {
-	case applier.Created:
+	if applier.Created {
 		known = n.awaitCreation(svc, known)
-	case n.dry && known.id() != n.id():
-		known.lb.Invalidate("it was created: its name is not known yet")
-	case applier.Deleted && n.dry:
-		known.presence = known.presence.AfterDeletion()
-		known.lb.Invalidate("it was deleted")
 	}
 	return n.knowing(known)
 }

@@ -57,7 +57,7 @@ func (n nlb) Refresh(ctx context.Context, of service.Request) (service.Refreshed
 func (o observed) begun(svc *corev1.Service) observed {
 	if o.presence.IsZero() && o.leaving == nil {
 		record, _ := service.RecordOn(svc)
-		o.leaving, o.leftTags, o.showing = leavingIn(record), record.Left, service.ShownBy(svc)
+		o.leaving, o.leftTags, o.showing = record.Leaving, record.Left, service.ShownBy(svc)
 	}
 	return o
 }

@@ -107,7 +107,9 @@ type Cloud struct {
 	// synced are the caches to be filled; nil before this process leads.
 	synced atomic.Pointer[[]cache.InformerSynced]
 
-	pause       *pauseSwitch
+	pause *pauseSwitch
+	// onlyReads says that the client refuses writes, because this is a program that only looks.
+	onlyReads   atomic.Bool
 	beforeStart func(context.Context)
 	running     sync.WaitGroup // the controllers of Go
 }

@@ -96,7 +96,7 @@ func (c *Cloud) newClient(ctx context.Context) (*alicloud.Client, error) {
 func (c *Cloud) clientOf(region string, keys alicloud.CredentialsProvider) (*alicloud.Client, error) {
 	client, err := alicloud.New(alicloud.Options{
 		Region: region, Credentials: keys, Endpoints: c.clientEndpoints(), UserAgent: userAgent(c.clusterID),
-		MaxBackendsPerCall: c.settings.BackendBatch, Paused: c.pause.active,
+		MaxBackendsPerCall: c.settings.BackendBatch, Paused: func() bool { return c.onlyReads.Load() || c.pause.active() },
 	})
 	if err != nil {
 		return nil, fmt.Errorf("cloud client: %w", err)

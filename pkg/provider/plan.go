@@ -14,7 +14,7 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
 )
 
-// Plan is what the controllers would write to the cloud if they started now.
+// Plan is what the controllers would write to the cloud first if they started now.
 type Plan struct {
 	Services []ServicePlan `json:"services"`
 	// Routes has one line per route entry that would be made or removed, and per source/destination check to switch off.
@@ -29,6 +29,8 @@ type Plan struct {
 type ServicePlan struct {
 	Service string         `json:"service"`
 	Steps   []service.Step `json:"steps"`
+	// Follow says after what further steps follow, which cannot be planned yet.
+	Follow string `json:"follow,omitempty"`
 	// Problems are what the Service's events would say.
 	Problems []string `json:"problems,omitempty"`
 	// Error is why the Service cannot be planned; then Steps are empty, and what a pass would write is not known.
@@ -37,7 +39,9 @@ type ServicePlan struct {
 
 // Empty reports whether nothing would be written: every Service could be planned, and there are no changes.
 func (p Plan) Empty() bool {
-	return len(p.Routes) == 0 && !slices.ContainsFunc(p.Services, func(s ServicePlan) bool { return len(s.Steps) > 0 || s.Error != "" })
+	return len(p.Routes) == 0 && !slices.ContainsFunc(p.Services, func(s ServicePlan) bool {
+		return len(s.Steps) > 0 || s.Follow != "" || s.Error != ""
+	})
 }
 
 // String returns the plan for people: one line per change.
@@ -47,6 +51,9 @@ func (p Plan) String() string {
 		fmt.Fprintf(&text, "Service %s\n", service.Service)
 		for _, step := range service.Steps {
 			fmt.Fprintf(&text, "  %s\n", step)
+		}
+		if service.Follow != "" {
+			fmt.Fprintf(&text, "  %s\n", service.Follow)
 		}
 		for _, problem := range service.Problems {
 			fmt.Fprintf(&text, "  ! %s\n", problem)
@@ -70,9 +77,11 @@ func (p Plan) String() string {
 	return text.String()
 }
 
-// Plan reads the cloud as the controllers do when they start, and writes nothing, neither to the cloud nor to the cluster.
+// Plan reads the cloud as the controllers do when they start, and writes nothing, neither to the cloud nor to the cluster: from now on, the
+// client refuses to.
 // The informers given to SetInformers must have synced. Routes are left out where the settings have no cluster CIDR.
 func (c *Cloud) Plan(ctx context.Context) (Plan, error) {
+	c.onlyReads.Store(true)
 	plan := Plan{Services: []ServicePlan{}, Routes: []string{}, Policy: c.policy().String()}
 	services, err := c.engines.serviceOptions.Services.Lister().List(labels.Everything())
 	if err != nil {
@@ -89,8 +98,10 @@ func (c *Cloud) Plan(ctx context.Context) (Plan, error) {
 			unplanned := servicePlanOf(preview.Service, nil, preview.Problems)
 			unplanned.Error = preview.Err.Error()
 			plan.Services = append(plan.Services, unplanned)
-		case len(preview.Steps)+len(preview.Problems) > 0:
-			plan.Services = append(plan.Services, servicePlanOf(preview.Service, preview.Steps, preview.Problems))
+		case len(preview.Steps)+len(preview.Problems) > 0 || preview.Follow != "":
+			planned := servicePlanOf(preview.Service, preview.Steps, preview.Problems)
+			planned.Follow = preview.Follow
+			plan.Services = append(plan.Services, planned)
 		}
 	}
 	slices.SortFunc(plan.Services, func(a, b ServicePlan) int { return cmp.Compare(a.Service, b.Service) })

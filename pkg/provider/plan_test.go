@@ -2,6 +2,7 @@ package provider
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"testing"
 
@@ -12,6 +13,7 @@ import (
 	"k8s.io/client-go/informers"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/nlb"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/vpcroute"
 )
@@ -81,6 +83,29 @@ func TestPlan(t *testing.T) {
 		if call.Kind == "write" {
 			t.Errorf("planning wrote: %s", call.Action)
 		}
+	}
+}
+
+// TestPlanRefusesWrites: whatever a plan did by mistake, nothing would be written to the cloud.
+func TestPlanRefusesWrites(t *testing.T) {
+	t.Parallel()
+	config := keys
+	config.VPCID, config.VSwitchIDs = "vpc-emulator", []string{"vsw-a"}
+	withCloud(t, startCloud(t), config, Settings{}, func(ctx context.Context, cloud *Cloud) {
+		testkit.Must(cloud.Plan(ctx))(t)
+		if _, err := cloud.client.CreateLoadBalancer(ctx, alicloud.LoadBalancer{}, "token"); !errors.Is(err, alicloud.ErrPaused) {
+			t.Errorf("a write after the plan: %v, want that it is refused", err)
+		}
+	})
+}
+
+// TestPlanOfAGroup: Services that share a load balancer which does not exist yet are planned with one of them, and the others say so.
+func TestPlanOfAGroup(t *testing.T) {
+	t.Parallel()
+	grouped := testkit.Annotation("service.beta.kubernetes.io/alibaba-cloud-loadbalancer-group", "edge")
+	plan := planned(t, startCloud(t), testkit.Service("shop", testkit.TCP(81), grouped), testkit.Service("web", testkit.TCP(80), grouped))
+	if text := plan.String(); strings.Count(text, "create load balancer") != 1 || strings.Count(text, "\n  further steps follow once the load balancer exists\n") != 1 {
+		t.Errorf("plan of a new group:\n%s", text)
 	}
 }
 

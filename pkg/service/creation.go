@@ -154,7 +154,7 @@ func (c *creating) end() {
 func (r *Reconciler) settleCreation(ctx context.Context, svc *corev1.Service, known state) (*corev1.Service, state, error) {
 	from := known.originOf(svc)
 	known.origin = &from
-	if from.creation == nil || from.searched || from.unsent || known.pausedBy != "" || r.dry != nil {
+	if from.creation == nil || from.searched || from.unsent || known.pausedBy != "" {
 		return svc, known, nil
 	}
 	id := ""

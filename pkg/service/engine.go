@@ -10,7 +10,6 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
-	corelisters "k8s.io/client-go/listers/core/v1"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/backend"
@@ -41,9 +40,6 @@ type Engine interface {
 	Forget(service types.UID)
 	// Preload reads the load balancers of many Services together; what it misses, [Balancer.Refresh] reads.
 	Preload(ctx context.Context, services []*corev1.Service) error
-	// DryRun returns an engine that knows nothing yet, reads the same cloud and writes nothing: what it would write, only it sees, and jobs of the cloud end at
-	// once. services are those of the cluster as the dry run leaves them.
-	DryRun(services corelisters.ServiceLister) Engine
 	// Orphans returns what the cluster's marks are on in the cloud and none of the Services owns, as far as it could be read: an error, or
 	// several that are joined, says what could not. It reads only.
 	Orphans(ctx context.Context, query OrphanQuery) (Census, error)

@@ -146,7 +146,7 @@ func (r *Reconciler) followOne(ctx context.Context, svc *corev1.Service, params 
 		return known, Deployment{Registered: everywhere}
 	}
 	in.Choice = r.chooseLeft(svc, known.engine, left, in)
-	deployed := r.deploy(ctx, svc, known.engine.Product(), left.PlanBackends(in), noteNothing)
+	deployed := deploy(ctx, svc, known.engine.Product(), left.PlanBackends(in), noteNothing)
 	r.doubtOthers(svc, held, deployed)
 	if deployed.RefusedBackend || deployed.Uncertain {
 		known.cache.interfaces = nil

@@ -171,7 +171,7 @@ func (r *Reconciler) ensure(ctx context.Context, svc *corev1.Service, adopted bo
 	known.record, done.service = &intent, written
 
 	created := &creating{writer: r.writer, svc: written, known: &known}
-	deployed := r.deploy(ctx, svc, known.engine.Product(), goal.Plan, created.create)
+	deployed := deploy(ctx, svc, known.engine.Product(), goal.Plan, created.create)
 	created.end()
 	written, done.service = created.svc, created.svc
 	r.doubtOthers(svc, held, deployed)
@@ -292,4 +292,16 @@ func soonest(wait time.Duration, others ...time.Duration) time.Duration {
 		}
 	}
 	return wait
+}
+
+// deploy carries out a plan.
+func deploy(ctx context.Context, svc *corev1.Service, product Product, plan Plan, create Create) Deployment {
+	observePlan(product, plan)
+	return plan.Deploy(ctx, svc, create)
+}
+
+// noteNothing is the [Create] of plans that create no load balancer.
+func noteNothing(_ context.Context, _ any, send func(token string) (id string, err error)) error {
+	_, err := send("")
+	return err
 }

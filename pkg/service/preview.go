@@ -3,104 +3,221 @@ package service
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
 
-	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
 )
 
-// Preview is what passes over a Service would write.
+// Preview is the first plan for a Service: what a pass over it would write, as far as what is there now shows it.
 type Preview struct {
 	Service *corev1.Service
-	// Plans are those of all passes until nothing is left to do, and Steps what they do.
-	Plans []Plan
+	// Plan leads to the load balancer that the Service is to have, nil for none. Steps are its steps, and those that remove what the
+	// Service leaves.
+	Plan  Plan
 	Steps []Step
-	// Problems are what the events of the Service would say after the passes that write something, and after the last one.
+	// Follow says after what further steps follow that cannot be planned yet, empty where none are expected.
+	Follow string
+	// Problems are what the events of the Service would say.
 	Problems []problem.Problem
 	// Err is why the Service cannot be planned; then more may be to do than Steps.
 	Err error
 
-	// lasting are those of the problems that a pass had which wrote something.
-	lasting []problem.Problem
-	// unmade are the steps of the last pass if it could not carry out all of them: the next one begins with those that are left.
-	unmade []Step
+	// removed are the ids of load balancers on which the plan removes what the Service has: a Record may name one twice, by its id and by
+	// its group.
+	removed []string
 }
 
-// maxPreviewPasses is how many passes over each Service are planned. Few need a second one: what one Service frees, another one gets.
-const maxPreviewPasses = 5
+// previewer plans one Service after the other. It has nothing to write with: its reconciler has no client for Services, and no plan is
+// carried out.
+type previewer struct {
+	*Reconciler
 
-// PreviewAll returns what passes over the Services would write, and writes nothing. Each is planned as if what is planned for those before it was written. It
-// reads the cloud as a program does that has just started, and changes nothing that this program knows.
+	// creating and leaving are the locks of load balancers that Services share: one of them plans to create it, or to leave it.
+	creating, leaving sets.Set[string]
+}
+
+// PreviewAll returns the first plan for each Service. It reads the cluster and the cloud, as a program does that has just started, and
+// writes nothing. Each Service is planned with what is there now: of what another one is about to change, it sees nothing.
 func (r *Reconciler) PreviewAll(ctx context.Context, services []*corev1.Service) ([]Preview, error) {
-	run, err := r.dryRun(services)
-	if err != nil {
-		return nil, err
+	p := previewer{
+		Reconciler: &Reconciler{opts: r.opts, network: network{api: r.opts.Network, vpcID: r.opts.Config.VPCID}},
+		creating:   sets.New[string](), leaving: sets.New[string](),
 	}
-	previews := make([]Preview, 0, len(services))
-	for _, svc := range slices.SortedFunc(slices.Values(services), ByAge) {
-		previews = append(previews, Preview{Service: svc})
-	}
-	for pass := range maxPreviewPasses {
-		more := false
-		for i := range previews {
-			if err := ctx.Err(); err != nil {
-				return nil, err
-			}
-			more = run.preview(ctx, &previews[i], pass == 0) || more
-		}
-		if !more {
-			break
+	previews := make([]Preview, len(services))
+	for i, svc := range slices.SortedFunc(slices.Values(services), ByAge) {
+		previews[i].Service = svc
+		previews[i].Err = p.plan(ctx, svc, &previews[i])
+		previews[i].Problems = problem.ByReason(previews[i].Problems)
+		if err := ctx.Err(); err != nil {
+			return nil, err
 		}
 	}
 	return previews, nil
 }
 
-// Preview returns what passes over the Service would write, if nothing was written for others, see [Reconciler.PreviewAll].
-func (r *Reconciler) Preview(ctx context.Context, svc *corev1.Service) (Goal, error) {
-	previews, err := r.PreviewAll(ctx, []*corev1.Service{svc})
+// plan plans a Service.
+func (p previewer) plan(ctx context.Context, svc *corev1.Service, preview *Preview) error {
+	if !p.opts.needsReconcile(svc) {
+		return nil
+	}
+	svc, held, err := p.lock(ctx, svc)
 	if err != nil {
-		return Goal{Plan: nothing{}}, err
+		return err
 	}
-	return Goal{Plan: foreseen(previews[0].Steps), Problems: previews[0].Problems}, previews[0].Err
+	defer held.release()
+	wants := p.opts.wants(svc)
+	switch {
+	case wants && !p.opts.changesProduct(svc):
+		return p.planWanted(ctx, svc.DeepCopy(), held, preview)
+	case p.opts.handedOver(svc):
+		preview.Problems = []problem.Problem{handOverProblem(svc, p.opts.engineOf(svc).Product())}
+	case p.opts.hasFinalizer(svc):
+		if wants {
+			preview.Follow = "further steps follow once the load balancer that the Service has now is gone"
+		}
+		return p.planTearDown(ctx, svc, held, preview)
+	}
+	return nil
 }
 
-// preview makes one more pass over a Service. It reports whether that would write anything.
-func (d *dryRun) preview(ctx context.Context, p *Preview, first bool) bool {
-	svc, found, err := d.services.GetByKey(mark.ServiceName(p.Service).String())
-	now, ok := svc.(*corev1.Service)
-	if err != nil || !found || !ok || now.UID != p.Service.UID {
-		return false // its deletion is planned
+// planWanted plans a Service that wants a load balancer, and what it leaves for that.
+func (p previewer) planWanted(ctx context.Context, svc *corev1.Service, held *locks, preview *Preview) error {
+	known := p.stateOf(svc)
+	adopted := known.has(svc)
+	addFinalizer(svc, known.engine) // in a pass, this is written before anything is read
+	params, problems := p.read(known.engine, svc)
+	preview.Problems = problems
+	if err := checkBounds(svc); err != nil {
+		return err
 	}
-	all, problems, err := d.pass(ctx, now)
-	if waits := errors.As(err, new(*problem.WaitError)); waits && !first && p.Err == nil {
-		err = nil // the manager would wait, too, for what no dry run can bring about
+	known, unread, err := p.refresh(ctx, svc, params, adopted, known, held)
+	if err != nil {
+		return err
 	}
-	steps := slices.DeleteFunc(slices.Clone(all), func(step Step) bool { return slices.Contains(p.unmade, step) })
-	p.Plans, p.Steps, p.Err, p.unmade = append(p.Plans, d.plans...), append(p.Steps, steps...), err, nil
-	p.note(problems, len(steps) > 0)
-	if d.failed {
-		p.unmade = all
+	if err = known.engine.Refuse(params); err != nil && known.balancer.ID() == "" {
+		return err
 	}
-	return len(steps) > 0
+	inputs, goal, err := p.decide(ctx, svc, params, known)
+	if err == nil && p.readGates(ctx, svc, inputs.cache.gates, len(inputs.cache.gates.pods), func(string) bool { return true }) == atOnce {
+		known.cache = inputs.cache
+		inputs, goal, err = p.decide(ctx, svc, params, known)
+	}
+	preview.Problems = append(preview.Problems, goal.Problems...)
+	if err != nil {
+		return err
+	}
+	preview.Plan, preview.Steps = goal.Plan, goal.Plan.Steps()
+	if known.balancer.ID() == "" && held.balancer != "" && len(preview.Steps) > 0 {
+		if p.creating.Has(held.balancer) {
+			preview.Steps, preview.Follow = nil, "further steps follow once the load balancer exists"
+		}
+		p.creating.Insert(held.balancer)
+	}
+	return errors.Join(unread, inputs.unread, p.planLeaving(ctx, svc, known, held, preview))
 }
 
-// note notes what the events would say after one more pass.
-func (p *Preview) note(problems []problem.Problem, writes bool) {
-	all := slices.Concat(p.lasting, problems)
-	if p.Problems = problem.ByReason(all); writes {
-		p.lasting = all
+// planLeaving plans what follows a move: the Service leaves where it was before, and deletes what stays in the cloud for it and what it
+// names no more.
+func (p previewer) planLeaving(ctx context.Context, svc *corev1.Service, known state, held *locks, preview *Preview) error {
+	mover, ok := known.balancer.(Mover)
+	if !ok {
+		return nil
 	}
+	later := "once the Service shows the other load balancer"
+	if p.opts.MoveGrace >= time.Second {
+		later = fmt.Sprintf("once the Service has shown the other load balancer for %s", p.opts.MoveGrace.Round(time.Second))
+	}
+	var errs []error
+	for _, left := range mover.Left(svc) {
+		before := len(preview.Steps)
+		_, _, err := p.planRemoval(ctx, svc, left, known.engine, held, preview)
+		for i := range preview.Steps[before:] {
+			step := &preview.Steps[before+i]
+			step.Later, step.Text = later, fmt.Sprintf("%s (%s)", step.Text, later)
+		}
+		errs = append(errs, err)
+	}
+	errs = append(errs, p.planKept(ctx, svc, mover, p.unnamed(svc, known), known.engine, held, preview))
+	return errors.Join(errs...)
 }
 
-// foreseen is a plan that was carried out in a dry run.
-type foreseen []Step
+// planKept plans the removal of load balancers that stay in the cloud for a Service.
+func (p previewer) planKept(
+	ctx context.Context, svc *corev1.Service, mover Mover, ids []string, engine Engine, held *locks, preview *Preview,
+) error {
+	var errs []error
+	for _, id := range ids {
+		_, _, err := p.planRemoval(ctx, svc, mover.Former(id), engine, held, preview)
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
+}
 
-// Steps implements Plan.
-func (f foreseen) Steps() []Step { return f }
+// planTearDown plans a Service that no longer wants the load balancer that it has.
+func (p previewer) planTearDown(ctx context.Context, svc *corev1.Service, held *locks, preview *Preview) error {
+	known := p.stateOf(svc)
+	var errs []error
+	mover, moves := known.balancer.(Mover)
+	if moves {
+		for _, left := range mover.Left(svc) {
+			_, _, err := p.planRemoval(ctx, svc, left, known.engine, held, preview)
+			errs = append(errs, err)
+		}
+	}
+	found, removal, err := p.planRemoval(ctx, svc, known.balancer, known.engine, held, preview)
+	if errs = append(errs, err); err == nil && !removal.Preserved {
+		_, leftovers, err := found.PlanLeftovers(ctx, svc)
+		errs = append(errs, unlessWaiting(err))
+		for _, step := range leftovers.Steps() {
+			if !slices.Contains(preview.Steps, step) {
+				preview.Steps = append(preview.Steps, step)
+			}
+		}
+	}
+	if removal.Kept != "" {
+		preview.Problems = append(preview.Problems, problem.Problem{Reason: problem.ReasonLoadBalancerKept, Message: removal.Kept})
+	}
+	if moves {
+		errs = append(errs, p.planKept(ctx, svc, mover, known.engine.Product().keptAfter(svc, removal), known.engine, held, preview))
+	}
+	return errors.Join(errs...)
+}
 
-// Deploy implements Plan.
-func (foreseen) Deploy(ctx context.Context, svc *corev1.Service, create Create) Deployment {
-	return nothing{}.Deploy(ctx, svc, create)
+// planRemoval adds the steps that remove what a Service has on a load balancer.
+func (p previewer) planRemoval(
+	ctx context.Context, svc *corev1.Service, on Balancer, engine Engine, held *locks, preview *Preview,
+) (found Balancer, removal Removal, err error) {
+	params, _ := engine.Params(svc)
+	found, err = p.readLocked(ctx, svc, params, held, on, func(on Balancer) (Balancer, error) {
+		return on.RefreshForRemoval(ctx, svc, nil)
+	})
+	if err = unlessWaiting(err); err != nil || found.ID() == "" || slices.Contains(preview.removed, found.ID()) {
+		return found, removal, err
+	}
+	preview.removed = append(preview.removed, found.ID())
+	if removal, err = found.PlanRemoval(svc, nil); err != nil {
+		return found, removal, err
+	}
+	preview.Steps = append(preview.Steps, removal.Plan.Steps()...)
+	if removal.Reused && !found.Reused() { // that of a group, which goes with the last Service
+		if p.leaving.Has(held.balancer) && preview.Follow == "" {
+			preview.Follow = fmt.Sprintf("further steps may follow once other Services have left %s %s, too",
+				engine.Product().Name, removal.ID)
+		}
+		p.leaving.Insert(held.balancer)
+	}
+	return found, removal, nil
+}
+
+// unlessWaiting returns an error, but for one that only means that something is to be read once more before it is removed.
+func unlessWaiting(err error) error {
+	if errors.As(err, new(*problem.WaitError)) {
+		return nil
+	}
+	return err
 }

@@ -3,7 +3,6 @@ package service
 import (
 	"context"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -11,7 +10,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
-	corelisters "k8s.io/client-go/listers/core/v1"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/backend"
@@ -35,8 +33,6 @@ type product struct {
 	calls  []string
 	jobs   map[string]time.Duration // how long the cloud is at work on what a Service asked for last
 	forgot []types.UID
-	// dry is the last dry run of it, nil before there was one.
-	dry *product
 }
 
 var _ Engine = (*product)(nil)
@@ -135,17 +131,6 @@ func (p *product) Product() Product {
 func (p *product) Start() Balancer                                  { return known{product: p} }
 func (p *product) Refuse(annotation.Params) error                   { return nil }
 func (p *product) Intent(*corev1.Service, annotation.Params) Record { return Record{} }
-
-// DryRun returns one with a copy of the cloud.
-func (p *product) DryRun(corelisters.ServiceLister) Engine {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.dry = newProduct(p.name)
-	for id, services := range p.cloud {
-		p.dry.cloud[id] = maps.Clone(services)
-	}
-	return p.dry
-}
 
 func (p *product) Preload(context.Context, []*corev1.Service) error {
 	return p.stage(context.Background(), "Preload", nil)

@@ -30,8 +30,6 @@ type Reconciler struct {
 	uses       uses
 	// wake has a pass made over a Service; nil where nobody makes any.
 	wake func(types.NamespacedName)
-	// dry is the dry run that this is about, nil for none.
-	dry *dryRun
 }
 
 // NewReconciler returns a reconciler. It asks for the informers that it reads, which may be started later.

@@ -9,7 +9,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
-	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
 )
 
 // RecordedSourceRanges stands in [Record.Annotations] for the source ranges of the Service, which may be in its spec. It says that
@@ -48,13 +47,9 @@ type Record struct {
 	Made     string    `json:"made,omitempty"`
 	// Existing says that the load balancer is one that the Service names by its id, so that it never becomes its own.
 	Existing bool `json:"existing,omitempty"`
-	// UID is that of the Service that a stored Record with any of Group, Leaving, Left, Creation and Made is about. Backup tools restore
-	// the status of a Service in another cluster, where what it says of
-	// load balancers would have those of the first one deleted.
+	// UID is that of the Service that a stored Record is about. Backup tools restore the status of a Service in another cluster, where
+	// what it says of load balancers would have those of the first one deleted.
 	UID types.UID `json:"uid,omitempty"`
-
-	// KeepEmpty says that the load balancer carries tags of an earlier version, which would count again without the Record.
-	KeepEmpty bool `json:"-"`
 }
 
 // Intent returns what must be recorded before it is written.
@@ -175,17 +170,6 @@ func (r Record) after(wanted Record, failed bool, refused []string) Record {
 
 func (r Record) empty() bool {
 	return len(r.Annotations)+len(r.TagKeys)+len(r.Domains)+len(r.SecurityGroups)+len(r.Certificates)+len(r.Left)+len(r.Leaving)+len(r.Group)+len(r.Made) == 0 && r.Creation == nil && !r.Existing
-}
-
-// isOfOne reports whether the Record says of load balancers that they are those of one Service, and not of another one that was restored
-// from it.
-func (r Record) isOfOne() bool {
-	return r.Group != "" || len(r.Leaving) > 0 || len(r.Left) > 0 || r.Creation != nil || r.Made != "" || r.Existing
-}
-
-// namesGroup reports whether the Service is or was in a group as far as the Record says.
-func (r Record) namesGroup() bool {
-	return r.Group != "" || slices.ContainsFunc(r.Leaving, mark.IsGroup)
 }
 
 func containsAll(all, some []string) bool {

@@ -2,15 +2,12 @@ package service
 
 import (
 	"encoding/json"
-	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
-	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 )
 
 // ConditionWritten on a Service holds, as JSON in its message, the [Record] of what was applied to its load balancer.
@@ -19,29 +16,18 @@ const ConditionWritten = "service.alibabacloud.com/LoadBalancerWritten"
 // ReasonWritten is the reason of the condition that holds a [Record].
 const ReasonWritten = "Remembered"
 
-// codeSourceRanges is [RecordedSourceRanges] in what earlier versions wrote.
-const codeSourceRanges = "sr"
-
 // RecordOn returns the Record that the Service holds. One that somebody else wrote, and that cannot be read, counts for nothing. Neither does one of another Service, from
-// which this one was restored, nor one that names a group and not its Service: the group may be that of another cluster, where nothing may be left or deleted.
+// which this one was restored: what it names may be that of another cluster, where nothing may be left or deleted.
 func RecordOn(svc *corev1.Service) (Record, bool) {
 	condition := meta.FindStatusCondition(svc.Status.Conditions, ConditionWritten)
 	if condition == nil {
 		return Record{}, false
 	}
-	var found struct {
-		Record
-		// Applied are codes in place of names: versions before this one wrote them.
-		Applied []string `json:"applied"`
-	}
-	if err := json.Unmarshal([]byte(condition.Message), &found); err != nil {
-		return Record{}, false
-	}
-	if found.UID != svc.UID && (found.UID != "" || found.namesGroup() || found.Creation != nil || found.Made != "" || found.Existing) {
+	var found Record
+	if err := json.Unmarshal([]byte(condition.Message), &found); err != nil || found.UID != svc.UID {
 		return Record{}, false
 	}
 	found.UID = ""
-	found.Annotations = append(found.Annotations, NamesOfCodes(found.Applied)...)
 	return found.Sorted(), true
 }
 
@@ -68,31 +54,14 @@ func RecordSays(svc *corev1.Service, text string) bool {
 	return condition != nil && strings.Contains(condition.Message, text)
 }
 
-// NamesOfCodes returns the names of annotations whose codes an earlier version wrote.
-func NamesOfCodes(codes []string) []string {
-	var names []string
-	for _, row := range annotation.Table() {
-		if row.Code != "" && slices.Contains(codes, row.Code) {
-			names = append(names, string(row.Suffix))
-		}
-	}
-	if slices.Contains(codes, codeSourceRanges) {
-		names = append(names, RecordedSourceRanges)
-	}
-	return names
-}
-
-// store returns the change that writes the Record to the Service. An empty one needs no condition, unless the tags of an
-// earlier version would count again without it.
+// store returns the change that writes the Record to the Service. An empty one needs no condition.
 func (r Record) store() func(*corev1.Service) {
 	return func(svc *corev1.Service) {
-		if r.empty() && !r.KeepEmpty {
+		if r.empty() {
 			meta.RemoveStatusCondition(&svc.Status.Conditions, ConditionWritten)
 			return
 		}
-		if r.isOfOne() {
-			r.UID = svc.UID
-		}
+		r.UID = svc.UID
 		text, err := json.Marshal(r)
 		if err != nil {
 			return // strings can always be encoded

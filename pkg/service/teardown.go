@@ -167,7 +167,7 @@ func (r *Reconciler) removeFrom(ctx context.Context, svc *corev1.Service, known 
 	if err != nil {
 		return known, removal, err
 	}
-	deployed := r.deploy(ctx, svc, known.engine.Product(), removal.Plan, noteNothing)
+	deployed := deploy(ctx, svc, known.engine.Product(), removal.Plan, noteNothing)
 	r.doubtOthers(svc, held, deployed)
 	return known.deployed(deployed), removal, deployed.outcome()
 }
@@ -179,6 +179,6 @@ func (r *Reconciler) removeLeftovers(ctx context.Context, svc *corev1.Service, k
 	if err != nil || len(plan.Steps()) == 0 {
 		return known, err
 	}
-	deployed := r.deploy(ctx, svc, known.engine.Product(), plan, noteNothing)
+	deployed := deploy(ctx, svc, known.engine.Product(), plan, noteNothing)
 	return known.deployed(deployed), deployed.outcome()
 }

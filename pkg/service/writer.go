@@ -15,7 +15,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/tools/cache"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 )
@@ -24,8 +23,6 @@ import (
 // finalizers and labels, so that the role needs no right to change a Service's spec.
 type serviceWriter struct {
 	client kubernetes.Interface
-	// local takes the changes in place of the cluster, nil for the cluster.
-	local cache.Store
 }
 
 // change applies f to a copy of the Service and writes the difference. It returns the Service as it is then; a Service
@@ -33,9 +30,6 @@ type serviceWriter struct {
 func (w serviceWriter) change(ctx context.Context, svc *corev1.Service, f func(*corev1.Service)) (*corev1.Service, error) {
 	changed := svc.DeepCopy()
 	f(changed)
-	if w.local != nil {
-		return changed, w.local.Update(changed)
-	}
 	written, err := w.patch(ctx, svc, changed)
 	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
 		return nil, nil
@@ -47,9 +41,6 @@ func (w serviceWriter) change(ctx context.Context, svc *corev1.Service, f func(*
 func (w serviceWriter) changeExactly(ctx context.Context, svc *corev1.Service, f func(*corev1.Service)) (*corev1.Service, error) {
 	changed := svc.DeepCopy()
 	f(changed)
-	if w.local != nil {
-		return changed, w.local.Update(changed)
-	}
 	before := svc.DeepCopy()
 	before.ResourceVersion = "" // so that the patch names it, and is refused on any other one
 	written, err := w.patch(ctx, before, changed)

@@ -154,11 +154,11 @@ func TestFieldsThatTheOfficialCCMIgnores(t *testing.T) {
 			w.endpointsOf(svc)
 			w.official(svc, literalClusterID).make()
 			w.put(svc)
-			plan, err := w.Preview(t.Context(), w.get("web"))
-			if err != nil {
-				t.Fatal(err)
+			plan := w.preview("web")
+			if plan.Err != nil {
+				t.Fatal(plan.Err)
 			}
-			if diff := cmp.Diff(test.plan, stepLines(plan.Plan)); diff != "" {
+			if diff := cmp.Diff(test.plan, linesOf(plan.Steps)); diff != "" {
 				t.Errorf("plan (-want +got):\n%s", diff)
 			}
 			w.calls()
@@ -249,11 +249,11 @@ func (w *world) mustAdopt(start string) {
 	w.t.Helper()
 	w.restart()
 	w.calls()
-	plan, err := w.Preview(w.t.Context(), w.get("web"))
-	if err != nil {
-		w.t.Fatalf("%s: preview: %v", start, err)
+	plan := w.preview("web")
+	if plan.Err != nil {
+		w.t.Fatalf("%s: preview: %v", start, plan.Err)
 	}
-	if lines := stepLines(plan.Plan); len(lines) != 0 {
+	if lines := linesOf(plan.Steps); len(lines) != 0 {
 		w.t.Errorf("%s: plan lists\n%s", start, strings.Join(lines, "\n"))
 	}
 	w.mustPass("web")

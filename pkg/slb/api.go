@@ -8,13 +8,8 @@ import (
 
 // API is the part of the cloud that this package calls; *alicloud.Client has it.
 type API interface {
-	reader
-	deploy.Writer
-}
-
-// reader is the part that changes nothing.
-type reader interface {
 	observe.Reader
+	deploy.Writer
 	BackendsPerCall() int
 }
 

@@ -85,13 +85,6 @@ func (e *engine) Params(svc *corev1.Service) (annotation.Params, []problem.Probl
 // Start implements service.Engine.
 func (e *engine) Start() service.Balancer { return clb{engine: e} }
 
-// DryRun implements service.Engine.
-func (e *engine) DryRun(services corelisters.ServiceLister) service.Engine {
-	dry := newEngine(&dryCloud{reader: e.api}, e.config, services)
-	dry.missing.Over, dry.missing.DryRun = e.missing.Over, true
-	return dry
-}
-
 // Released implements service.Engine.
 func (e *engine) Released(svc types.UID) {
 	e.answers.Creations.Leave(svc)

@@ -185,8 +185,8 @@ func TestPreviewReadsGates(t *testing.T) {
 		w.mustPass("web")
 		w.crowd(2 * testGateReads)
 		w.putPod("p", true, webGate)
-		if goal, err := w.Preview(t.Context(), w.get("web")); err != nil || len(goal.Plan.Steps()) != 1 {
-			t.Errorf("steps %v, %v; want that p joins", goal.Plan, err)
+		if plan := w.preview("web"); plan.Err != nil || len(plan.Steps) != 1 {
+			t.Errorf("steps %v, %v; want that p joins", plan.Steps, plan.Err)
 		}
 	})
 }

@@ -169,10 +169,10 @@ func (g goldenWorld) wanted(ctx context.Context, svc *corev1.Service) (service.P
 	if err != nil {
 		g.t.Fatal(err)
 	}
-	for _, planned := range previews[0].Plans {
-		return previews[0], planned.(plan).desired //nolint:forcetypeassert // it is one
+	if previews[0].Plan == nil {
+		return previews[0], nil
 	}
-	return previews[0], nil
+	return previews[0], previews[0].Plan.(plan).desired //nolint:forcetypeassert // it is one
 }
 
 // carryOut makes passes until nothing is written any more: the second one writes nothing.

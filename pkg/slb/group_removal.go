@@ -200,7 +200,7 @@ func (c clb) planGroupRemoval(svc *corev1.Service, applied *service.Record, remo
 		removal.Plan = plan{clb: c, Plan: diff.Deletion(actual)}
 	default:
 		removal.Reused = true
-		record, _ := loadRecord(applied, svc, actual)
+		record := loadRecord(applied, svc, actual)
 		nothing := &model.Model{RemoveTags: c.shared.TagsOfNobody(c.group, svc, record.TagKeys)}
 		removal.Plan = plan{clb: c, Plan: diff.Diff(nothing, actual, mark.ServiceName(svc), c.group.ClusterID)}
 		removal.Kept, removal.KeptFor, err = c.shared.Kept(svc, c.group, c.ID(), tagged, "listeners and vServer groups")

@@ -51,9 +51,8 @@ func TestTypeBehindGate(t *testing.T) {
 	if got := w.get("web"); service.HasFinalizer(got, Finalizer) || len(got.Status.Conditions) > 0 {
 		t.Errorf("the Service was touched: %v", got)
 	}
-	plan, err := w.Preview(t.Context(), w.get("web"))
-	if err != nil || len(plan.Plan.Steps()) != 0 || len(plan.Problems) != 1 {
-		t.Errorf("plan %v, problems %v, %v", plan, plan.Problems, err)
+	if plan := w.preview("web"); plan.Err != nil || len(plan.Steps) != 0 || len(plan.Problems) != 1 {
+		t.Errorf("steps %v, problems %v, %v", plan.Steps, plan.Problems, plan.Err)
 	}
 }
 

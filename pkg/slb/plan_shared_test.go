@@ -12,6 +12,8 @@ import (
 // TestPlanOfCrowdedGroups: the plan is what the manager then does, also where Services of a group divide the backend servers of their CLB.
 func TestPlanOfCrowdedGroups(t *testing.T) {
 	t.Parallel()
+	const creates = "create group, create listener, start listener"
+	first := map[string][]string{"two Services come": {"s0: remove backends", "s1: remove backends", "new: " + creates, "newer: " + creates}}
 	for name, change := range map[string]func(*world){
 		"nothing changes": func(*world) {},
 		"a Service comes": func(w *world) { w.put(born(grouped("new", "edge", 90), 100)) },
@@ -36,7 +38,7 @@ func TestPlanOfCrowdedGroups(t *testing.T) {
 			}
 			w.carryOut()
 			change(w)
-			w.wantAsPlanned()
+			w.wantPlan(first[name]...)
 		})
 	}
 }
@@ -46,9 +48,16 @@ func withNodes(svc *corev1.Service, n int) *corev1.Service {
 	return svc
 }
 
-// TestPlanOfExistingCLBs: the plan is what the manager then does, also where Services share an existing CLB, or move between that and the one of a group.
+// TestPlanOfExistingCLBs: the plan is what the manager then does, also where Services share an existing CLB, or move between that and the one of a group. Each
+// Service is planned with what is there before.
 func TestPlanOfExistingCLBs(t *testing.T) {
 	t.Parallel()
+	const creates = "set tags, create group, create listener, start listener"
+	first := map[string][]string{
+		"two new ones want one port":            {"web: " + creates, "shop: " + creates},
+		"two new ones":                          {"web: " + creates, "shop: " + creates},
+		"one leaves, another one gets its port": {"web: delete listener, delete group"},
+	}
 	use := func(id string) func(*corev1.Service) {
 		return func(svc *corev1.Service) {
 			leaveGroup(svc)
@@ -104,7 +113,7 @@ func TestPlanOfExistingCLBs(t *testing.T) {
 			t.Parallel()
 			w := groupWorld(t)
 			prepare(w, w.makeCLB().ID)
-			w.wantAsPlanned()
+			w.wantPlan(first[name]...)
 		})
 	}
 }

@@ -11,32 +11,42 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb/diff"
 )
 
+// preview returns the first plan for a Service.
+func (w *world) preview(name string) service.Preview {
+	w.t.Helper()
+	previews, err := w.PreviewAll(w.t.Context(), []*corev1.Service{w.get(name)})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return previews[0]
+}
+
 func TestPreviewWritesNothing(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	threeNodes(w)
 	w.put(testService("web", 80))
-	preview := func() []string {
+	planned := func() []string {
 		t.Helper()
-		plan, err := w.Preview(t.Context(), w.get("web"))
-		if err != nil {
-			t.Fatal(err)
+		preview := w.preview("web")
+		if preview.Err != nil {
+			t.Fatal(preview.Err)
 		}
 		if writes := writesOf(w.calls()); len(writes) != 0 {
 			t.Errorf("writes %v", writes)
 		}
-		return stepLines(plan.Plan)
+		return linesOf(preview.Steps)
 	}
-	if got := preview(); len(got) != 4 {
+	if got := planned(); len(got) != 4 {
 		t.Errorf("plan of a new Service: %q, want 4 steps", got)
 	}
 	w.mustPass("web")
 	w.calls()
-	if got := preview(); got != nil {
+	if got := planned(); got != nil {
 		t.Errorf("plan of an unchanged Service: %q, want none", got)
 	}
 	w.change("web", func(svc *corev1.Service) { svc.Spec.Type = corev1.ServiceTypeClusterIP })
-	if got := preview(); len(got) != 2 {
+	if got := planned(); len(got) != 2 {
 		t.Errorf("plan of a Service that left: %q, want 2 steps", got)
 	}
 }
@@ -53,9 +63,7 @@ func TestStepsHaveAJSONForm(t *testing.T) {
 	}
 }
 
-// stepLines returns the steps of a plan, one line each.
-func stepLines(plan service.Plan) []string { return linesOf(plan.Steps()) }
-
+// linesOf returns steps, one line each.
 func linesOf(steps []service.Step) []string {
 	var lines []string
 	for _, step := range steps {

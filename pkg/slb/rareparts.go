@@ -52,9 +52,9 @@ func (o observed) accessLists(svc *corev1.Service) []string {
 }
 
 // mayHaveExtensions reports whether extensions need to be read. Most Services never had any.
-func mayHaveExtensions(params annotation.Params, actual *model.Model, record service.Record, legacyDomains []string) bool {
+func mayHaveExtensions(params annotation.Params, actual *model.Model, record service.Record) bool {
 	if actual == nil || actual.Reused && !params.OverridesListeners() {
 		return false
 	}
-	return params.Has(annotation.DomainExtensions) || len(record.Domains)+len(legacyDomains) > 0
+	return params.Has(annotation.DomainExtensions) || len(record.Domains) > 0
 }

@@ -1,9 +1,6 @@
 package slb
 
 import (
-	"slices"
-	"strings"
-
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
@@ -57,45 +54,19 @@ func appliedOf(loadBalancerID string, params annotation.Params, rows []annotatio
 
 // recorded returns the Record as that of the CLB.
 func recorded(record service.Record, actual *model.Model) service.Record {
-	record.LoadBalancerID, record.KeepEmpty = "", false
-	if actual != nil {
-		record.LoadBalancerID, record.KeepEmpty = actual.LoadBalancer.ID, !actual.Reused && hasLegacyTags(&actual.LoadBalancer)
+	if record.LoadBalancerID = ""; actual != nil {
+		record.LoadBalancerID = actual.LoadBalancer.ID
 	}
 	return record
 }
 
 // loadRecord returns the Record of a CLB: that of this process, because the cache may lag behind what it wrote, else that of the
-// Service, else what an earlier version wrote to tags. Without any, nothing is reverted: the CLB was adopted. domains are digests
-// that [resolveDomains] replaces.
-func loadRecord(remembered *service.Record, svc *corev1.Service, actual *model.Model) (record service.Record, domains []string) {
+// Service. Without any, nothing is reverted: the CLB was adopted.
+func loadRecord(remembered *service.Record, svc *corev1.Service, actual *model.Model) service.Record {
 	id, reused := "", false
 	if actual != nil {
 		id, reused = actual.LoadBalancer.ID, actual.Reused
 	}
-	if found, ok := service.LoadRecord(remembered, svc, id, reused); ok {
-		return recorded(found, actual), nil
-	}
-	if actual == nil || reused {
-		return recorded(service.Record{}, actual), nil
-	}
-	record, domains = legacyRecord(&actual.LoadBalancer)
-	return recorded(record, actual), domains
-}
-
-// resolveDomains puts names in the place of digests, as far as there is an extension of that name or the annotation asks for
-// one. Any other needs no removal.
-func resolveDomains(record service.Record, digests []string, actual *model.Model, params annotation.Params) service.Record {
-	if len(digests) == 0 {
-		return record
-	}
-	candidates := annotation.DomainExtensionsOf(params)
-	for i := range actual.Listeners {
-		candidates = append(candidates, actual.Listeners[i].Extensions...)
-	}
-	for _, extension := range candidates {
-		if domain := strings.ToLower(extension.Domain); slices.Contains(digests, digest(domain)) {
-			record.Domains = append(record.Domains, domain)
-		}
-	}
-	return record.Sorted()
+	found, _ := service.LoadRecord(remembered, svc, id, reused)
+	return recorded(found, actual)
 }

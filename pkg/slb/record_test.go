@@ -160,10 +160,11 @@ func TestTagsThatTwoServicesAskFor(t *testing.T) {
 // TestRecordOfAnotherCLB removes nothing, nor does a text that is no Record.
 func TestRecordOfAnotherCLB(t *testing.T) {
 	t.Parallel()
-	for _, message := range []string{`{"loadBalancer":"lb-other","tags":["mine"]}`, "mine", ""} {
+	for _, message := range []string{`{"loadBalancer":"lb-other","tags":["mine"],"uid":"UID"}`, "mine", ""} {
 		w := newWorld(t)
 		threeNodes(w)
 		svc := onExistingCLB(w, "", "")
+		message = strings.ReplaceAll(message, "UID", string(svc.UID))
 		svc.Status.Conditions = []metav1.Condition{{Type: service.ConditionWritten, Status: metav1.ConditionTrue, Reason: service.ReasonWritten, Message: message}}
 		w.put(svc)
 		w.mustPass("web")
@@ -297,73 +298,5 @@ func TestAdapterRecordsToo(t *testing.T) {
 	}
 	if diff := cmp.Diff(map[string]string{mark.TagReused: "true", "mine": "1"}, w.state()["mine"].Tags); diff != "" {
 		t.Errorf("tags after the deletion (-want +got):\n%s", diff)
-	}
-}
-
-// TestTagsOfAnEarlierVersion are read, although nobody recorded anything yet, and cost no write: they go with the next write of
-// tags. What they stand for goes back or is removed when it leaves the annotations.
-func TestTagsOfAnEarlierVersion(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	threeNodes(w)
-	svc := secured("a.example.com:cert-1")
-	annotate(svc, annotation.Scheduler, "wlc")
-	annotate(svc, annotation.AdditionalTags, "a=1,b=2")
-	w.put(svc)
-	w.mustPass("web")
-	w.restart()
-	id := w.onlyCLB()
-	if err := w.api.TagLoadBalancer(t.Context(), id, []alicloud.Tag{
-		{Key: mark.TagApplied, Value: "sc"}, {Key: mark.TagWritten, Value: digest("a") + "." + digest("b")}, {Key: mark.TagDomains, Value: digest("a.example.com")},
-	}); err != nil {
-		t.Fatal(err)
-	}
-	w.change("web", func(svc *corev1.Service) {
-		svc.Status.Conditions = nil
-		setOrDelete(svc, annotation.Scheduler, "")
-		setOrDelete(svc, annotation.DomainExtensions, "")
-	})
-	w.calls()
-	w.mustPass("web")
-	want := []string{"SetLoadBalancerHTTPSListenerAttribute", "DeleteDomainExtension"}
-	if diff := cmp.Diff(want, writesOf(w.calls())); diff != "" {
-		t.Errorf("writes (-want +got):\n%s", diff)
-	}
-	if text := w.recorded("web"); !strings.HasSuffix(text, `,"tags":["a","b"]}`) {
-		t.Errorf("the Service records %s", text)
-	}
-	w.restart()
-	w.change("web", func(svc *corev1.Service) { setOrDelete(svc, annotation.AdditionalTags, "a=1") })
-	w.calls()
-	w.mustPass("web")
-	if diff := cmp.Diff([]string{"UntagResources"}, writesOf(w.calls())); diff != "" {
-		t.Errorf("writes (-want +got):\n%s", diff)
-	}
-	if diff := cmp.Diff(map[string]string{mark.TagOwner: "a0f5e8a1cweb", mark.TagCluster: testCluster, "a": "1"}, w.state()["a0f5e8a1cweb"].Tags); diff != "" {
-		t.Errorf("tags (-want +got):\n%s", diff)
-	}
-}
-
-// TestEmptyRecordWinsOverTagsOfAnEarlierVersion: once everything went back, the tags that still stand revert nothing again.
-func TestEmptyRecordWinsOverTagsOfAnEarlierVersion(t *testing.T) {
-	t.Parallel()
-	w := settled(t, testService("web", 80))
-	if err := w.api.TagLoadBalancer(t.Context(), w.onlyCLB(), []alicloud.Tag{{Key: mark.TagApplied, Value: "sc"}}); err != nil {
-		t.Fatal(err)
-	}
-	w.restart()
-	w.mustPass("web")
-	if text := w.recorded("web"); !strings.Contains(text, w.onlyCLB()) {
-		t.Errorf("the Service records %q, want an empty Record of the CLB", text)
-	}
-	by := alicloud.Listener{ListenerKey: alicloud.ListenerKey{Port: 80, Protocol: "tcp"}, Attributes: alicloud.Attributes{"Scheduler": "wlc"}}
-	if err := w.api.SetListener(t.Context(), w.onlyCLB(), by); err != nil {
-		t.Fatal(err)
-	}
-	w.restart()
-	w.calls()
-	w.mustPass("web")
-	if writes := writesOf(w.calls()); len(writes) != 0 {
-		t.Errorf("what a user set by hand is overwritten: %v", writes)
 	}
 }

@@ -268,20 +268,16 @@ func (r *refreshed) keep(name model.Part, known bool, err error) error {
 func (e *engine) refreshFewHave(ctx context.Context, of service.Request, found *refreshed) error {
 	clb := &found.clb
 	of.Params = clb.stayingParams(of.Service, of.Params)
-	record, legacyDomains := loadRecord(of.Applied, of.Service, clb.model())
-	if !clb.extensions.Trusted() && mayHaveExtensions(of.Params, clb.model(), record, legacyDomains) {
+	record := loadRecord(of.Applied, of.Service, clb.model())
+	if !clb.extensions.Trusted() && mayHaveExtensions(of.Params, clb.model(), record) {
 		observed := clb.model()
 		if err := observe.Extensions(ctx, e.api, observed, mark.ServiceName(of.Service)); err != nil {
-			if len(legacyDomains) > 0 {
-				return err // which domains were recorded is not known without the extensions
-			}
 			found.unread[model.PartExtensions] = err
 		} else {
 			clb.listeners.Value = observed.Listeners
 			clb.extensions.Set(struct{}{})
 		}
 	}
-	record = resolveDomains(record, legacyDomains, clb.model(), of.Params)
 	found.record = &record
 	list, missing, err := e.refreshAccess(ctx, of.Service, of.Params, *clb, record)
 	if err == nil { // a second list would let in the same addresses, and count towards the quota of lists

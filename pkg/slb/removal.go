@@ -56,7 +56,7 @@ func (c clb) RefreshForRemoval(ctx context.Context, svc *corev1.Service, applied
 		return found.reusedForRemoval(ctx, svc)
 	}
 	params, _ := annotation.Parse(svc.Annotations)
-	record, _ := loadRecord(applied, svc, found.model())
+	record := loadRecord(applied, svc, found.model())
 	if found.access, _, err = c.refreshAccess(ctx, svc, params, found.observed, record); err != nil {
 		return found, err
 	}
@@ -157,7 +157,7 @@ func (c clb) PlanRemoval(svc *corev1.Service, applied *service.Record) (service.
 		if !proven {
 			return removal, nil // what is there may be another cluster's
 		}
-		record, _ := loadRecord(applied, svc, actual)
+		record := loadRecord(applied, svc, actual)
 		tags, err := c.removableTags(svc, record, service.Record{})
 		nothing := &model.Model{Reused: true, Override: true, RemoveTags: tags}
 		removal.Plan = plan{clb: c, Plan: diff.Diff(nothing, actual, mark.ServiceName(svc), clusterID)}

@@ -45,8 +45,6 @@ type Applier struct {
 	Turn func(create func() error) error
 	// Create makes that call, see pkg/service.
 	Create func(ctx context.Context, parameters any, send func(token string) (id string, err error)) error
-	// DryRun says that nothing is written for real, so that nothing takes time.
-	DryRun bool
 	// Held returns why work waits whose jobs failed, nil for other work.
 	Held func(Work) error
 

@@ -33,10 +33,7 @@ func (a *Applier) createLoadBalancer(ctx context.Context, step *model.Step) (ali
 // created takes over an NLB that was created.
 func (a *Applier) created(lb alicloud.NLB, id string) {
 	lb.ID, lb.Status = id, alicloud.NLBProvisioning
-	if a.DryRun {
-		lb.Status = alicloud.NLBActive
-	}
-	a.Model.LoadBalancer, a.Created = lb, !a.DryRun
+	a.Model.LoadBalancer, a.Created = lb, true
 }
 
 // deleteLoadBalancer: that there is no such load balancer is one answer, which proves nothing; the next pass asks in two ways.

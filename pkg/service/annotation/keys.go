@@ -192,9 +192,6 @@ type Row struct {
 	Encode map[string]string
 	// Reverts says that the annotation is recorded where it is applied, and that its removal reverts the setting.
 	Reverts bool
-	// Code stood for the annotation in the tag in which earlier versions kept what was applied, see [mark.TagApplied]: it may never change,
-	// and newer annotations have none.
-	Code string
 	// Revert is the value that removal goes back to where that is not Default.
 	Revert string
 }
@@ -242,14 +239,14 @@ func InstanceAnnotations() []Row {
 		{Suffix: ForceOverrideListeners, Scope: ScopeListeners, Value: Value{Kind: Enum, Values: []string{"true", "false"}}, Default: "false"},
 		{Suffix: Group, Scope: ScopeCreation, Value: Value{Kind: Pattern, Pattern: groupPattern, Sample: "web", Rule: groupNames}},
 		{Suffix: GroupOverflow, Value: Value{Kind: Enum, Values: []string{"true", "false"}}, Default: "false"},
-		{Suffix: Name, Code: "nm", Reverts: true, Value: Value{Kind: Pattern, Pattern: `[\p{Han}A-Za-z][\p{Han}\w.-]{0,127}`, Except: DefaultNames, Sample: "web", Rule: balancerNames}},
-		{Suffix: InstanceChargeType, Scope: ScopeCreation, Code: "ic", Reverts: true, Value: Value{Kind: Enum, Values: []string{"PayBySpec", "PayByCLCU"}, FoldCase: true}, Default: "PayByCLCU"},
-		{Suffix: Spec, Scope: ScopeCreation, Code: "sp", Reverts: true, Revert: DefaultSpec, Value: Value{Kind: Pattern, Pattern: `slb\.[a-z0-9.]+`, Sample: "slb.s1.small"}},
-		{Suffix: ChargeType, Scope: ScopeCreation, Code: "ct", Reverts: true, Value: Value{Kind: Enum, Values: []string{"paybytraffic", "paybybandwidth"}}, Default: "paybytraffic"},
+		{Suffix: Name, Reverts: true, Value: Value{Kind: Pattern, Pattern: `[\p{Han}A-Za-z][\p{Han}\w.-]{0,127}`, Except: DefaultNames, Sample: "web", Rule: balancerNames}},
+		{Suffix: InstanceChargeType, Scope: ScopeCreation, Reverts: true, Value: Value{Kind: Enum, Values: []string{"PayBySpec", "PayByCLCU"}, FoldCase: true}, Default: "PayByCLCU"},
+		{Suffix: Spec, Scope: ScopeCreation, Reverts: true, Revert: DefaultSpec, Value: Value{Kind: Pattern, Pattern: `slb\.[a-z0-9.]+`, Sample: "slb.s1.small"}},
+		{Suffix: ChargeType, Scope: ScopeCreation, Reverts: true, Value: Value{Kind: Enum, Values: []string{"paybytraffic", "paybybandwidth"}}, Default: "paybytraffic"},
 		{Suffix: Bandwidth, Scope: ScopeCreation, Value: Value{Kind: Integer, Min: 1, Max: 5120}},
 		{Suffix: AdditionalTags, Value: Value{Kind: Tags}},
-		{Suffix: DeleteProtection, Code: "dp", Reverts: true, Value: onOff, Default: "on"},
-		{Suffix: ModificationProtection, Code: "mp", Reverts: true, Value: Value{Kind: Enum, Values: []string{"ConsoleProtection", "NonProtection"}}, Default: "ConsoleProtection"},
+		{Suffix: DeleteProtection, Reverts: true, Value: onOff, Default: "on"},
+		{Suffix: ModificationProtection, Reverts: true, Value: Value{Kind: Enum, Values: []string{"ConsoleProtection", "NonProtection"}}, Default: "ConsoleProtection"},
 		{Suffix: PreserveOnDelete, Value: Value{Kind: Pattern, Pattern: `.+`, Sample: "true"}},
 		{Suffix: ExternalIPType, Scope: ScopeStatus, Value: Value{Kind: Enum, Values: []string{ExternalEIP}}},
 		{Suffix: Hostname, Scope: ScopeStatus, Value: Value{Kind: DNSName}},

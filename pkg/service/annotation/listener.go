@@ -9,14 +9,14 @@ func ListenerTable() []Row { return clbListeners }
 func listenerRows() []Row {
 	rows := []Row{
 		{Suffix: ProtocolPort, Protocols: all, Value: Value{Kind: List, Pattern: `(tcp|udp|http|https):\d{1,5}`, Sample: "http:80"}},
-		{Suffix: Scheduler, Code: "sc", Reverts: true, Attribute: alicloud.AttributeScheduler, Protocols: all, Default: "rr", AtCreation: true,
+		{Suffix: Scheduler, Reverts: true, Attribute: alicloud.AttributeScheduler, Protocols: all, Default: "rr", AtCreation: true,
 			Value: Value{Kind: Enum, Values: []string{"rr", "wrr", "wlc", "sch", "tch", "qch"}}},
-		{Suffix: PersistenceTimeout, Code: "pt", Reverts: true, Attribute: alicloud.AttributePersistenceTimeout, Protocols: Layer4, Default: "0", Value: seconds(0, 3600)},
-		{Suffix: EstablishedTimeout, Code: "et", Reverts: true, Attribute: alicloud.AttributeEstablishedTimeout, Protocols: tcpOnly, Default: "900", Value: seconds(10, 900)},
-		{Suffix: IdleTimeout, Code: "id", Reverts: true, Attribute: alicloud.AttributeIdleTimeout, Protocols: Layer7, Default: "15", Value: seconds(1, 60)},
-		{Suffix: RequestTimeout, Code: "rt", Reverts: true, Attribute: alicloud.AttributeRequestTimeout, Protocols: Layer7, Default: "60", Value: seconds(1, 180)},
-		{Suffix: ProxyProtocol, Code: "pp", Reverts: true, Attribute: alicloud.AttributeProxyProtocol, Protocols: Layer4, Default: "off", Value: onOff, Encode: boolean},
-		{Suffix: ConnectionDrain, Code: "cd", Reverts: true, Attribute: alicloud.AttributeConnectionDrain, Protocols: Layer4, Default: "off", Value: onOff},
+		{Suffix: PersistenceTimeout, Reverts: true, Attribute: alicloud.AttributePersistenceTimeout, Protocols: Layer4, Default: "0", Value: seconds(0, 3600)},
+		{Suffix: EstablishedTimeout, Reverts: true, Attribute: alicloud.AttributeEstablishedTimeout, Protocols: tcpOnly, Default: "900", Value: seconds(10, 900)},
+		{Suffix: IdleTimeout, Reverts: true, Attribute: alicloud.AttributeIdleTimeout, Protocols: Layer7, Default: "15", Value: seconds(1, 60)},
+		{Suffix: RequestTimeout, Reverts: true, Attribute: alicloud.AttributeRequestTimeout, Protocols: Layer7, Default: "60", Value: seconds(1, 180)},
+		{Suffix: ProxyProtocol, Reverts: true, Attribute: alicloud.AttributeProxyProtocol, Protocols: Layer4, Default: "off", Value: onOff, Encode: boolean},
+		{Suffix: ConnectionDrain, Reverts: true, Attribute: alicloud.AttributeConnectionDrain, Protocols: Layer4, Default: "off", Value: onOff},
 		{Suffix: ConnectionDrainTimeout, Attribute: alicloud.AttributeConnectionDrainTimeout, Protocols: Layer4, Value: seconds(10, 900)},
 		{Suffix: ForwardPort, Protocols: httpOnly, Value: Value{Kind: List, Pattern: `\d{1,5}:\d{1,5}`, Sample: "80:443"}},
 	}
@@ -42,50 +42,50 @@ func tlsAnnotations() []Row {
 		{Suffix: CertID, Attribute: alicloud.AttributeServerCertificateID, Protocols: httpsOnly,
 			Value: Value{Kind: Pattern, Pattern: CertificatePattern, Sample: "cert-1"}},
 		{Suffix: DomainExtensions, Protocols: httpsOnly, Value: Value{Kind: Domains}},
-		{Suffix: TLSCipherPolicy, Code: "tp", Reverts: true, Attribute: alicloud.AttributeTLSCipherPolicy, Protocols: httpsOnly, Default: "tls_cipher_policy_1_0",
+		{Suffix: TLSCipherPolicy, Reverts: true, Attribute: alicloud.AttributeTLSCipherPolicy, Protocols: httpsOnly, Default: "tls_cipher_policy_1_0",
 			Value: Value{Kind: Pattern, Pattern: `tls_cipher_policy_1_(0|1|2|2_strict|2_strict_with_1_3)|tls-[\w-]+`, Sample: "tls_cipher_policy_1_2"}},
-		{Suffix: HTTP2Enabled, Code: "h2", Reverts: true, Attribute: alicloud.AttributeHTTP2, Protocols: httpsOnly, Default: "on", Value: onOff},
+		{Suffix: HTTP2Enabled, Reverts: true, Attribute: alicloud.AttributeHTTP2, Protocols: httpsOnly, Default: "on", Value: onOff},
 	}
 }
 
 func accessAnnotations() []Row {
 	return []Row{
-		{Suffix: ACLStatus, Code: "as", Reverts: true, Attribute: alicloud.AttributeACLStatus, Protocols: all, Default: "off", Value: onOff},
+		{Suffix: ACLStatus, Reverts: true, Attribute: alicloud.AttributeACLStatus, Protocols: all, Default: "off", Value: onOff},
 		{Suffix: ACLID, Attribute: alicloud.AttributeACLIDs, Protocols: all, Value: Value{Kind: List, Pattern: `acl-[\w-]+`, Sample: "acl-1"}},
 		{Suffix: ACLType, Attribute: alicloud.AttributeACLType, Protocols: all, Value: Value{Kind: Enum, Values: []string{"white", "black"}}},
-		{Suffix: StickySession, Code: "ss", Reverts: true, Attribute: alicloud.AttributeStickySession, Protocols: Layer7, Default: "off", AtCreation: true, Value: onOff},
+		{Suffix: StickySession, Reverts: true, Attribute: alicloud.AttributeStickySession, Protocols: Layer7, Default: "off", AtCreation: true, Value: onOff},
 		{Suffix: StickySessionType, Attribute: alicloud.AttributeStickySessionType, Protocols: Layer7,
 			Value: Value{Kind: Enum, Values: []string{"insert", "server"}}},
 		{Suffix: CookieTimeout, Attribute: alicloud.AttributeCookieTimeout, Protocols: Layer7, Value: seconds(1, 86400)},
 		{Suffix: Cookie, Attribute: alicloud.AttributeCookie, Protocols: Layer7, Value: Value{Kind: Pattern, Pattern: cookiePattern, Sample: "session"}},
-		{Suffix: XForwardedForProto, Code: "xp", Reverts: true, Attribute: alicloud.AttributeXForwardedForProto, Protocols: Layer7, Default: "off", Value: onOff},
-		{Suffix: XForwardedForSLBPort, Code: "xs", Reverts: true, Attribute: alicloud.AttributeXForwardedForPort, Protocols: Layer7, Default: "off", Value: onOff},
-		{Suffix: XForwardedForSrcPort, Code: "xc", Reverts: true, Attribute: alicloud.AttributeXForwardedForClient, Protocols: Layer7, Default: "off", Value: onOff},
+		{Suffix: XForwardedForProto, Reverts: true, Attribute: alicloud.AttributeXForwardedForProto, Protocols: Layer7, Default: "off", Value: onOff},
+		{Suffix: XForwardedForSLBPort, Reverts: true, Attribute: alicloud.AttributeXForwardedForPort, Protocols: Layer7, Default: "off", Value: onOff},
+		{Suffix: XForwardedForSrcPort, Reverts: true, Attribute: alicloud.AttributeXForwardedForClient, Protocols: Layer7, Default: "off", Value: onOff},
 	}
 }
 
 func healthCheckAnnotations() []Row {
 	threshold := Value{Kind: Integer, Min: 2, Max: 10}
 	return []Row{
-		{Suffix: HealthCheckSwitch, Code: "hs", Reverts: true, Attribute: alicloud.AttributeHealthCheckSwitch, Protocols: Layer4, Default: "on", AtCreation: true, Value: onOff},
-		{Suffix: HealthCheckFlag, Code: "hf", Reverts: true, Attribute: alicloud.AttributeHealthCheck, Protocols: Layer7, Default: "off", AtCreation: true, Value: onOff},
-		{Suffix: HealthCheckType, Code: "hy", Reverts: true, Attribute: alicloud.AttributeHealthCheckType, Protocols: tcpOnly, Default: "tcp",
+		{Suffix: HealthCheckSwitch, Reverts: true, Attribute: alicloud.AttributeHealthCheckSwitch, Protocols: Layer4, Default: "on", AtCreation: true, Value: onOff},
+		{Suffix: HealthCheckFlag, Reverts: true, Attribute: alicloud.AttributeHealthCheck, Protocols: Layer7, Default: "off", AtCreation: true, Value: onOff},
+		{Suffix: HealthCheckType, Reverts: true, Attribute: alicloud.AttributeHealthCheckType, Protocols: tcpOnly, Default: "tcp",
 			Value: Value{Kind: Enum, Values: []string{"tcp", "http"}}},
-		{Suffix: HealthCheckURI, Code: "hu", Reverts: true, Revert: "/", Attribute: alicloud.AttributeHealthCheckURI, Protocols: httpChecks,
+		{Suffix: HealthCheckURI, Reverts: true, Revert: "/", Attribute: alicloud.AttributeHealthCheckURI, Protocols: httpChecks,
 			Value: Value{Kind: Pattern, Pattern: `/\S{0,79}`, Sample: "/healthz"}},
-		{Suffix: HealthCheckDomain, Code: "hd", Reverts: true, Default: "$_ip", Attribute: alicloud.AttributeHealthCheckDomain, Protocols: httpChecks,
+		{Suffix: HealthCheckDomain, Reverts: true, Default: "$_ip", Attribute: alicloud.AttributeHealthCheckDomain, Protocols: httpChecks,
 			Value: Value{Kind: Pattern, Pattern: `\$_ip|[A-Za-z0-9.-]{1,80}`, Sample: "$_ip"}},
-		{Suffix: HealthCheckHTTPCode, Code: "hc", Reverts: true, Attribute: alicloud.AttributeHealthCheckHTTPCode, Protocols: httpChecks, Default: "http_2xx",
+		{Suffix: HealthCheckHTTPCode, Reverts: true, Attribute: alicloud.AttributeHealthCheckHTTPCode, Protocols: httpChecks, Default: "http_2xx",
 			Value: Value{Kind: List, Pattern: `http_[2345]xx`, Sample: "http_2xx"}},
-		{Suffix: HealthCheckMethod, Code: "hm", Reverts: true, Revert: "head", Attribute: alicloud.AttributeHealthCheckMethod, Protocols: Layer7,
+		{Suffix: HealthCheckMethod, Reverts: true, Revert: "head", Attribute: alicloud.AttributeHealthCheckMethod, Protocols: Layer7,
 			Value: Value{Kind: Enum, Values: []string{"head", "get"}}},
-		{Suffix: HealthCheckConnectPort, Code: "hp", Reverts: true, Attribute: alicloud.AttributeHealthCheckConnectPort, Protocols: all, Default: "-520",
+		{Suffix: HealthCheckConnectPort, Reverts: true, Attribute: alicloud.AttributeHealthCheckConnectPort, Protocols: all, Default: "-520",
 			Value: Value{Kind: Integer, Min: 1, Max: 65535, Also: "-520"}},
-		{Suffix: HealthyThreshold, Code: "ht", Reverts: true, Attribute: alicloud.AttributeHealthyThreshold, Protocols: all, Default: "3", Value: threshold},
-		{Suffix: UnhealthyThreshold, Code: "ut", Reverts: true, Attribute: alicloud.AttributeUnhealthyThreshold, Protocols: all, Default: "3", Value: threshold},
-		{Suffix: HealthCheckInterval, Code: "hi", Reverts: true, Attribute: alicloud.AttributeHealthCheckInterval, Protocols: all, Default: "2", Value: seconds(1, 50)},
-		{Suffix: HealthCheckConnectTimeout, Code: "ho", Reverts: true, Attribute: alicloud.AttributeHealthCheckConnectTimeout, Protocols: Layer4, Default: "5", Value: seconds(1, 300)},
-		{Suffix: HealthCheckTimeout, Code: "hq", Reverts: true, Attribute: alicloud.AttributeHealthCheckTimeout, Protocols: Layer7, Default: "5", Value: seconds(1, 300)},
+		{Suffix: HealthyThreshold, Reverts: true, Attribute: alicloud.AttributeHealthyThreshold, Protocols: all, Default: "3", Value: threshold},
+		{Suffix: UnhealthyThreshold, Reverts: true, Attribute: alicloud.AttributeUnhealthyThreshold, Protocols: all, Default: "3", Value: threshold},
+		{Suffix: HealthCheckInterval, Reverts: true, Attribute: alicloud.AttributeHealthCheckInterval, Protocols: all, Default: "2", Value: seconds(1, 50)},
+		{Suffix: HealthCheckConnectTimeout, Reverts: true, Attribute: alicloud.AttributeHealthCheckConnectTimeout, Protocols: Layer4, Default: "5", Value: seconds(1, 300)},
+		{Suffix: HealthCheckTimeout, Reverts: true, Attribute: alicloud.AttributeHealthCheckTimeout, Protocols: Layer7, Default: "5", Value: seconds(1, 300)},
 	}
 }
 

@@ -23,7 +23,7 @@ const (
 const OwnTags = 2
 
 // ReservedTags are the keys of our own tags, which no annotation can set.
-var ReservedTags = sets.New(mark.TagOwner, mark.TagCluster, mark.TagReused, mark.TagAllow, mark.TagPreserved, mark.TagGroup, mark.TagApplied, mark.TagWritten, mark.TagDomains)
+var ReservedTags = sets.New(mark.TagOwner, mark.TagCluster, mark.TagReused, mark.TagAllow, mark.TagPreserved, mark.TagGroup)
 
 // parseTags reads "k=v,k2=v2". A key without value has the empty one. As with the official CCM, a value ends at a second "=".
 func parseTags(text string) ([]alicloud.Tag, error) {

@@ -136,17 +136,3 @@ func Tags(svc *corev1.Service, clusterID string) []alicloud.Tag {
 		{Key: TagCluster, Value: clusterID},
 	}
 }
-
-// Earlier versions kept the Record of a CLB of ours in three tags. They are read where no Record exists yet, and are removed
-// with the next write that touches the tags of the CLB.
-const (
-	// TagApplied holds the codes of annotations, joined by dots; see Annotation.Code.
-	TagApplied = "alicloud-ccm.applied"
-	// TagWritten holds digests of tag keys, joined by dots.
-	TagWritten = "alicloud-ccm.tags"
-	// TagDomains holds digests of domains, one after the other.
-	TagDomains = "alicloud-ccm.domains"
-)
-
-// LegacyTags are their keys.
-func LegacyTags() []string { return []string{TagApplied, TagDomains, TagWritten} }

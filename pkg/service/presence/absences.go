@@ -26,9 +26,7 @@ const (
 // Absences decides for a product which load balancers are gone. It knows which Services miss theirs and which do not.
 type Absences struct {
 	// Over is how long a load balancer must be missing before it counts as gone, by default [GoneOver].
-	Over time.Duration
-	// DryRun says that nothing is removed for real: one answer that shows nothing at a place does, see [Absences.Empty].
-	DryRun  bool
+	Over    time.Duration
 	control control
 
 	mu sync.Mutex // guards the rest

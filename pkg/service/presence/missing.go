@@ -34,7 +34,7 @@ func (m *Absences) Empty(known Emptiness, what string) (Emptiness, error) {
 	if known.of != what {
 		known = Emptiness{of: what}
 	}
-	if m.DryRun || !known.since.IsZero() && time.Since(known.since) >= m.Over {
+	if !known.since.IsZero() && time.Since(known.since) >= m.Over {
 		return known, nil
 	}
 	if known.since.IsZero() {

@@ -7,7 +7,6 @@ import (
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
-	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb/model"
 )
@@ -66,8 +65,7 @@ func internetText(lb *alicloud.LoadBalancer) string {
 }
 
 // tags adds the tags that are missing or differ, and removes those that left the annotation. Tags of others stay; what they leave no
-// room for is not set, because a CLB serves without our tags, too. The tags of earlier versions go with the first write of tags,
-// because a write of their own would make an upgrade write to every CLB.
+// room for is not set, because a CLB serves without our tags, too.
 func (d *differ) tags(want []alicloud.Tag, have *alicloud.LoadBalancer) {
 	var missing []alicloud.Tag
 	var texts, left []string
@@ -89,9 +87,6 @@ func (d *differ) tags(want []alicloud.Tag, have *alicloud.LoadBalancer) {
 	}
 	if len(left) > 0 {
 		d.problem(problem.ReasonAnnotationNoEffect, "tags %s are not set: CLB %s has the %d tags that a resource can have", strings.Join(left, ", "), have.ID, annotation.MaxTags)
-	}
-	if len(missing)+len(gone) > 0 {
-		gone = append(gone, presentTags(have, mark.LegacyTags())...)
 	}
 	if len(gone) > 0 {
 		d.step(model.Step{Op: model.OpUntag, Target: model.TargetLoadBalancer, Before: strings.Join(gone, " "), TagKeys: gone})

@@ -60,7 +60,7 @@ func Preserving(actual *model.Model, preserved string) model.Plan {
 			LoadBalancer: alicloud.LoadBalancer{ModificationProtection: alicloud.NonProtection},
 		})
 	}
-	keys := presentTags(&actual.LoadBalancer, append([]string{mark.TagOwner, mark.TagCluster, mark.TagGroup}, mark.LegacyTags()...))
+	keys := presentTags(&actual.LoadBalancer, []string{mark.TagOwner, mark.TagCluster, mark.TagGroup})
 	if len(keys) > 0 {
 		plan.Steps = append(plan.Steps, model.Step{
 			// Last: without them the CLB is not found again.
