@@ -10,6 +10,7 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/policy"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
 )
 
@@ -130,4 +131,53 @@ func createGroup(w *world, name, vpc string) (string, error) {
 	id, _, err := w.account.Client.CreateNLBGroup(w.t.Context(), alicloud.NLBGroup{Name: name, VPCID: vpc, Type: "Instance", Protocol: alicloud.NLBTCP}, name)
 	w.later(30 * settle)
 	return id, err
+}
+
+// TestChosenNameProvesNothing: the author of a Service has its status show the name of the NLB of the API server, or of a group, by an annotation.
+// That neither opens the one nor puts the Service on the other, also once the annotation is gone and before the status has changed.
+func TestChosenNameProvesNothing(t *testing.T) {
+	t.Parallel()
+	for name, gone := range map[string]func(*corev1.Service){"annotated": func(*corev1.Service) {}, "no longer": without(annotation.Hostname)} {
+		t.Run("API server, "+name, func(t *testing.T) {
+			t.Parallel()
+			inWorld(t, func(t *testing.T, w *world) {
+				w.addNodes("n1")
+				id := w.existing("api")
+				w.listenerByHand(id, 6443, testkit.InstanceOf("n1"), 6443)
+				lb := testkit.Must(w.account.Client.GetNLB(t.Context(), id))(t)
+				w.config.FindAPIServer = func() policy.APIServer { return policy.APIServer{Addresses: []string{lb.DNSName}, Port: 6443} }
+				w.restart()
+				w.put(newService("web", testkit.TCP(80), with(annotation.Hostname, lb.DNSName)))
+				w.converge("web")
+				if shown := w.get("web").Status.LoadBalancer.Ingress; len(shown) != 1 || shown[0].Hostname != lb.DNSName {
+					t.Fatalf("status %v", shown)
+				}
+				w.newEvents()
+				w.change("web", gone, with(annotation.LoadBalancerID, id), with(annotation.ForceOverrideListeners, "true"))
+				w.converge("web")
+				if events := strings.Join(w.newEvents(), "\n"); !strings.Contains(events, problem.ReasonLoadBalancerNotReusable) || len(w.listeners(id)) != 1 {
+					t.Errorf("listeners %v, events %s", w.listeners(id), events)
+				}
+			})
+		})
+		t.Run("without an owner, "+name, func(t *testing.T) {
+			t.Parallel()
+			inWorld(t, func(t *testing.T, w *world) {
+				w.addNodes("n1")
+				w.put(newService("shop", testkit.TCP(443)))
+				w.converge("shop")
+				victim := w.balancer("shop")
+				testkit.Check(t, w.account.Client.UntagNLB(t.Context(), alicloud.NLBTagLoadBalancer, []string{victim.ID}, []string{mark.TagOwner}))
+				w.put(newService("web", testkit.TCP(80), without(annotation.ZoneMaps), with(annotation.LoadBalancerID, w.existing("existing")),
+					with(annotation.ForceOverrideListeners, "true"), with(annotation.Hostname, victim.DNSName)))
+				w.converge("web")
+				w.change("web", gone, without(annotation.LoadBalancerID), without(annotation.ForceOverrideListeners), with(annotation.ZoneMaps, twoZones))
+				w.restart()
+				_ = w.try("web") //nolint:errcheck // what it has done is looked at
+				if w.current("web") == victim.ID || len(w.listeners(victim.ID)) != 1 {
+					t.Errorf("the Service is on %s, which has the listeners %v", w.current("web"), w.listeners(victim.ID))
+				}
+			})
+		})
+	}
 }
