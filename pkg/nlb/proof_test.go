@@ -181,3 +181,33 @@ func TestChosenNameProvesNothing(t *testing.T) {
 		})
 	}
 }
+
+// TestGroupOfTheAPIServerIsRefused: no Service gets its servers into the server group of the API server, by naming that while it uses another NLB.
+func TestGroupOfTheAPIServerIsRefused(t *testing.T) {
+	t.Parallel()
+	for name, server := range map[string]policy.APIServer{
+		"instance": {Port: 6443, Instances: []string{testkit.InstanceOf("n1")}},
+		"another":  {Port: 6443, Instances: []string{"i-another"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			inWorld(t, func(t *testing.T, w *world) {
+				w.addNodes("n1", "n2")
+				w.listenerByHand(w.existing("api"), 6443, testkit.InstanceOf("n1"), 6443)
+				w.config.FindAPIServer = func() policy.APIServer { return server }
+				w.restart()
+				all := testkit.Must(w.account.Client.ListNLBGroups(t.Context(), alicloud.NLBGroupQuery{}))(t)
+				if len(all) != 1 {
+					t.Fatalf("groups %+v", all)
+				}
+				w.put(newService("web", testkit.TCP(80), without(annotation.ZoneMaps), with(annotation.LoadBalancerID, w.existing("harmless")),
+					with(annotation.VGroupPort, all[0].ID+":80")))
+				w.converge("web")
+				servers := w.servers(all[0].ID)
+				if refused := len(servers) == 1; refused != (name == "instance") {
+					t.Errorf("servers %v, events %q", servers, w.newEvents())
+				}
+			})
+		})
+	}
+}
