@@ -8,6 +8,7 @@ import (
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/policy"
@@ -180,6 +181,22 @@ func TestChosenNameProvesNothing(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestLabelUsesNothing: a Service that names an existing NLB by its label alone does not get there. The annotation may be forbidden in its namespace.
+func TestLabelUsesNothing(t *testing.T) {
+	t.Parallel()
+	inWorld(t, func(t *testing.T, w *world) {
+		w.addNodes("n1")
+		id := w.existing("public")
+		w.put(newService("claim", testkit.TCP(80), without(annotation.ZoneMaps), with(annotation.ForceOverrideListeners, "true"), func(svc *corev1.Service) {
+			svc.Finalizers, svc.Labels = []string{Finalizer}, map[string]string{service.LabelLoadBalancerID: id}
+		}))
+		_ = w.try("claim") //nolint:errcheck // it lacks its zones
+		if listeners, shown := w.listeners(id), w.get("claim").Status.LoadBalancer.Ingress; len(listeners)+len(shown) > 0 {
+			t.Errorf("listeners %v, status %v", listeners, shown)
+		}
+	})
 }
 
 // TestGroupOfTheAPIServerIsRefused: no Service gets its servers into the server group of the API server, by naming that while it uses another NLB.

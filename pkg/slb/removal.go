@@ -142,7 +142,8 @@ func (c clb) PlanRemoval(svc *corev1.Service, applied *service.Record) (service.
 	case !c.group.IsZero():
 		return c.planGroupRemoval(svc, applied, removal)
 	case actual.Reused && removal.Preserved:
-		if _, searched := actual.LoadBalancer.Tag(mark.TagReused); searched { // for orphans, without which nothing needs the note
+		_, searched := actual.LoadBalancer.Tag(mark.TagReused)                      // for orphans, without which nothing needs the note
+		if searched && len(model.ClusterIDsOn(actual, mark.ServiceName(svc))) > 0 { // its label alone may lead to the CLB of others
 			removal.Plan = plan{clb: c, Plan: diff.PreservingOnShared(actual, mark.Preserved(svc, c.config.ClusterID))}
 		}
 	case actual.Reused:
