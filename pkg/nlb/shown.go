@@ -65,11 +65,11 @@ func isOf(svc *corev1.Service, l *model.Listener) bool {
 	return ok && marked == mark.ServiceName(svc)
 }
 
-// othersListeners names the listeners of a load balancer of the Service's own that are not the Service's.
-func (o observed) othersListeners(svc *corev1.Service) []string {
+// othersListeners names those listeners of a load balancer of the Service's own that are not the Service's.
+func othersListeners(svc *corev1.Service, listeners []model.Listener) []string {
 	var others []string
-	for i := range o.listeners.Value {
-		if l := &o.listeners.Value[i]; !isOf(svc, l) {
+	for i := range listeners {
+		if l := &listeners[i]; !isOf(svc, l) {
 			others = append(others, l.Key())
 		}
 	}
