@@ -1,10 +1,14 @@
 package nlb
 
 import (
+	"encoding/json"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
@@ -227,4 +231,32 @@ func TestGroupOfTheAPIServerIsRefused(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestForgedRecordRemovesNoMark: what somebody has written to the status of a Service takes no tag of ours from the NLB of another one.
+func TestForgedRecordRemovesNoMark(t *testing.T) {
+	t.Parallel()
+	inWorld(t, func(t *testing.T, w *world) {
+		w.addNodes("n1")
+		for _, name := range []string{"shop", "web"} {
+			w.put(newService(name, testkit.TCP(80)))
+			w.converge(name)
+		}
+		victim := w.balancer("shop")
+		w.change("web", func(svc *corev1.Service) {
+			record, _ := service.RecordOn(svc)
+			record.UID, record.Left = svc.UID, map[string][]string{victim.ID: {mark.TagOwner, mark.TagCluster}}
+			meta.SetStatusCondition(&svc.Status.Conditions, metav1.Condition{
+				Type: service.ConditionWritten, Status: metav1.ConditionTrue, Reason: service.ReasonWritten, Message: string(testkit.Must(json.Marshal(record))(t)),
+			})
+		})
+		w.restart()
+		w.converge("web")
+		w.later(time.Minute)
+		w.converge("web")
+		lb := testkit.Must(w.account.Client.GetNLB(t.Context(), victim.ID))(t)
+		if !hasTag(&lb, mark.TagOwner) || !hasTag(&lb, mark.TagCluster) {
+			t.Errorf("tags %v", lb.Tags)
+		}
+	})
 }

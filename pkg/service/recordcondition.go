@@ -41,6 +41,11 @@ func RecordOn(svc *corev1.Service) (Record, bool) {
 		return Record{}, false
 	}
 	found.UID = ""
+	isOurs := func(key string) bool { return annotation.ReservedTags.Has(key) } // no annotation sets it, so that none can have it removed
+	found.TagKeys = slices.DeleteFunc(found.TagKeys, isOurs)
+	for id, keys := range found.Left {
+		found.Left[id] = slices.DeleteFunc(keys, isOurs)
+	}
 	found.Annotations = append(found.Annotations, NamesOfCodes(found.Applied)...)
 	return found.Sorted(), true
 }
