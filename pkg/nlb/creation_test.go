@@ -97,6 +97,49 @@ func (w *world) killedAfterCreation(lag time.Duration, change ...func(*corev1.Se
 	}
 }
 
+// TestKilledWhileMovingIntoAGroup: the process ends after it has begun to create the NLB of the group that a Service moves to from one of its own. The
+// other Service of the group is on that by the time that the creation is made again, and it stays.
+func TestKilledWhileMovingIntoAGroup(t *testing.T) {
+	t.Parallel()
+	inWorld(t, func(t *testing.T, w *world) {
+		w.addNodes("n1")
+		w.put(newService("web", testkit.TCP(80)))
+		w.converge("web")
+		w.change("web", with(annotation.Group, "edge"))
+		all := func() []alicloud.NLB {
+			return testkit.Must(w.account.Client.ListNLBs(t.Context(), alicloud.NLBQuery{}))(t)
+		}
+		for writes := 0; len(all()) < 2; writes++ {
+			w.fillServices()
+			w.transport.diesAfter(1)
+			_ = w.try("web") //nolint:errcheck // the process ends in it
+			w.restart()
+			if writes > 5 {
+				t.Fatal("there is no NLB of the group")
+			}
+		}
+		w.put(grouped("shop", "edge", 1, testkit.TCP(81)))
+		w.fillServices()
+		w.converge("shop")
+		shared := w.current("shop")
+		for range 20 {
+			w.fillServices()
+			for _, name := range []string{"web", "shop"} {
+				_, _ = w.Reconcile(t.Context(), w.get(name)) //nolint:errcheck // it waits
+			}
+			w.later(5 * time.Second)
+		}
+		for _, name := range []string{"web", "shop"} {
+			if id := w.current(name); id != shared {
+				t.Errorf("%s is on %s, the Service of the group was on %s", name, id, shared)
+			}
+		}
+		if left := all(); len(left) != 1 || left[0].ID != shared {
+			t.Errorf("NLBs %+v, want %s", left, shared)
+		}
+	})
+}
+
 // TestCreationInVain: a process began to create an NLB while reads did not show the one that the Service has, and was killed. The next one deletes
 // what that makes, and the Service keeps its NLB.
 func TestCreationInVain(t *testing.T) {

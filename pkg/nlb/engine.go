@@ -130,15 +130,23 @@ func (e *engine) Repeat(ctx context.Context, svc *corev1.Service, creation servi
 	if missing, err = e.missing.Confirm(since, found == nil, "NLB "+id+" was created and not found"); err != nil || found == nil {
 		return "", missing, err
 	}
+	if !isTagged(found, svc) { // one of a group is none beside its own, and others of the group may be on it
+		return id, missing, nil
+	}
 	last, err := e.get(ctx, svc.Labels[service.LabelLoadBalancerID])
 	if err != nil || last == nil || last.ID == id || !isTagged(last, svc) {
 		return id, missing, err
 	}
-	return last.ID, missing, e.discard(ctx, found)
+	return last.ID, missing, e.discard(ctx, svc, found)
 }
 
-// discard deletes an NLB that was created although the Service has one: reads did not show that one for a time.
-func (e *engine) discard(ctx context.Context, lb *alicloud.NLB) error {
+// discard deletes an NLB that was created although the Service has one: reads did not show that one for a time. One on which somebody else has a
+// listener by now stays.
+func (e *engine) discard(ctx context.Context, svc *corev1.Service, lb *alicloud.NLB) error {
+	listeners, err := observe.Listeners(ctx, e.api, lb.ID, false)
+	if err != nil || len(othersListeners(svc, listeners)) > 0 {
+		return err
+	}
 	surplus := &model.Model{LoadBalancer: *lb}
 	applier := &deploy.Applier{API: e.api, Model: surplus, Busy: func(string) bool { return false }, Memory: &e.memory}
 	if err := applier.Run(ctx, diff.Deletion(surplus)); err != nil {

@@ -124,13 +124,29 @@ func (e *engine) locateExisting(ctx context.Context, svc *corev1.Service, params
 	if err != nil || lb == nil || hasTag(lb, mark.TagOwner) || hasTag(lb, mark.TagGroup) {
 		return location{}, false, err
 	}
+	if used, failure := e.usedExisting(ctx, svc, lb); failure != nil || !used {
+		return location{}, false, failure
+	}
 	if wantsOwn(params) {
 		return location{}, true, nil
 	}
-	if err = e.admit(ctx, svc, lb); err != nil { // the label may have named it: whoever can edit Services can also set that
+	if err = e.admit(ctx, svc, lb); err != nil {
 		return location{}, false, err
 	}
 	return e.seen(svc, lb, true), false, nil
+}
+
+// usedExisting reports whether the Service was on an existing load balancer. Its label alone does not say so: whoever can edit Services can also set
+// that, where the annotation is forbidden.
+func (e *engine) usedExisting(ctx context.Context, svc *corev1.Service, lb *alicloud.NLB) (bool, error) {
+	if record, _ := service.RecordOn(svc); record.UsesExisting(lb.ID) {
+		return true, nil
+	}
+	listeners, err := e.api.ListNLBListeners(ctx, []string{lb.ID})
+	if err != nil {
+		return false, fmt.Errorf("read the listeners of NLB %s: %w", lb.ID, err)
+	}
+	return e.wasOn(svc, lb, listeners), nil
 }
 
 // locateAsked finds the load balancer that the annotation names. Where the Service may not use it, it stays on the one that it is on.

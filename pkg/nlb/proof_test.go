@@ -1,15 +1,21 @@
 package nlb
 
 import (
+	"encoding/json"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/policy"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
 )
 
@@ -130,4 +136,127 @@ func createGroup(w *world, name, vpc string) (string, error) {
 	id, _, err := w.account.Client.CreateNLBGroup(w.t.Context(), alicloud.NLBGroup{Name: name, VPCID: vpc, Type: "Instance", Protocol: alicloud.NLBTCP}, name)
 	w.later(30 * settle)
 	return id, err
+}
+
+// TestChosenNameProvesNothing: the author of a Service has its status show the name of the NLB of the API server, or of a group, by an annotation.
+// That neither opens the one nor puts the Service on the other, also once the annotation is gone and before the status has changed.
+func TestChosenNameProvesNothing(t *testing.T) {
+	t.Parallel()
+	for name, gone := range map[string]func(*corev1.Service){"annotated": func(*corev1.Service) {}, "no longer": without(annotation.Hostname)} {
+		t.Run("API server, "+name, func(t *testing.T) {
+			t.Parallel()
+			inWorld(t, func(t *testing.T, w *world) {
+				w.addNodes("n1")
+				id := w.existing("api")
+				w.listenerByHand(id, 6443, testkit.InstanceOf("n1"), 6443)
+				lb := testkit.Must(w.account.Client.GetNLB(t.Context(), id))(t)
+				w.config.FindAPIServer = func() policy.APIServer { return policy.APIServer{Addresses: []string{lb.DNSName}, Port: 6443} }
+				w.restart()
+				w.put(newService("web", testkit.TCP(80), with(annotation.Hostname, lb.DNSName)))
+				w.converge("web")
+				if shown := w.get("web").Status.LoadBalancer.Ingress; len(shown) != 1 || shown[0].Hostname != lb.DNSName {
+					t.Fatalf("status %v", shown)
+				}
+				w.newEvents()
+				w.change("web", gone, with(annotation.LoadBalancerID, id), with(annotation.ForceOverrideListeners, "true"))
+				w.converge("web")
+				if events := strings.Join(w.newEvents(), "\n"); !strings.Contains(events, problem.ReasonLoadBalancerNotReusable) || len(w.listeners(id)) != 1 {
+					t.Errorf("listeners %v, events %s", w.listeners(id), events)
+				}
+			})
+		})
+		t.Run("without an owner, "+name, func(t *testing.T) {
+			t.Parallel()
+			inWorld(t, func(t *testing.T, w *world) {
+				w.addNodes("n1")
+				w.put(newService("shop", testkit.TCP(443)))
+				w.converge("shop")
+				victim := w.balancer("shop")
+				testkit.Check(t, w.account.Client.UntagNLB(t.Context(), alicloud.NLBTagLoadBalancer, []string{victim.ID}, []string{mark.TagOwner}))
+				w.put(newService("web", testkit.TCP(80), without(annotation.ZoneMaps), with(annotation.LoadBalancerID, w.existing("existing")),
+					with(annotation.ForceOverrideListeners, "true"), with(annotation.Hostname, victim.DNSName)))
+				w.converge("web")
+				w.change("web", gone, without(annotation.LoadBalancerID), without(annotation.ForceOverrideListeners), with(annotation.ZoneMaps, twoZones))
+				w.restart()
+				_ = w.try("web") //nolint:errcheck // what it has done is looked at
+				if w.current("web") == victim.ID || len(w.listeners(victim.ID)) != 1 {
+					t.Errorf("the Service is on %s, which has the listeners %v", w.current("web"), w.listeners(victim.ID))
+				}
+			})
+		})
+	}
+}
+
+// TestLabelUsesNothing: a Service that names an existing NLB by its label alone does not get there. The annotation may be forbidden in its namespace.
+func TestLabelUsesNothing(t *testing.T) {
+	t.Parallel()
+	inWorld(t, func(t *testing.T, w *world) {
+		w.addNodes("n1")
+		id := w.existing("public")
+		w.put(newService("claim", testkit.TCP(80), without(annotation.ZoneMaps), with(annotation.ForceOverrideListeners, "true"), func(svc *corev1.Service) {
+			svc.Finalizers, svc.Labels = []string{Finalizer}, map[string]string{service.LabelLoadBalancerID: id}
+		}))
+		_ = w.try("claim") //nolint:errcheck // it lacks its zones
+		if listeners, shown := w.listeners(id), w.get("claim").Status.LoadBalancer.Ingress; len(listeners)+len(shown) > 0 {
+			t.Errorf("listeners %v, status %v", listeners, shown)
+		}
+	})
+}
+
+// TestGroupOfTheAPIServerIsRefused: no Service gets its servers into the server group of the API server, by naming that while it uses another NLB.
+func TestGroupOfTheAPIServerIsRefused(t *testing.T) {
+	t.Parallel()
+	for name, server := range map[string]policy.APIServer{
+		"instance": {Port: 6443, Instances: []string{testkit.InstanceOf("n1")}},
+		"another":  {Port: 6443, Instances: []string{"i-another"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			inWorld(t, func(t *testing.T, w *world) {
+				w.addNodes("n1", "n2")
+				w.listenerByHand(w.existing("api"), 6443, testkit.InstanceOf("n1"), 6443)
+				w.config.FindAPIServer = func() policy.APIServer { return server }
+				w.restart()
+				all := testkit.Must(w.account.Client.ListNLBGroups(t.Context(), alicloud.NLBGroupQuery{}))(t)
+				if len(all) != 1 {
+					t.Fatalf("groups %+v", all)
+				}
+				w.put(newService("web", testkit.TCP(80), without(annotation.ZoneMaps), with(annotation.LoadBalancerID, w.existing("harmless")),
+					with(annotation.VGroupPort, all[0].ID+":80")))
+				w.converge("web")
+				servers := w.servers(all[0].ID)
+				if refused := len(servers) == 1; refused != (name == "instance") {
+					t.Errorf("servers %v, events %q", servers, w.newEvents())
+				}
+			})
+		})
+	}
+}
+
+// TestForgedRecordRemovesNoMark: what somebody has written to the status of a Service takes no tag of ours from the NLB of another one.
+func TestForgedRecordRemovesNoMark(t *testing.T) {
+	t.Parallel()
+	inWorld(t, func(t *testing.T, w *world) {
+		w.addNodes("n1")
+		for _, name := range []string{"shop", "web"} {
+			w.put(newService(name, testkit.TCP(80)))
+			w.converge(name)
+		}
+		victim := w.balancer("shop")
+		w.change("web", func(svc *corev1.Service) {
+			record, _ := service.RecordOn(svc)
+			record.UID, record.Left = svc.UID, map[string][]string{victim.ID: {mark.TagOwner, mark.TagCluster}}
+			meta.SetStatusCondition(&svc.Status.Conditions, metav1.Condition{
+				Type: service.ConditionWritten, Status: metav1.ConditionTrue, Reason: service.ReasonWritten, Message: string(testkit.Must(json.Marshal(record))(t)),
+			})
+		})
+		w.restart()
+		w.converge("web")
+		w.later(time.Minute)
+		w.converge("web")
+		lb := testkit.Must(w.account.Client.GetNLB(t.Context(), victim.ID))(t)
+		if !hasTag(&lb, mark.TagOwner) || !hasTag(&lb, mark.TagCluster) {
+			t.Errorf("tags %v", lb.Tags)
+		}
+	})
 }

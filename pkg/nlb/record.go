@@ -16,11 +16,11 @@ import (
 // does not manage only tags count.
 func recordOf(loadBalancerID string, svc *corev1.Service, params annotation.Params, reused bool) service.Record {
 	record := service.Record{LoadBalancerID: loadBalancerID}
-	record.TagKeys = groupCloud{}.TagKeys(params)
+	record.TagKeys, record.Annotations = groupCloud{}.TagKeys(params), chosenName(params)
 	if reused && !params.OverridesListeners() {
 		return record.Sorted()
 	}
-	record.Annotations = appliedOf(annotation.NLBTable(), params)
+	record.Annotations = append(record.Annotations, appliedOf(annotation.NLBTable(), params)...)
 	record.SecurityGroups = annotation.ListOf(params, annotation.SecurityGroupIDs)
 	record.Certificates = annotation.ListOf(params, annotation.AdditionalCertIDs)
 	if len(annotation.SourceRangesOf(svc)) > 0 {
@@ -37,9 +37,17 @@ func recordInGroup(loadBalancerID string, params annotation.Params, leads bool) 
 	} else {
 		rows = slices.DeleteFunc(slices.Clone(rows), isOfBalancer)
 	}
-	record.Annotations = appliedOf(rows, params)
+	record.Annotations = append(chosenName(params), appliedOf(rows, params)...)
 	record.Certificates = annotation.ListOf(params, annotation.AdditionalCertIDs)
 	return record.Sorted()
+}
+
+// chosenName says that the status shows a name that the author of the Service has chosen: [showsName] takes it for no proof.
+func chosenName(params annotation.Params) []string {
+	if !params.Has(annotation.Hostname) {
+		return nil
+	}
+	return []string{string(annotation.Hostname)}
 }
 
 // appliedOf returns which of some annotations are applied, as far as their removal reverts something.

@@ -52,7 +52,7 @@ func (n nlb) RefreshForRemoval(ctx context.Context, svc *corev1.Service, _ *serv
 // unlessUsed has a load balancer stay, as an existing one does, on which somebody else has a listener, or which lacks the owner tag while
 // not all else says that it is the Service's.
 func (n nlb) unlessUsed(svc *corev1.Service) nlb {
-	if n.presence.Present() && !n.Reused() && n.group.IsZero() && (len(n.othersListeners(svc)) > 0 || !isOwn(svc, &n.lb.Value, n.listeners.Value)) {
+	if n.presence.Present() && !n.Reused() && n.group.IsZero() && (len(othersListeners(svc, n.listeners.Value)) > 0 || !isOwn(svc, &n.lb.Value, n.listeners.Value)) {
 		n.presence = presence.Found(n.ID(), true)
 	}
 	return n
@@ -273,7 +273,7 @@ func (n nlb) PlanRemoval(svc *corev1.Service, applied *service.Record) (service.
 // kept returns why an NLB stays in the cloud that was created for the Service, as far as can be seen, empty for one that was not.
 func (n nlb) kept(svc *corev1.Service, params annotation.Params) string {
 	lb, record := &n.lb.Value, lastRecord(nil, svc)
-	if others := n.othersListeners(svc); isTagged(lb, svc) && len(others) > 0 {
+	if others := othersListeners(svc, n.listeners.Value); isTagged(lb, svc) && len(others) > 0 {
 		return fmt.Sprintf("NLB %s stays in the cloud, without listeners and server groups of this Service: it has listeners that are not this Service's (%s); if nobody uses them, delete it",
 			lb.ID, problem.Some(others))
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/nlb/model"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
 )
 
@@ -64,19 +65,25 @@ func isOf(svc *corev1.Service, l *model.Listener) bool {
 	return ok && marked == mark.ServiceName(svc)
 }
 
-// othersListeners names the listeners of a load balancer of the Service's own that are not the Service's.
-func (o observed) othersListeners(svc *corev1.Service) []string {
+// othersListeners names those listeners of a load balancer of the Service's own that are not the Service's.
+func othersListeners(svc *corev1.Service, listeners []model.Listener) []string {
 	var others []string
-	for i := range o.listeners.Value {
-		if l := &o.listeners.Value[i]; !isOf(svc, l) {
+	for i := range listeners {
+		if l := &listeners[i]; !isOf(svc, l) {
 			others = append(others, l.Key())
 		}
 	}
 	return others
 }
 
-// showsName reports whether the status of the Service has the name of the load balancer.
+// showsName reports whether the status of the Service has the name of the load balancer. A name that its author has chosen proves nothing, also
+// where the annotation is gone and the status still shows it.
 func showsName(svc *corev1.Service, lb *alicloud.NLB) bool {
+	_, chosen := annotation.Lookup(svc.Annotations, annotation.Hostname)
+	record, _ := service.RecordOn(svc)
+	if chosen || slices.Contains(record.Annotations, string(annotation.Hostname)) {
+		return false
+	}
 	return slices.ContainsFunc(svc.Status.LoadBalancer.Ingress, func(shown corev1.LoadBalancerIngress) bool {
 		return shown.Hostname != "" && shown.Hostname == lb.DNSName
 	})

@@ -12,6 +12,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/config"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/presence"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/refusal"
@@ -33,8 +36,32 @@ type Creation struct {
 // a client token.
 const repeatable = 10 * time.Minute
 
-// Open reports whether the call may still be made again. Later on, only a search shows what it made.
-func (c *Creation) Open() bool { return c != nil && time.Since(c.Begun) < repeatable }
+// Open reports whether the call may still be made again. Later on, only a search shows what it made. One that is begun in the future was never
+// begun, and would stay open for good.
+func (c *Creation) Open() bool {
+	return c != nil && time.Since(c.Begun) < repeatable && time.Until(c.Begun) < repeatable
+}
+
+// isFor reports whether the call makes a load balancer that the Service may have: one of its own, or one of a group that it may join. Somebody may
+// have written another one to the status of the Service: with the tag of another Service or group, that one would get there.
+func (c *Creation) isFor(svc *corev1.Service, config config.Config) bool {
+	var made struct{ Tags []alicloud.Tag }
+	if err := json.Unmarshal(c.Parameters, &made); err != nil {
+		return false
+	}
+	owners := 0
+	for _, tag := range made.Tags {
+		group, grouped := mark.ParseGroup(tag.Value)
+		switch {
+		case tag.Key == mark.TagOwner && tag.Value == mark.DefaultName(svc.UID),
+			tag.Key == mark.TagGroup && grouped && group.ClusterID == config.ClusterID && config.Policy.AllowsGroup(svc.Namespace, group.Namespace, group.Name):
+			owners++
+		case tag.Key != mark.TagCluster && annotation.ReservedTags.Has(tag.Key):
+			return false
+		}
+	}
+	return owners == 1
+}
 
 func (c *Creation) token() string {
 	if c == nil {
@@ -149,8 +176,8 @@ func (c *creating) end() {
 }
 
 // settleCreation learns what came of a creation whose answer nobody has noted, before anything else is done to the Service: it makes the
-// call again, and notes the load balancer that the cloud answers with. The Service is nil where it is gone. Where the call cannot be made
-// again, only searches show what it made; then the pass goes on.
+// call again, and notes the load balancer that the cloud answers with. Where the call cannot be made again, only searches show what it made; then
+// the pass goes on.
 func (r *Reconciler) settleCreation(ctx context.Context, svc *corev1.Service, known state) (*corev1.Service, state, error) {
 	from := known.originOf(svc)
 	known.origin = &from
@@ -159,7 +186,7 @@ func (r *Reconciler) settleCreation(ctx context.Context, svc *corev1.Service, kn
 	}
 	id := ""
 	var err error
-	if from.searched = !from.creation.Open(); !from.searched {
+	if from.searched = !from.creation.Open() || !from.creation.isFor(svc, r.opts.Config); !from.searched {
 		id, from.missing, err = known.engine.Repeat(ctx, svc, *from.creation, from.missing)
 	}
 	known.balancer = known.balancer.Invalidate("a creation of a load balancer has no answer yet") // also where nothing was there before it
@@ -174,8 +201,11 @@ func (r *Reconciler) settleCreation(ctx context.Context, svc *corev1.Service, kn
 	}
 	from.creation, from.made = nil, id
 	written, err := r.writer.change(ctx, svc, known.storeOrigin)
-	if err != nil {
+	switch {
+	case err != nil:
 		return svc, known, fmt.Errorf("record the load balancer that was created: %w", err)
+	case written == nil: // gone, or the API server gave up a patch between those of others: a removal must not take that for the end
+		return svc, known, &problem.WaitError{Reason: "the Service has changed", For: time.Second}
 	}
 	return written, known, nil
 }

@@ -136,9 +136,7 @@ func (r *Reconciler) ensure(ctx context.Context, svc *corev1.Service, adopted bo
 		return known, done, err
 	}
 	var unread error
-	if svc, known, err = r.settleCreation(ctx, svc, known); svc == nil {
-		return known, done, nil // gone
-	}
+	svc, known, err = r.settleCreation(ctx, svc, known)
 	if done.service = svc; err == nil {
 		known, unread, err = r.refresh(ctx, svc, params, adopted, known, held)
 	}

@@ -2,12 +2,15 @@ package service
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 )
 
 // ConditionWritten on a Service holds, as JSON in its message, the [Record] of what was applied to its load balancer.
@@ -28,6 +31,11 @@ func RecordOn(svc *corev1.Service) (Record, bool) {
 		return Record{}, false
 	}
 	found.UID = ""
+	isOurs := func(key string) bool { return annotation.ReservedTags.Has(key) } // no annotation sets it, so that none can have it removed
+	found.TagKeys = slices.DeleteFunc(found.TagKeys, isOurs)
+	for id, keys := range found.Left {
+		found.Left[id] = slices.DeleteFunc(keys, isOurs)
+	}
 	return found.Sorted(), true
 }
 

@@ -1,11 +1,15 @@
 package service
 
 import (
+	"slices"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
 )
 
 // TestRecordOfARestoredService: a Service that was restored from a backup has another UID than the one that its Record is about. The Record
@@ -37,6 +41,21 @@ func TestRecordOfARestoredService(t *testing.T) {
 		meta.SetStatusCondition(&svc.Status.Conditions, metav1.Condition{Type: ConditionWritten, Status: metav1.ConditionTrue, Reason: ReasonWritten, Message: message})
 		if hasRecord(svc) {
 			t.Errorf("%s counts", message)
+		}
+	}
+}
+
+// TestForgedRecord: what somebody has written to the status of a Service neither removes tags that no annotation sets, nor holds a creation open for good.
+func TestForgedRecord(t *testing.T) {
+	t.Parallel()
+	svc := &corev1.Service{ObjectMeta: metav1.ObjectMeta{UID: "first"}}
+	Record{TagKeys: []string{mark.TagOwner, "team"}, Left: map[string][]string{"lb-b": {mark.TagGroup, "team"}}}.store()(svc)
+	if found, _ := RecordOn(svc); !slices.Equal(found.TagKeys, []string{"team"}) || !slices.Equal(found.Left["lb-b"], []string{"team"}) {
+		t.Errorf("Record %+v", found)
+	}
+	for begun, open := range map[time.Duration]bool{0: true, -time.Hour: false, time.Hour: false} {
+		if (&Creation{Begun: time.Now().Add(begun)}).Open() != open {
+			t.Errorf("begun in %s: open %v", begun, !open)
 		}
 	}
 }

@@ -118,7 +118,7 @@ func (r *Reconciler) remove(ctx context.Context, svc *corev1.Service, known stat
 			after, done, err = known.forgotten(), Removal{}, lost
 		}
 	}()
-	if svc, known, err = r.settleCreation(ctx, svc, known); err != nil || svc == nil {
+	if svc, known, err = r.settleCreation(ctx, svc, known); err != nil {
 		return known, Removal{}, err
 	}
 	if known, err = r.leave(ctx, svc, known, held); err != nil {

@@ -148,13 +148,26 @@ func (e *engine) claimedBy(ctx context.Context, svc *corev1.Service, lb *aliclou
 	case by == claimOwn, by == claimMarks:
 		return e.seen(svc, lb, false), nil
 	case by == claimReused && adopted:
-		return e.seen(svc, lb, true), nil
+		return e.usedExisting(ctx, svc, lb)
 	case by == claimGroup && e.wasOnShared(svc, lb):
 		return location{leaves: leavesGroup(lb)}, nil
 	case by == claimGroup && adopted:
 		return e.guestOn(ctx, svc, lb)
 	}
 	return location{}, nil
+}
+
+// usedExisting returns an existing CLB if the Service was on it. Its label alone does not say so: whoever can edit Services can also set that, where
+// the annotation is forbidden.
+func (e *engine) usedExisting(ctx context.Context, svc *corev1.Service, lb *alicloud.LoadBalancer) (location, error) {
+	record, _ := service.RecordOn(svc)
+	if record.UsesExisting(lb.ID) || showsAddress(svc, lb) {
+		return e.seen(svc, lb, true), nil
+	}
+	if marked, err := e.marksOn(ctx, svc, lb); err != nil || !marked {
+		return location{}, err
+	}
+	return e.seen(svc, lb, true), nil
 }
 
 // guestOn returns the CLB of a group of another cluster as an existing one, if the Service is on it by its ID: like any existing CLB, the Service keeps it whatever its

@@ -19,6 +19,7 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
 )
 
 // rests makes passes over a Service, as they become due, until nothing is to be done any more.
@@ -142,6 +143,140 @@ func TestKilledAfterCreationForAGroup(t *testing.T) {
 	}
 }
 
+// TestKilledWhileMovingIntoAGroup: the process ends after it has created the CLB of the group that a Service moves to from one of its own. The
+// other Service of the group is on that by the time that the creation is made again, and it stays.
+func TestKilledWhileMovingIntoAGroup(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		threeNodes(w)
+		w.put(testService("web", 80))
+		w.rests("web")
+		w.restart()
+		w.change("web", func(svc *corev1.Service) { annotate(svc, annotation.Group, "edge") })
+		w.fillGroups()
+		w.transport.limit = 1
+		_ = w.pass("web") //nolint:errcheck // the process ends in it
+		w.restart()
+		if all := w.lbs(); len(all) != 2 {
+			t.Fatalf("CLBs %+v", all)
+		}
+		w.put(grouped("shop", "edge", 81))
+		w.fillGroups()
+		w.rests("shop")
+		shared := w.get("shop").Labels[service.LabelLoadBalancerID]
+		w.calls()
+		for range 20 {
+			w.fillGroups()
+			for _, name := range []string{"web", "shop"} {
+				_, _ = w.Reconcile(t.Context(), w.get(name)) //nolint:errcheck // it waits
+			}
+			time.Sleep(5 * time.Second)
+		}
+		for _, name := range []string{"web", "shop"} {
+			if id := w.get(name).Labels[service.LabelLoadBalancerID]; id != shared {
+				t.Errorf("%s is on %s, the Service of the group was on %s", name, id, shared)
+			}
+		}
+		if all := w.lbs(); len(all) != 1 || all[0].ID != shared {
+			t.Errorf("CLBs %+v, want %s", all, shared)
+		}
+	})
+}
+
+// TestForgedCreation: somebody has written a creation to the status of a Service that is not the Service's: of a CLB with the tag of another Service
+// or group, or that which the cloud has made for another Service. It is not made, and nothing is deleted.
+func TestForgedCreation(t *testing.T) {
+	t.Parallel()
+	shop := testService("shop", 80)
+	for name, tags := range map[string][]alicloud.Tag{
+		"none":                   nil,
+		"of another Service":     mark.Tags(shop, testCluster),
+		"of a group":             {{Key: mark.TagGroup, Value: mark.Group{ClusterID: testCluster, Namespace: "infra", Name: "edge"}.Mark()}},
+		"of another cluster":     {{Key: mark.TagGroup, Value: mark.Group{ClusterID: "another", Namespace: shop.Namespace, Name: "edge"}.Mark()}},
+		"own and of a group":     append(mark.Tags(testService("web", 80), testCluster), alicloud.Tag{Key: mark.TagGroup, Value: "x"}),
+		"own and what is marked": append(mark.Tags(testService("web", 80), testCluster), alicloud.Tag{Key: mark.TagAllow, Value: testCluster}),
+	} {
+		for _, labelled := range []bool{true, false} {
+			t.Run(fmt.Sprintf("%s, %v", name, labelled), func(t *testing.T) {
+				t.Parallel()
+				synctest.Test(t, func(t *testing.T) {
+					w := newWorld(t)
+					threeNodes(w)
+					w.put(testService("web", 80))
+					w.rests("web")
+					w.change("web", func(svc *corev1.Service) {
+						creating(t, svc, alicloud.LoadBalancer{Name: "forged", Tags: tags, AddressType: alicloud.AddressInternet})
+						if !labelled {
+							delete(svc.Labels, service.LabelLoadBalancerID)
+						}
+					})
+					w.restart()
+					w.calls()
+					w.rests("web")
+					if all := w.lbs(); len(all) != 1 || all[0].Name == "forged" || slices.Contains(w.calls(), "CreateLoadBalancer") {
+						t.Errorf("CLBs %+v", all)
+					}
+					if record, _ := service.RecordOn(w.get("web")); record.Creation != nil {
+						t.Errorf("Record %+v", record)
+					}
+				})
+			})
+		}
+	}
+	t.Run("that of another Service", func(t *testing.T) {
+		t.Parallel()
+		synctest.Test(t, func(t *testing.T) {
+			w := killedAfterCreation(t, 0, testService("web", 80))
+			victim, begun := w.lbs()[0].ID, w.get("web")
+			w.rests("web")
+			w.put(testService("thief", 81))
+			w.rests("thief")
+			w.change("thief", func(svc *corev1.Service) {
+				stolen, _ := service.RecordOn(begun)
+				creating(t, svc, nil)
+				record, _ := service.RecordOn(svc)
+				record.UID, record.Creation = svc.UID, stolen.Creation
+				meta.FindStatusCondition(svc.Status.Conditions, service.ConditionWritten).Message = string(testkit.Must(json.Marshal(record))(t))
+			})
+			w.restart()
+			w.rests("thief")
+			if all := w.lbs(); len(all) != 2 || !slices.ContainsFunc(all, func(lb alicloud.LoadBalancer) bool { return lb.ID == victim }) {
+				t.Errorf("CLBs %+v, want %s among them", all, victim)
+			}
+		})
+	})
+}
+
+// TestForgedCreationHoldsNoGroup: a creation that somebody has written to the status of a Service which may not join a group keeps no Service of the group
+// from its CLB.
+func TestForgedCreationHoldsNoGroup(t *testing.T) {
+	t.Parallel()
+	for _, finalizers := range [][]string{nil, {Finalizer}} {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld(t)
+			threeNodes(w)
+			thief := testService("thief", 81)
+			thief.Namespace, thief.Finalizers = "team-b", finalizers
+			creating(t, thief, nil)
+			record, _ := service.RecordOn(thief)
+			record.UID, record.Group = thief.UID, mark.Group{ClusterID: testCluster, Namespace: "default", Name: "edge"}.Mark()
+			meta.FindStatusCondition(thief.Status.Conditions, service.ConditionWritten).Message = string(testkit.Must(json.Marshal(record))(t))
+			_, err := w.kube.CoreV1().Services(thief.Namespace).Create(t.Context(), thief, metav1.CreateOptions{})
+			w.must(err)
+			w.put(grouped("web", "edge", 80))
+			for range 5 {
+				w.fillGroups()
+				_, _ = w.Reconcile(t.Context(), w.get("web")) //nolint:errcheck // what it has done is looked at
+				time.Sleep(5 * time.Second)
+			}
+			if all := w.lbs(); len(all) != 1 {
+				t.Errorf("finalizers %v: CLBs %+v", finalizers, all)
+			}
+		})
+	}
+}
+
 // TestCreationIsForgottenAfterATime: a creation that nobody has made again for long is not made again: the cloud may have forgotten the
 // token, and would create another CLB.
 func TestCreationIsForgottenAfterATime(t *testing.T) {
@@ -195,6 +330,28 @@ func TestCreationInVain(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestCreationInVainThatIsUsed: somebody has made a listener on the CLB that a process began to create beside the one that the Service has. It stays.
+func TestCreationInVainThatIsUsed(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		threeNodes(w)
+		w.put(testService("web", 80))
+		w.rests("web")
+		had := w.lbs()[0]
+		asked := alicloud.LoadBalancer{Name: had.Name, Tags: had.Tags, AddressType: had.AddressType, VPCID: had.VPCID, VSwitchID: had.VSwitchID, DeleteProtection: "on"}
+		w.change("web", func(svc *corev1.Service) { creating(t, svc, asked) })
+		record, _ := service.RecordOn(w.get("web"))
+		second := testkit.Must(w.api.CreateLoadBalancer(t.Context(), asked, record.Creation.Token))(t)
+		w.makeListener(second.ID, 443, "by hand")
+		w.restart()
+		w.rests("web")
+		if all := w.lbs(); len(all) != 2 || w.get("web").Labels[service.LabelLoadBalancerID] != had.ID {
+			t.Errorf("CLBs %+v, the Service had %s and is on %v", all, had.ID, w.get("web").Labels)
+		}
+	})
 }
 
 // creating has the Record of a Service say that a process began to create a load balancer, and noted no answer.

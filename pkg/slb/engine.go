@@ -123,19 +123,27 @@ func (e *engine) Repeat(ctx context.Context, svc *corev1.Service, creation servi
 		return "", missing, err
 	}
 	id = svc.Labels[service.LabelLoadBalancerID]
-	if id == "" || id == found.ID {
+	if id == "" || id == found.ID || !isTagged(found, svc) { // one of a group is none beside its own, and others of the group may be on it
 		return found.ID, missing, nil
 	}
 	last, err := e.read(ctx, id)
 	if err != nil || last == nil || !isTagged(last, svc) {
 		return found.ID, missing, err
 	}
-	return last.ID, missing, e.discard(ctx, found)
+	return last.ID, missing, e.discard(ctx, svc, found)
 }
 
-// discard deletes a CLB that was created although the Service has one: reads did not show that one for a time.
-func (e *engine) discard(ctx context.Context, lb *alicloud.LoadBalancer) error {
-	surplus := observe.New(*lb, nil)
+// discard deletes a CLB that was created although the Service has one: reads did not show that one for a time. One on which somebody else has a
+// listener by now stays.
+func (e *engine) discard(ctx context.Context, svc *corev1.Service, lb *alicloud.LoadBalancer) error {
+	listeners, err := e.api.DescribeListeners(ctx, lb.ID)
+	if err != nil {
+		return fmt.Errorf("read the listeners of %s: %w", lb.ID, err)
+	}
+	surplus := observe.New(*lb, listeners[lb.ID])
+	if len(othersListeners(svc, surplus.Listeners)) > 0 {
+		return nil
+	}
 	if err := deploy.New(e.api, &e.answers, surplus).Run(ctx, diff.Deletion(surplus)); err != nil {
 		return fmt.Errorf("delete CLB %s, which nobody needs: %w", lb.ID, err)
 	}

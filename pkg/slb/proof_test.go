@@ -149,6 +149,46 @@ func TestUsedByIDNeverBecomesOwn(t *testing.T) {
 	}
 }
 
+// TestLabelUsesNothing: a Service that names an existing CLB by its label alone, with a finalizer that says that it had one, gets one of its own. The
+// annotation may be forbidden in its namespace.
+func TestLabelUsesNothing(t *testing.T) {
+	t.Parallel()
+	for _, tag := range []alicloud.Tag{{Key: mark.TagAllow, Value: testCluster}, {Key: mark.TagReused, Value: "true"}} {
+		w := newWorld(t)
+		threeNodes(w)
+		id := w.makeCLB(tag).ID
+		svc := claimant("claim")
+		svc.Labels = map[string]string{service.LabelLoadBalancerID: id}
+		annotate(svc, annotation.ForceOverrideListeners, "true")
+		w.put(svc)
+		w.passes("claim", 5)
+		listeners, err := w.api.DescribeListeners(t.Context(), id)
+		if own := w.get("claim").Labels[service.LabelLoadBalancerID]; err != nil || len(listeners[id]) > 0 || own == id || own == "" {
+			t.Errorf("%s: listeners %v, %v, the Service is on %q", tag.Key, listeners[id], err, own)
+		}
+	}
+}
+
+// TestLabelWritesNothing: a Service that wants to be preserved, and names an existing CLB of others by its label alone, writes nothing to that when it
+// goes.
+func TestLabelWritesNothing(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	threeNodes(w)
+	id := w.makeCLB(alicloud.Tag{Key: mark.TagReused, Value: "true"}).ID
+	w.makeListener(id, 443, "payroll, by hand")
+	svc := claimant("claim")
+	svc.Labels = map[string]string{service.LabelLoadBalancerID: id}
+	annotate(svc, annotation.PreserveOnDelete, "true")
+	w.put(svc)
+	w.change("claim", deleteService)
+	w.calls()
+	w.passes("claim", 5)
+	if writes := writesOf(w.calls()); len(writes) > 0 {
+		t.Errorf("writes %v, tags %v", writes, w.lb(id).Tags)
+	}
+}
+
 // TestListenerOfOthersKeepsCLB: a CLB of the Service's own on which somebody else has a listener stays, and what is the Service's goes from
 // it.
 func TestListenerOfOthersKeepsCLB(t *testing.T) {

@@ -72,17 +72,17 @@ func (c clb) unlessUsed(ctx context.Context, svc *corev1.Service) (service.Balan
 		return c, fmt.Errorf("read the listeners of %s: %w", lb.ID, err)
 	}
 	c.listeners.Set(observe.New(*lb, read[lb.ID]).Listeners)
-	if len(c.othersListeners(svc)) == 0 && isOwn(svc, lb, c.listeners.Value) {
+	if len(othersListeners(svc, c.listeners.Value)) == 0 && isOwn(svc, lb, c.listeners.Value) {
 		return c, nil
 	}
 	return c.readForRemoval(ctx, svc)
 }
 
-// othersListeners names the listeners of a CLB of the Service's own that are not the Service's.
-func (c clb) othersListeners(svc *corev1.Service) []string {
+// othersListeners names those listeners of a CLB of the Service's own that are not the Service's.
+func othersListeners(svc *corev1.Service, listeners []model.Listener) []string {
 	var others []string
-	for i := range c.listeners.Value {
-		if l := &c.listeners.Value[i]; !isOf(svc, l.Description) {
+	for i := range listeners {
+		if l := &listeners[i]; !isOf(svc, l.Description) {
 			others = append(others, l.String())
 		}
 	}
@@ -142,7 +142,8 @@ func (c clb) PlanRemoval(svc *corev1.Service, applied *service.Record) (service.
 	case !c.group.IsZero():
 		return c.planGroupRemoval(svc, applied, removal)
 	case actual.Reused && removal.Preserved:
-		if _, searched := actual.LoadBalancer.Tag(mark.TagReused); searched { // for orphans, without which nothing needs the note
+		_, searched := actual.LoadBalancer.Tag(mark.TagReused)                      // for orphans, without which nothing needs the note
+		if searched && len(model.ClusterIDsOn(actual, mark.ServiceName(svc))) > 0 { // its label alone may lead to the CLB of others
 			removal.Plan = plan{clb: c, Plan: diff.PreservingOnShared(actual, mark.Preserved(svc, c.config.ClusterID))}
 		}
 	case actual.Reused:
@@ -175,7 +176,7 @@ func (c clb) PlanRemoval(svc *corev1.Service, applied *service.Record) (service.
 // kept returns why a CLB stays in the cloud that may have been created for the Service, empty for one that was not.
 func (c clb) kept(svc *corev1.Service) string {
 	lb := &c.loadBalancer.Value
-	others := c.othersListeners(svc)
+	others := othersListeners(svc, c.listeners.Value)
 	if isTagged(lb, svc) && len(others) > 0 {
 		return fmt.Sprintf("CLB %s stays in the cloud, without listeners and vServer groups of this Service: it has listeners that are not this Service's (%s); if nobody uses them, delete it",
 			lb.ID, problem.Some(others))

@@ -71,6 +71,8 @@ func (b *builder) join(group model.Group, port corev1.ServicePort) (model.Group,
 		reason = "is in another VPC"
 	case !strings.EqualFold(have.Type, group.Type):
 		reason = "is of the type " + have.Type
+	case b.leadsToAPIServer(have):
+		reason = "is that of the API server"
 	}
 	if reason != "" {
 		b.problem(problem.ReasonSkipSyncBackends, "%s: port %d is not served: server group %s %s", annotation.VGroupPort, port.Port, id, reason)
@@ -79,6 +81,13 @@ func (b *builder) join(group model.Group, port corev1.ServicePort) (model.Group,
 	group.Name, group.ID, group.Foreign = id, id, true // several may have one name
 	b.divide(&group)
 	return group, true
+}
+
+// leadsToAPIServer reports whether a group has an API server. It may belong to another load balancer than the one that the Service uses, so that the
+// check of that does not see it, and a part of what is meant for the API servers would arrive at the Service.
+func (b *builder) leadsToAPIServer(group *model.Group) bool {
+	server := b.in.Config.APIServer()
+	return slices.ContainsFunc(group.Servers, func(s alicloud.NLBServer) bool { return server.Is(s.ID, s.IP, s.Port) })
 }
 
 // made reports whether a cloud controller manager made a group.

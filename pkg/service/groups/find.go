@@ -62,7 +62,8 @@ func (g *Groups[LB]) created(ctx context.Context, group mark.Group, svc *corev1.
 			continue
 		}
 		record, _ := service.RecordOn(other)
-		if other != svc && record.Creation.Open() && record.Group == group.Mark() {
+		may := service.HasFinalizer(other, g.Product.Finalizer) && g.Config.Policy.AllowsGroup(other.Namespace, group.Namespace, group.Name)
+		if other != svc && may && record.Creation.Open() && record.Group == group.Mark() {
 			return nil, &problem.WaitError{
 				Reason: fmt.Sprintf("Service %s is creating the %s of load balancer group %s", mark.ServiceName(other), g.Product.Name, group), For: createdPoll,
 			}
