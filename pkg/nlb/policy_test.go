@@ -77,7 +77,7 @@ func TestLabelIsNoPermission(t *testing.T) {
 			svc.Finalizers = []string{Finalizer}
 			svc.Status.LoadBalancer.Ingress = []corev1.LoadBalancerIngress{{Hostname: "by-hand"}}
 		})
-		mustReport(t, w.newEvents(), "SyncLoadBalancerFailed", annotation.ZoneMaps.Key()) // whether there is such a load balancer, the author does not learn
+		mustReport(t, w.newEvents(), "SyncLoadBalancerFailed", string(annotation.ZoneMaps)) // whether there is such a load balancer, the author does not learn
 	})
 }
 

@@ -169,6 +169,26 @@ func TestLabelUsesNothing(t *testing.T) {
 	}
 }
 
+// TestLabelKeepsNothing: a Service that names the CLB of a group by its label alone does not keep that from going with the last Service of the group.
+func TestLabelKeepsNothing(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	threeNodes(w)
+	w.putAll(grouped("web", "edge", 80))
+	id := w.get("web").Labels[service.LabelLoadBalancerID]
+	svc := claimant("claim")
+	svc.Labels = map[string]string{service.LabelLoadBalancerID: id}
+	annotate(svc, annotation.AddressType, "neither") // so that it gets no CLB of its own
+	w.put(svc)
+	w.passes("claim", 5)
+	w.change("web", deleteService)
+	w.fillGroups()
+	w.passes("web", 8)
+	if all := w.lbs(); len(all) > 0 || len(w.get("web").Finalizers) > 0 {
+		t.Errorf("CLBs %+v, the other one has the labels %v", all, w.get("claim").Labels)
+	}
+}
+
 // TestLabelWritesNothing: a Service that wants to be preserved, and names an existing CLB of others by its label alone, writes nothing to that when it
 // goes.
 func TestLabelWritesNothing(t *testing.T) {

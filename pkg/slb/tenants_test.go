@@ -27,7 +27,7 @@ func claiming(id string) *corev1.Service {
 	return svc
 }
 
-// TestReusePolicy: the policy decides, whether the annotation names the CLB or the label with the finalizer claims it.
+// TestReusePolicy: the policy decides whether a Service uses the CLB that its annotation names. For the label, see [TestLabelUsesNothing].
 func TestReusePolicy(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
@@ -40,44 +40,40 @@ func TestReusePolicy(t *testing.T) {
 		{policy.ReuseTagged, "c1", true}, {policy.ReuseTagged, "c2/default,c1/def*", true},
 		{policy.ReuseOff, "c1", false},
 	} {
-		for name, ask := range map[string]func(id string) *corev1.Service{
-			"annotation": func(id string) *corev1.Service { return reusing("web", id, "true", 443) }, "label": claiming,
-		} {
-			t.Run(strings.Join([]string{string(test.reuse), test.allow, name}, " "), func(t *testing.T) {
-				t.Parallel()
-				w := newWorld(t)
-				threeNodes(w)
-				w.config.Policy.LoadBalancerReuse = test.reuse
-				w.restart()
-				tags := []alicloud.Tag{{Key: mark.TagReused, Value: "true"}}
-				if test.allow != "" {
-					tags = append(tags, alicloud.Tag{Key: mark.TagAllow, Value: test.allow})
-				}
-				lb := w.makeCLB(tags...)
-				w.makeListener(lb.ID, 443, "by hand")
-				before := w.state()
-				w.put(ask(lb.ID))
-				_ = w.pass("web")
-				listener := w.state()["mine"].Listeners["tcp:443"]["Description"]
-				if taken := listener == "k8s/443/web/default/c1"; taken != test.allowed {
-					t.Errorf("listener %v, taken: %v, want %v", listener, taken, test.allowed)
-				}
-				if test.allowed {
-					return
-				}
-				if diff := cmp.Diff(before, w.state()); diff != "" || len(w.get("web").Status.LoadBalancer.Ingress) != 0 {
-					t.Errorf("status %v, cloud (-before +after):\n%s", w.get("web").Status.LoadBalancer, diff)
-				}
-				if events := strings.Join(w.newEvents(), "\n"); !strings.Contains(events, problem.ReasonLoadBalancerNotReusable) {
-					t.Errorf("events = %s, want one %s", events, problem.ReasonLoadBalancerNotReusable)
-				}
-				w.change("web", deleteService)
-				w.mustPass("web")
-				if diff := cmp.Diff(before, w.state()); diff != "" || len(w.get("web").Finalizers) != 0 {
-					t.Errorf("after the tear-down (-before +after):\n%s", diff)
-				}
-			})
-		}
+		t.Run(strings.Join([]string{string(test.reuse), test.allow}, " "), func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			threeNodes(w)
+			w.config.Policy.LoadBalancerReuse = test.reuse
+			w.restart()
+			tags := []alicloud.Tag{{Key: mark.TagReused, Value: "true"}}
+			if test.allow != "" {
+				tags = append(tags, alicloud.Tag{Key: mark.TagAllow, Value: test.allow})
+			}
+			lb := w.makeCLB(tags...)
+			w.makeListener(lb.ID, 443, "by hand")
+			before := w.state()
+			w.put(reusing("web", lb.ID, "true", 443))
+			_ = w.pass("web")
+			listener := w.state()["mine"].Listeners["tcp:443"]["Description"]
+			if taken := listener == "k8s/443/web/default/c1"; taken != test.allowed {
+				t.Errorf("listener %v, taken: %v, want %v", listener, taken, test.allowed)
+			}
+			if test.allowed {
+				return
+			}
+			if diff := cmp.Diff(before, w.state()); diff != "" || len(w.get("web").Status.LoadBalancer.Ingress) != 0 {
+				t.Errorf("status %v, cloud (-before +after):\n%s", w.get("web").Status.LoadBalancer, diff)
+			}
+			if events := strings.Join(w.newEvents(), "\n"); !strings.Contains(events, problem.ReasonLoadBalancerNotReusable) {
+				t.Errorf("events = %s, want one %s", events, problem.ReasonLoadBalancerNotReusable)
+			}
+			w.change("web", deleteService)
+			w.mustPass("web")
+			if diff := cmp.Diff(before, w.state()); diff != "" || len(w.get("web").Finalizers) != 0 {
+				t.Errorf("after the tear-down (-before +after):\n%s", diff)
+			}
+		})
 	}
 }
 

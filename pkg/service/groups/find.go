@@ -213,12 +213,17 @@ func (g *Groups[LB]) uses(svc *corev1.Service, group mark.Group, id string) bool
 	if !service.HasFinalizer(svc, g.Product.Finalizer) {
 		return false
 	}
-	if record, _ := service.RecordOn(svc); record.Group == group.Mark() && record.LoadBalancerID == id {
+	record, _ := service.RecordOn(svc)
+	if record.Group == group.Mark() && record.LoadBalancerID == id {
 		return true // it may have begun there, and have no listener yet
 	}
-	at := g.placeOf(svc)
 	asks, in := g.Asked(svc)
-	return at == id || at == "" && in && asks.Is(group)
+	member := in && asks.Is(group)
+	at := g.placeOf(svc)
+	if _, known := g.At(svc.UID); at == id && !known {
+		return member || record.LoadBalancerID == id // whoever can edit Services can also set the label, and would keep the load balancer for good
+	}
+	return at == id || at == "" && member
 }
 
 // ForRemoval returns the group on whose load balancer a Service may have something, false where it is in none.
