@@ -18,6 +18,7 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
 )
 
 // lags are how long the index of tags may be behind.
@@ -76,6 +77,21 @@ func TestKilledAfterCreation(t *testing.T) {
 			})
 		}
 	}
+}
+
+// TestTagLostAfterCreation: the process ends after the cloud has created the NLB, and somebody removes the owner tag, before there is a listener with a mark. The
+// Record says which NLB it is, so that no second one is made.
+func TestTagLostAfterCreation(t *testing.T) {
+	t.Parallel()
+	inWorld(t, func(t *testing.T, w *world) {
+		w.killedAfterCreation(0, testkit.TCP(80))
+		id := testkit.Must(w.account.Client.ListNLBs(t.Context(), alicloud.NLBQuery{}))(t)[0].ID
+		testkit.Check(t, w.account.Client.UntagNLB(t.Context(), "loadbalancer", []string{id}, []string{mark.TagOwner}))
+		w.converge("web")
+		if all := testkit.Must(w.account.Client.ListNLBs(t.Context(), alicloud.NLBQuery{}))(t); len(all) != 1 || all[0].ID != id {
+			t.Errorf("NLBs %+v, want %s alone", all, id)
+		}
+	})
 }
 
 // killedAfterCreation makes the Service web, and has the process end right after it has created the NLB, as the cloud shows.

@@ -307,8 +307,13 @@ func (e *engine) ownedBy(ctx context.Context, svc *corev1.Service, lastID string
 func (e *engine) unlisted(ctx context.Context, svc *corev1.Service, lastID string) (*alicloud.NLB, error) {
 	record, _ := service.RecordOn(svc)
 	for _, id := range slices.Compact([]string{lastID, record.Made}) {
-		if lb, err := e.get(ctx, id); err != nil || lb != nil && isTagged(lb, svc) {
+		lb, err := e.get(ctx, id)
+		if err != nil || lb != nil && isTagged(lb, svc) {
 			return lb, err
+		}
+		// One that has lost the tag may have no listener yet, and so no mark.
+		if lb != nil && id == record.Made && (service.Evidence{ID: id, Name: lb.Name, Tags: lb.Tags, Marked: true}).Owns(svc) {
+			return lb, nil
 		}
 	}
 	return nil, nil

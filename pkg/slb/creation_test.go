@@ -277,6 +277,21 @@ func TestForgedCreationHoldsNoGroup(t *testing.T) {
 	}
 }
 
+// TestTagLostAfterCreation: the process ends after the cloud has created the CLB, and somebody removes the owner tag, before there is a listener with a mark. The
+// Record says which CLB it is, so that no second one is made.
+func TestTagLostAfterCreation(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := killedAfterCreation(t, 0, testService("web", 80))
+		id := w.lbs()[0].ID
+		testkit.Check(t, w.api.UntagLoadBalancer(t.Context(), id, []string{mark.TagOwner}))
+		w.rests("web")
+		if all := w.lbs(); len(all) != 1 || all[0].ID != id || w.get("web").Labels[service.LabelLoadBalancerID] != id {
+			t.Errorf("CLBs %+v, want %s alone", all, id)
+		}
+	})
+}
+
 // TestCreationIsForgottenAfterATime: a creation that nobody has made again for long is not made again: the cloud may have forgotten the
 // token, and would create another CLB.
 func TestCreationIsForgottenAfterATime(t *testing.T) {
