@@ -1,7 +1,6 @@
 package docs
 
 import (
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -76,13 +75,9 @@ func checkTests(t *testing.T, row, cell string, tests map[string][]string, other
 // definitions returns what a pattern captures in files of the repository, each with the paths of its files.
 func definitions(t *testing.T, pattern *regexp.Regexp, files string) map[string][]string {
 	t.Helper()
-	list, err := exec.CommandContext(t.Context(), "git", "-C", root, "ls-files", "-z", "--cached", "--others", "--exclude-standard", files).Output()
-	if err != nil {
-		t.Fatal(err)
-	}
 	found := map[string][]string{}
-	for path := range strings.SplitSeq(strings.TrimSuffix(string(list), "\x00"), "\x00") {
-		for _, match := range pattern.FindAllStringSubmatch(readFile(t, path), -1) {
+	for path, text := range texts(t, files) {
+		for _, match := range pattern.FindAllStringSubmatch(text, -1) {
 			found[match[1]] = append(found[match[1]], path)
 		}
 	}

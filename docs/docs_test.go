@@ -19,7 +19,18 @@ const root = ".."
 // pages returns all pages by their path from the root. Pages below hack/ are templates of generated ones.
 func pages(t *testing.T) map[string]string {
 	t.Helper()
-	list, err := exec.CommandContext(t.Context(), "git", "-C", root, "ls-files", "-z", "--cached", "--others", "--exclude-standard", "*.md", ":!hack/").Output()
+	found := texts(t, "*.md", ":!hack/")
+	if found["README.md"] == "" || len(found) < 20 {
+		t.Fatalf("found %d pages: where are the others?", len(found))
+	}
+	return found
+}
+
+// texts returns files of the repository, also new ones, by their path from the root.
+func texts(t *testing.T, patterns ...string) map[string]string {
+	t.Helper()
+	args := append([]string{"-C", root, "ls-files", "-z", "--cached", "--others", "--exclude-standard"}, patterns...)
+	list, err := exec.CommandContext(t.Context(), "git", args...).Output()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -30,9 +41,6 @@ func pages(t *testing.T) map[string]string {
 			t.Fatal(err)
 		}
 		found[path] = string(text)
-	}
-	if found["README.md"] == "" || len(found) < 20 {
-		t.Fatalf("found %d pages: where are the others?", len(found))
 	}
 	return found
 }

@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
+	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/rest"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
@@ -30,8 +31,9 @@ const (
 // tenants is a cluster with an author of Services who has the role edit in one namespace, and what is not his in the cloud.
 type tenants struct {
 	*sandbox
-	admin, author kubernetes.Interface
-	cloud         *alicloud.Client
+	// clients are those of an administrator for infra, and of the author for his namespace.
+	clients map[string]kubernetes.Interface
+	cloud   *alicloud.Client
 }
 
 // TestAuthorsGetNothingOfOthers: an author with the role edit in one namespace, whom the chart's policies judge or not, tries to have load balancers of
@@ -45,14 +47,14 @@ func TestAuthorsGetNothingOfOthers(t *testing.T) {
 			container := w.container(system, w.deployment().Spec.Template.Spec)
 			manager := container.start()
 			company := w.madeByHand()
-			w.create(w.admin, infra, "edge", inGroup(edgeGroup, 443))
-			w.create(w.admin, infra, "edge-2", inGroup(edgeGroup, 444))
-			w.create(w.admin, infra, "edge-nlb", ofNLB(inGroup(edgeGroup+"-nlb", 443)))
+			w.create(infra, "edge", inGroup(edgeGroup, 443))
+			w.create(infra, "edge-2", inGroup(edgeGroup, 444))
+			w.create(infra, "edge-nlb", ofNLB(inGroup(edgeGroup+"-nlb", 443)))
 			edge, edgeNLB := w.address("edge"), w.address("edge-nlb")
-			victim := w.begun(w.admin, infra, "victim", service())
+			victim := w.begun(infra, "victim", service())
 			before := w.inventory()
 
-			bait, baitNLB := w.begun(w.author, team, "bait", service()), w.begun(w.author, team, "bait-nlb", ofNLB(service()))
+			bait, baitNLB := w.begun(team, "bait", service()), w.begun(team, "bait-nlb", ofNLB(service()))
 			for name, attempt := range map[string]struct {
 				svc *corev1.Service
 				of  types.UID
@@ -64,28 +66,28 @@ func TestAuthorsGetNothingOfOthers(t *testing.T) {
 				"second":     {inGroup("mine-too", 8083), victim},
 			} {
 				attempt.svc.Annotations[annotationPrefix+"loadbalancer-name"] = mark.DefaultName(attempt.of)
-				w.attempt(w.author, name, attempt.svc)
+				w.create(team, name, attempt.svc)
 			}
 			// The Service of infra comes back as the youngest of its group.
-			w.remove(w.admin, infra, "edge")
-			w.create(w.admin, infra, "edge", inGroup(edgeGroup, 443))
+			w.remove(infra, "edge")
+			w.create(infra, "edge", inGroup(edgeGroup, 443))
 			if again := w.address("edge"); again != edge {
 				t.Errorf("the address of infra was %s, and is %s", edge, again)
 			}
 			manager.stop(t)
 			manager = container.start()
 			for _, name := range []string{"bait", "bait-nlb"} {
-				w.goesOn(w.author, team, name)
+				w.goesOn(team, name)
 			}
 			time.Sleep(10 * time.Second) // what must not happen gives nothing to wait for
 			for _, name := range []string{"bait", "bait-nlb", "guest"} {
-				w.remove(w.author, team, name)
+				w.remove(team, name)
 			}
-			w.goesOn(w.admin, infra, "victim")
+			w.goesOn(infra, "victim")
 			if got := w.address("victim"); !strings.HasPrefix(got, "10.") {
 				t.Errorf("the Service that asks for an address of the VPC has %s", got)
 			}
-			w.remove(w.admin, infra, "victim")
+			w.remove(infra, "victim")
 
 			after := w.inventory()
 			for id, was := range before {
@@ -123,7 +125,7 @@ func newTenants(t *testing.T, policies string) *tenants {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &tenants{sandbox: s, admin: s.client, author: author, cloud: cloud}
+	return &tenants{sandbox: s, clients: map[string]kubernetes.Interface{infra: s.client, team: author}, cloud: cloud}
 }
 
 // inGroup is a Service that shares a load balancer.
@@ -149,35 +151,31 @@ func (w *tenants) madeByHand() string {
 	return lb.ID
 }
 
-// create makes a Service.
-func (w *tenants) create(as kubernetes.Interface, namespace, name string, svc *corev1.Service) {
-	w.Helper()
-	if err := w.tryCreate(as, namespace, name, svc); err != nil {
-		w.Fatal(err)
-	}
+// services are those of a namespace, as whoever writes them there sees them.
+func (w *tenants) services(namespace string) typedcorev1.ServiceInterface {
+	return w.clients[namespace].CoreV1().Services(namespace)
 }
 
-func (w *tenants) tryCreate(as kubernetes.Interface, namespace, name string, svc *corev1.Service) error {
+// create makes a Service, unless the policies refuse it, and reports whether it did. They refuse nothing of infra.
+func (w *tenants) create(namespace, name string, svc *corev1.Service) bool {
+	w.Helper()
 	svc.Name = name
 	if svc.Spec.LoadBalancerClass != nil {
 		svc.Annotations[annotationPrefix+"loadbalancer-zone-maps"] = zones
 	}
-	_, err := as.CoreV1().Services(namespace).Create(w.Context(), svc, metav1.CreateOptions{})
-	return err
-}
-
-// attempt makes a Service of the author. The policies may refuse it.
-func (w *tenants) attempt(as kubernetes.Interface, name string, svc *corev1.Service) {
-	w.Helper()
-	if err := w.tryCreate(as, team, name, svc); err != nil && !apierrors.IsForbidden(err) && !apierrors.IsInvalid(err) {
+	_, err := w.services(namespace).Create(w.Context(), svc, metav1.CreateOptions{})
+	switch {
+	case err == nil:
+		return true
+	case namespace == infra || !apierrors.IsForbidden(err) && !apierrors.IsInvalid(err):
 		w.Fatal(err)
-	} else if err != nil {
-		w.Logf("%s: %v", name, err)
 	}
+	w.Logf("%s: %v", name, err)
+	return false
 }
 
 // begun makes a paused Service of which the finalizer says that the manager has had it, and returns its UID, that of nobody where the policies refuse it.
-func (w *tenants) begun(as kubernetes.Interface, namespace, name string, svc *corev1.Service) types.UID {
+func (w *tenants) begun(namespace, name string, svc *corev1.Service) types.UID {
 	w.Helper()
 	svc.Finalizers = []string{clbFinalizer}
 	if svc.Spec.LoadBalancerClass != nil {
@@ -185,13 +183,10 @@ func (w *tenants) begun(as kubernetes.Interface, namespace, name string, svc *co
 	}
 	svc.Annotations[annotationPrefix+"loadbalancer-address-type"] = "intranet"
 	svc.Annotations["service.alibabacloud.com/paused"] = "true"
-	if err := w.tryCreate(as, namespace, name, svc); apierrors.IsForbidden(err) && namespace == team {
-		w.Logf("%s: %v", name, err)
+	if !w.create(namespace, name, svc) {
 		return "4f5c4a5e-0000-4000-8000-000000000000"
-	} else if err != nil {
-		w.Fatal(err)
 	}
-	made, err := as.CoreV1().Services(namespace).Get(w.Context(), name, metav1.GetOptions{})
+	made, err := w.services(namespace).Get(w.Context(), name, metav1.GetOptions{})
 	if err != nil {
 		w.Fatal(err)
 	}
@@ -199,18 +194,19 @@ func (w *tenants) begun(as kubernetes.Interface, namespace, name string, svc *co
 }
 
 // goesOn ends the pause of a Service, if it is there.
-func (w *tenants) goesOn(as kubernetes.Interface, namespace, name string) {
+func (w *tenants) goesOn(namespace, name string) {
 	w.Helper()
 	const patch = `{"metadata":{"annotations":{"service.alibabacloud.com/paused":null}}}`
-	if _, err := as.CoreV1().Services(namespace).Patch(w.Context(), name, types.MergePatchType, []byte(patch), metav1.PatchOptions{}); err != nil && !apierrors.IsNotFound(err) {
+	_, err := w.services(namespace).Patch(w.Context(), name, types.MergePatchType, []byte(patch), metav1.PatchOptions{})
+	if err != nil && !apierrors.IsNotFound(err) {
 		w.Fatal(err)
 	}
 }
 
 // remove deletes a Service, and waits until it is gone.
-func (w *tenants) remove(as kubernetes.Interface, namespace, name string) {
+func (w *tenants) remove(namespace, name string) {
 	w.Helper()
-	services := as.CoreV1().Services(namespace)
+	services := w.services(namespace)
 	if err := services.Delete(w.Context(), name, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
 		w.Fatal(err)
 	}
@@ -227,7 +223,7 @@ func (w *tenants) remove(as kubernetes.Interface, namespace, name string) {
 func (w *tenants) address(name string) (shown string) {
 	w.Helper()
 	w.until(name+" has an address", func(ctx context.Context) string {
-		svc, err := w.admin.CoreV1().Services(infra).Get(ctx, name, metav1.GetOptions{})
+		svc, err := w.services(infra).Get(ctx, name, metav1.GetOptions{})
 		if err != nil || len(svc.Status.LoadBalancer.Ingress) == 0 {
 			return fmt.Sprintf("%v, %+v", err, svc.Status)
 		}
@@ -241,12 +237,12 @@ func (w *tenants) address(name string) (shown string) {
 func (w *tenants) inventory() map[string]string {
 	w.Helper()
 	ctx, found := w.Context(), map[string]string{}
-	owner := func(tags []alicloud.Tag) string {
-		at := slices.IndexFunc(tags, func(tag alicloud.Tag) bool { return tag.Key == mark.TagOwner })
-		if at < 0 {
-			return ""
+	note := func(id, name string, tags []alicloud.Tag, serves bool) {
+		owner := ""
+		if at := slices.IndexFunc(tags, func(tag alicloud.Tag) bool { return tag.Key == mark.TagOwner }); at >= 0 {
+			owner = tags[at].Value
 		}
-		return tags[at].Value
+		found[id] = fmt.Sprintf("name %s, owner %q, listens on 443: %t", name, owner, serves)
 	}
 	clbs, err := w.cloud.DescribeLoadBalancers(ctx, alicloud.LoadBalancerQuery{})
 	if err != nil {
@@ -257,8 +253,7 @@ func (w *tenants) inventory() map[string]string {
 		if err != nil {
 			w.Fatal(err)
 		}
-		serves := slices.ContainsFunc(listeners[lb.ID], func(l alicloud.Listener) bool { return l.Port == 443 })
-		found[lb.ID] = fmt.Sprintf("name %s, owner %q, listens on 443: %t", lb.Name, owner(lb.Tags), serves)
+		note(lb.ID, lb.Name, lb.Tags, slices.ContainsFunc(listeners[lb.ID], func(l alicloud.Listener) bool { return l.Port == 443 }))
 	}
 	nlbs, err := w.cloud.ListNLBs(ctx, alicloud.NLBQuery{})
 	if err != nil {
@@ -269,8 +264,7 @@ func (w *tenants) inventory() map[string]string {
 		if err != nil {
 			w.Fatal(err)
 		}
-		serves := slices.ContainsFunc(listeners, func(l alicloud.NLBListener) bool { return l.Port == 443 })
-		found[lb.ID] = fmt.Sprintf("name %s, owner %q, listens on 443: %t", lb.Name, owner(lb.Tags), serves)
+		note(lb.ID, lb.Name, lb.Tags, slices.ContainsFunc(listeners, func(l alicloud.NLBListener) bool { return l.Port == 443 }))
 	}
 	return found
 }

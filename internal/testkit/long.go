@@ -1,6 +1,9 @@
 package testkit
 
-import "testing"
+import (
+	"testing"
+	"time"
+)
 
 // Long marks a test that goes through hours of many Services, whose short brothers cover the same code. It is skipped with -short, as in
 // make test.
@@ -22,4 +25,19 @@ func Sample(row, n int) []int {
 		all[i] = i
 	}
 	return all
+}
+
+// Tried reports whether a test tries case i of many that are alike: all of them or, with -short, each nth.
+func Tried(i, n int) bool { return !testing.Short() || i%n == 0 }
+
+// Seed returns what a test decides from that is random: the one that was asked for, else a new one or, with -short, a fixed one, so that nobody's
+// change fails by chance.
+func Seed(asked, fixed uint64) uint64 {
+	switch {
+	case asked != 0:
+		return asked
+	case testing.Short():
+		return fixed
+	}
+	return uint64(time.Now().UnixNano())
 }

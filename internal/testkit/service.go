@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -55,4 +56,9 @@ func LocalTraffic(svc *corev1.Service) {
 // Class sets spec.loadBalancerClass.
 func Class(class string) func(*corev1.Service) {
 	return func(svc *corev1.Service) { svc.Spec.LoadBalancerClass = &class }
+}
+
+// SetCondition gives a Service a condition of the status True.
+func SetCondition(svc *corev1.Service, kind, reason, message string) {
+	meta.SetStatusCondition(&svc.Status.Conditions, metav1.Condition{Type: kind, Status: metav1.ConditionTrue, Reason: reason, Message: message})
 }

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator"
@@ -200,7 +199,5 @@ func creating(t *testing.T, svc *corev1.Service, parameters any) {
 	record, _ := service.RecordOn(svc)
 	encoded := testkit.Must(json.Marshal(parameters))(t)
 	record.UID, record.Creation = svc.UID, &service.Creation{Token: rand.Text(), Parameters: encoded, Begun: time.Now()}
-	meta.SetStatusCondition(&svc.Status.Conditions, metav1.Condition{
-		Type: service.ConditionWritten, Status: metav1.ConditionTrue, Reason: service.ReasonWritten, Message: string(testkit.Must(json.Marshal(record))(t)),
-	})
+	testkit.SetCondition(svc, service.ConditionWritten, service.ReasonWritten, string(testkit.Must(json.Marshal(record))(t)))
 }

@@ -7,8 +7,6 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
@@ -92,9 +90,7 @@ func TestRecordOfAGroupInAnotherCluster(t *testing.T) {
 					web := newService("web", testkit.TCP(80), born(1))
 					web.Labels, web.Finalizers = map[string]string{service.LabelLoadBalancerID: id}, []string{Finalizer}
 					web.Status.LoadBalancer.Ingress = []corev1.LoadBalancerIngress{{Hostname: testkit.Must(w.account.Client.GetNLB(t.Context(), id))(t).DNSName}}
-					meta.SetStatusCondition(&web.Status.Conditions, metav1.Condition{
-						Type: service.ConditionWritten, Status: metav1.ConditionTrue, Reason: service.ReasonWritten, Message: strings.ReplaceAll(record, "ID", id),
-					})
+					testkit.SetCondition(web, service.ConditionWritten, service.ReasonWritten, strings.ReplaceAll(record, "ID", id))
 					w.put(web)
 					if deleted {
 						w.remove("web")

@@ -303,17 +303,13 @@ func (e *engine) ownedBy(ctx context.Context, svc *corev1.Service, lastID string
 	return lb, nil, err
 }
 
-// unlisted returns the first load balancer with the owner tag of the Service that a search by tag does not show, nil where there is none.
+// unlisted returns the first load balancer of the Service that a search by tag does not show, by its owner tag or the Record, nil where there is none.
 func (e *engine) unlisted(ctx context.Context, svc *corev1.Service, lastID string) (*alicloud.NLB, error) {
 	record, _ := service.RecordOn(svc)
 	for _, id := range slices.Compact([]string{lastID, record.Made}) {
 		lb, err := e.get(ctx, id)
-		if err != nil || lb != nil && isTagged(lb, svc) {
+		if err != nil || lb != nil && (isTagged(lb, svc) || (service.Evidence{ID: id, Name: lb.Name, Tags: lb.Tags}).MadeFor(svc)) {
 			return lb, err
-		}
-		// One that has lost the tag may have no listener yet, and so no mark.
-		if lb != nil && id == record.Made && (service.Evidence{ID: id, Name: lb.Name, Tags: lb.Tags, Marked: true}).Owns(svc) {
-			return lb, nil
 		}
 	}
 	return nil, nil

@@ -7,8 +7,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
@@ -246,9 +244,7 @@ func TestForgedRecordRemovesNoMark(t *testing.T) {
 		w.change("web", func(svc *corev1.Service) {
 			record, _ := service.RecordOn(svc)
 			record.UID, record.Left = svc.UID, map[string][]string{victim.ID: {mark.TagOwner, mark.TagCluster}}
-			meta.SetStatusCondition(&svc.Status.Conditions, metav1.Condition{
-				Type: service.ConditionWritten, Status: metav1.ConditionTrue, Reason: service.ReasonWritten, Message: string(testkit.Must(json.Marshal(record))(t)),
-			})
+			testkit.SetCondition(svc, service.ConditionWritten, service.ReasonWritten, string(testkit.Must(json.Marshal(record))(t)))
 		})
 		w.restart()
 		w.converge("web")

@@ -53,10 +53,7 @@ func TestSoakOfGroups(t *testing.T) {
 	if *groupsFor == 0 {
 		t.Skip("it is a search for unknown defects, and what it finds depends on chance: see make soak")
 	}
-	seed := *groupsSeed
-	if seed == 0 {
-		seed = uint64(time.Now().UnixNano())
-	}
+	seed := testkit.Seed(*groupsSeed, 1)
 	t.Logf("seed %d, %s", seed, *groupsFor)
 	synctest.Test(t, func(t *testing.T) {
 		s := newGroupSoak(t, seed)

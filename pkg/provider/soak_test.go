@@ -62,13 +62,7 @@ func TestBothProducts(t *testing.T) {
 // what it needs, nothing is left over, and nothing more is written.
 func TestSoakOfBothProducts(t *testing.T) {
 	t.Parallel()
-	seed := *bothSeed
-	switch {
-	case seed == 0 && testing.Short():
-		seed = 1 // nobody's change fails by chance
-	case seed == 0:
-		seed = uint64(time.Now().UnixNano())
-	}
+	seed := testkit.Seed(*bothSeed, 1)
 	t.Logf("seed %d, %s", seed, *bothFor)
 	synctest.Test(t, func(t *testing.T) {
 		b := newBoth(t, seed)

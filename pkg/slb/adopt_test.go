@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
@@ -113,7 +114,7 @@ func TestAdoptionOfEveryKind(t *testing.T) {
 			continue // the next one has the same kinds
 		}
 		for i, kind := range test.kinds {
-			if testing.Short() && i%3 != 0 {
+			if !testkit.Tried(i, 3) {
 				continue
 			}
 			t.Run(kind.name+", "+test.clusterID, func(t *testing.T) {

@@ -375,7 +375,5 @@ func creating(t *testing.T, svc *corev1.Service, parameters any) {
 	record, _ := service.RecordOn(svc)
 	encoded := testkit.Must(json.Marshal(parameters))(t)
 	record.UID, record.Creation = svc.UID, &service.Creation{Token: rand.Text(), Parameters: encoded, Begun: time.Now()}
-	meta.SetStatusCondition(&svc.Status.Conditions, metav1.Condition{
-		Type: service.ConditionWritten, Status: metav1.ConditionTrue, Reason: service.ReasonWritten, Message: string(testkit.Must(json.Marshal(record))(t)),
-	})
+	testkit.SetCondition(svc, service.ConditionWritten, service.ReasonWritten, string(testkit.Must(json.Marshal(record))(t)))
 }

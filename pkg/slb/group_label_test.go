@@ -7,8 +7,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
@@ -80,9 +78,7 @@ func withRecordOfAnother(svc *corev1.Service, text string, lb alicloud.LoadBalan
 	svc = withLabelOf(svc, lb.ID)
 	svc.Finalizers = []string{Finalizer}
 	svc.Status.LoadBalancer.Ingress = []corev1.LoadBalancerIngress{{IP: lb.Address}}
-	meta.SetStatusCondition(&svc.Status.Conditions, metav1.Condition{
-		Type: service.ConditionWritten, Status: metav1.ConditionTrue, Reason: service.ReasonWritten, Message: strings.ReplaceAll(text, "ID", lb.ID),
-	})
+	testkit.SetCondition(svc, service.ConditionWritten, service.ReasonWritten, strings.ReplaceAll(text, "ID", lb.ID))
 	return svc
 }
 

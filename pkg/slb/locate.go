@@ -164,9 +164,8 @@ func (e *engine) findOwn(ctx context.Context, svc *corev1.Service, lastID string
 	if err != nil || lb != nil || record.Made == "" || record.Made == lastID { // that one is read anyway
 		return lb, others, err
 	}
-	// One that has lost the tag may have no listener yet, and so no mark.
-	if lb, err = e.read(ctx, record.Made); err != nil || lb == nil ||
-		!isTagged(lb, svc) && !(service.Evidence{ID: lb.ID, Name: lb.Name, Tags: lb.Tags, Marked: true}).Owns(svc) {
+	lb, err = e.read(ctx, record.Made)
+	if err != nil || lb == nil || !isTagged(lb, svc) && !(service.Evidence{ID: lb.ID, Name: lb.Name, Tags: lb.Tags}).MadeFor(svc) {
 		return nil, nil, err
 	}
 	return lb, nil, nil

@@ -51,13 +51,7 @@ const (
 // injecting nothing.
 func TestSoak(t *testing.T) {
 	t.Parallel()
-	seed := *soakSeed
-	switch {
-	case seed == 0 && testing.Short():
-		seed = 1795821710658799048 // nobody's change fails by chance
-	case seed == 0:
-		seed = uint64(time.Now().UnixNano())
-	}
+	seed := testkit.Seed(*soakSeed, 1795821710658799048) // in its course, a new CLB loses its tag
 	t.Logf("seed %d, %d Services, %s", seed, *soakServices, *soakFor)
 	if *soakReal {
 		soakWith(t, seed)
