@@ -43,6 +43,8 @@ type Creations struct {
 	// underWay are attempts that began while no Service waited.
 	underWay map[types.UID]types.NamespacedName
 	timer    *time.Timer
+	// deletions counts the load balancers that were deleted.
+	deletions int
 }
 
 // Creator is a Service that needs a load balancer.
@@ -69,16 +71,17 @@ func IsHeld(err error) bool {
 // Create makes the call that creates a load balancer, if it is the Service's turn. Otherwise it returns the last refusal; see [IsHeld]. limit is how many load
 // balancers the account may have, as far as that is known.
 func (c *Creations) Create(svc Creator, limit int, create func() error) error {
-	if err := c.begin(svc, limit); err != nil {
+	deletions, err := c.begin(svc, limit)
+	if err != nil {
 		return err
 	}
-	err := create()
-	c.end(svc, limit, err)
+	err = create()
+	c.end(svc, limit, deletions, err)
 	return err
 }
 
-// begin returns nil if the Service may try now.
-func (c *Creations) begin(svc Creator, limit int) error {
+// begin returns how many load balancers were deleted before, and no error if the Service may try now.
+func (c *Creations) begin(svc Creator, limit int) (deletions int, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.refused == nil {
@@ -86,7 +89,7 @@ func (c *Creations) begin(svc Creator, limit int) error {
 			c.underWay = map[types.UID]types.NamespacedName{}
 		}
 		c.underWay[svc.UID] = svc.Name
-		return nil
+		return c.deletions, nil
 	}
 	if c.indexLocked(svc.UID) < 0 {
 		c.line = append(c.line, svc)
@@ -101,17 +104,17 @@ func (c *Creations) begin(svc Creator, limit int) error {
 		c.callLocked(now)
 	}
 	if c.holder != svc.UID {
-		return &heldError{c.refused}
+		return 0, &heldError{c.refused}
 	}
 	if !c.tries {
 		c.tries, c.until = true, now.Add(turn)
 		c.scheduleLocked(now)
 	}
-	return nil
+	return c.deletions, nil
 }
 
-// end notes how an attempt ended.
-func (c *Creations) end(svc Creator, limit int, err error) {
+// end notes how an attempt ended. A refusal proves nothing about room that a deletion made meanwhile.
+func (c *Creations) end(svc Creator, limit, deletions int, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	now, held := time.Now(), c.holder == svc.UID
@@ -128,7 +131,10 @@ func (c *Creations) end(svc Creator, limit int, err error) {
 		if c.refused == nil {
 			c.stopOthersLocked()
 		}
-		c.refused, c.limit, c.next = err, limit, now.Add(creationPause)
+		c.refused, c.limit, c.next = err, limit, now
+		if deletions == c.deletions {
+			c.next = now.Add(creationPause)
+		}
 	case OfCreation(err):
 		c.leaveLocked(svc.UID) // what it lacks, others may have
 	}
@@ -159,6 +165,7 @@ func (c *Creations) Leave(svc types.UID) {
 func (c *Creations) Freed() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.deletions++
 	if c.refused != nil {
 		c.next = time.Now()
 		c.callLocked(c.next)

@@ -200,7 +200,7 @@ func TestTurnLapses(t *testing.T) {
 		a.now(func() { a.silent = []string{"a"} })
 		time.Sleep(creationPause)
 		synctest.Wait()
-		if err := a.begin(waiter("a"), 1); err != nil {
+		if _, err := a.begin(waiter("a"), 1); err != nil {
 			t.Fatalf("it is its turn, and it got %v", err)
 		}
 		if err := a.pass("c"); !IsHeld(err) {
@@ -208,6 +208,24 @@ func TestTurnLapses(t *testing.T) {
 		}
 		a.now(func() { a.room = 1 })
 		a.wantServed(turn, "b")
+	})
+}
+
+// TestRefusedDuringADeletion: a load balancer is deleted while another one is asked for, too early for it. The refusal proves nothing about the new room.
+func TestRefusedDuringADeletion(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		a := newAccount(t)
+		refused := &alicloud.Error{Action: "CreateLoadBalancer", Code: "QuotaExceeded.LoadBalancersNum", Status: http.StatusBadRequest}
+		err := a.Create(waiter("a"), 1, func() error {
+			a.now(func() { a.room = 1 })
+			a.Freed()
+			return refused
+		})
+		if !errors.Is(err, refused) {
+			t.Errorf("got %v, want the refusal", err)
+		}
+		a.wantServed(time.Second, "a")
 	})
 }
 
