@@ -67,7 +67,7 @@ const karpenter = "karpenter"
 func excludedByValue(node *corev1.Node) bool {
 	value, labeled := node.Labels[corev1.LabelNodeExcludeBalancers]
 	excluded, err := strconv.ParseBool(value)
-	return labeled && (excluded || err != nil) && !(value == karpenter && hasTaint(node, TaintDisrupted))
+	return labeled && (excluded || err != nil) && (value != karpenter || !hasTaint(node, TaintDisrupted))
 }
 
 // IsControlPlane reports whether the node has a role label of the control plane.

@@ -82,7 +82,7 @@ func (n nlb) PlanBackends(in service.Inputs) service.Plan {
 type followUp struct{ plan }
 
 // Deploy implements service.Plan.
-func (f followUp) Deploy(ctx context.Context, svc *corev1.Service, create service.Create) service.Deployment {
+func (f followUp) Deploy(ctx context.Context, svc *corev1.Service, _ service.Create) service.Deployment {
 	n := f.nlb
 	n.desired = f.desired
 	applier := &deploy.Applier{

@@ -41,13 +41,13 @@ func TestNameProvesNothing(t *testing.T) {
 		},
 		"by hand": func(w *world) string { return w.existing("payroll") },
 	} {
-		for _, labelled := range []bool{false, true} {
-			t.Run(name+map[bool]string{true: ", with the label"}[labelled], func(t *testing.T) {
+		for _, labeled := range []bool{false, true} {
+			t.Run(name+map[bool]string{true: ", with the label"}[labeled], func(t *testing.T) {
 				t.Parallel()
 				inWorld(t, func(t *testing.T, w *world) {
 					id := makeOther(w)
 					claim := newService("claim", testkit.TCP(8080), func(svc *corev1.Service) { svc.Finalizers = []string{Finalizer} })
-					if labelled {
+					if labeled {
 						claim.Labels = map[string]string{"service.k8s.alibaba/loadbalancer-id": id}
 					}
 					w.rename(id, claim)
@@ -56,7 +56,7 @@ func TestNameProvesNothing(t *testing.T) {
 					w.restart()
 					_ = w.try("claim") //nolint:errcheck // what it has done is looked at
 					lb := testkit.Must(w.account.Client.GetNLB(t.Context(), id))(t)
-					if w.current("claim") == id && !labelled || hasTag(&lb, mark.TagOwner) {
+					if w.current("claim") == id && !labeled || hasTag(&lb, mark.TagOwner) {
 						t.Errorf("the Service is on %s, tags %v", w.current("claim"), lb.Tags)
 					}
 					w.remove("claim")
@@ -64,7 +64,7 @@ func TestNameProvesNothing(t *testing.T) {
 					if !w.exists(id) || len(w.listeners(id)) != listeners {
 						t.Errorf("%s is there: %v", id, w.exists(id))
 					}
-					if len(w.get("claim").Finalizers) > 0 && !labelled {
+					if len(w.get("claim").Finalizers) > 0 && !labeled {
 						t.Errorf("finalizers %v", w.get("claim").Finalizers)
 					}
 				})

@@ -184,20 +184,18 @@ func (r *Reconciler) settleCreation(ctx context.Context, svc *corev1.Service, kn
 	if from.creation == nil || from.searched || from.unsent || known.pausedBy != "" {
 		return svc, known, nil
 	}
-	id := ""
+	id, repeats := "", from.creation.Open() && from.creation.isFor(svc, r.opts.Config)
 	var err error
-	if from.searched = !from.creation.Open() || !from.creation.isFor(svc, r.opts.Config); !from.searched {
+	if repeats {
 		id, from.missing, err = known.engine.Repeat(ctx, svc, *from.creation, from.missing)
 	}
+	from.searched = !repeats || refusesRepeat(err)
 	known.balancer = known.balancer.Invalidate("a creation of a load balancer has no answer yet") // also where nothing was there before it
 	switch {
 	case from.searched:
 		return svc, known, nil
-	case err != nil && !refusesRepeat(err):
-		return svc, known, fmt.Errorf("repeat the creation of the load balancer: %w", err)
 	case err != nil:
-		from.searched = true
-		return svc, known, nil
+		return svc, known, fmt.Errorf("repeat the creation of the load balancer: %w", err)
 	}
 	from.creation, from.made = nil, id
 	written, err := r.writer.change(ctx, svc, known.storeOrigin)

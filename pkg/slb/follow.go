@@ -58,7 +58,7 @@ func (c clb) PlanBackends(in service.Inputs) service.Plan {
 type followUp struct{ plan }
 
 // Deploy implements service.Plan.
-func (f followUp) Deploy(ctx context.Context, svc *corev1.Service, create service.Create) service.Deployment {
+func (f followUp) Deploy(ctx context.Context, svc *corev1.Service, _ service.Create) service.Deployment {
 	observed := f.clb.model()
 	applier := deploy.New(f.clb.api, &f.clb.answers, observed)
 	if most, known := f.clb.mostServers(svc); known {

@@ -68,7 +68,8 @@ func (e *engine) refresh(ctx context.Context, of service.Request, known observed
 	if of.DriftDue && !of.Unsettled && known.comparisons > 0 {
 		if e.unchanged(ctx, of, known, charge) {
 			found.clb, found.whole, found.some = known.compared(), true, true
-			return found, e.refreshFewHave(ctx, of, &found)
+			e.refreshFewHave(ctx, of, &found)
+			return found, nil
 		}
 		of.Unsettled = true // what was read for others is older than what differs
 	}
@@ -86,7 +87,8 @@ func (e *engine) refresh(ctx context.Context, of service.Request, known observed
 	if found.whole {
 		found.clb.comparisons = someComparisons()
 	}
-	return found, e.refreshFewHave(ctx, of, &found)
+	e.refreshFewHave(ctx, of, &found)
+	return found, nil
 }
 
 // outdated puts in doubt what the request says is to be read.
@@ -265,7 +267,7 @@ func (r *refreshed) keep(name model.Part, known bool, err error) error {
 }
 
 // refreshFewHave reads what few Services have, and only where there may be any.
-func (e *engine) refreshFewHave(ctx context.Context, of service.Request, found *refreshed) error {
+func (e *engine) refreshFewHave(ctx context.Context, of service.Request, found *refreshed) {
 	clb := &found.clb
 	of.Params = clb.stayingParams(of.Service, of.Params)
 	record := loadRecord(of.Applied, of.Service, clb.model())
@@ -288,7 +290,6 @@ func (e *engine) refreshFewHave(ctx context.Context, of service.Request, found *
 	} else {
 		clb.access = list
 	}
-	return nil
 }
 
 // refreshAccess reads the list of the source ranges where there may be one. missing is as in [observe.AccessList].

@@ -294,7 +294,7 @@ func (c *change) table() string {
 }
 
 func (c *change) route() route {
-	text, instance := "", ""
+	var text, instance string
 	if c.create != nil {
 		text, instance = c.create.CIDR, c.create.InstanceID
 	} else {

@@ -240,11 +240,11 @@ func (a *Applier) createInOneOf(ctx context.Context, step model.Step) error {
 		lb.VSwitchID = id
 		var created alicloud.LoadBalancer
 		err = a.Create(ctx, lb, func(token string) (string, error) {
-			err := a.call(ctx, func() (err error) {
+			failure := a.call(ctx, func() (err error) {
 				created, err = a.api.CreateLoadBalancer(ctx, lb, token)
 				return err
 			})
-			return created.ID, err
+			return created.ID, failure
 		})
 		if err == nil {
 			a.model.LoadBalancer = created
