@@ -68,7 +68,7 @@ machine: ## Build what real machines run into bin/: kubelet, kube-proxy, Flannel
 
 # Packages with goroutines of their own. The race detector makes a test several times slower, and finds nothing where one goroutine decides.
 RACE := ./pkg/alicloud ./pkg/service ./internal/emulator ./internal/emulator/fabric ./internal/emulator/limits ./internal/healthport ./internal/leadership ./internal/workers
-# Of larger packages, those tests in which several workers run.
+# Of larger packages, those tests in which several workers run. Compiling them for it takes longer than the tests, so make test leaves them out.
 RACE_LARGE := ./pkg/slb ./pkg/nlb ./pkg/vpcroute ./pkg/node
 RACE_RUN := Controller|Concurrent|FanOut|Soak|AtOnce|TwoLeaders
 
@@ -83,9 +83,14 @@ timed = @start=$$SECONDS; ( $(2) ); printf 'make $@: %s: %s s\n' '$(1)' "$$((SEC
 test: build kubectl ## Test what a change may break: unit tests, a fixed sample of the matrices, the programs end to end, the rendered chart (10 minutes)
 	$(call need,cc,gcc)
 	$(call timed,unit tests,$(UNIT) -p 3 -short $$($(GO) list ./... | grep -vxFf <($(GO) list $(RACE))))
-	$(call timed,unit tests with the race detector,$(LESS_GC) $(GO) test -vet=off -race -short -timeout 30m $(RACE) && $(LESS_GC) $(GO) test -vet=off -race -short -timeout 30m -run '$(RACE_RUN)' $(RACE_LARGE))
+	$(call timed,unit tests with the race detector,$(LESS_GC) $(GO) test -vet=off -race -short -timeout 30m $(RACE))
 	$(call timed,programs end to end,cd sandbox && $(E2E) -short ./...)
 	$(call timed,rendered chart,cd hack/chart && $(E2E) -short -run 'Lint|Render|Conform|BadValues|Fresh|OldKubernetes|Judges' .)
+
+.PHONY: test-race
+test-race: ## Test the engines and controllers with the race detector, where several workers run (3 minutes)
+	$(call need,cc,gcc)
+	$(LESS_GC) $(GO) test -vet=off -race -short -timeout 30m -run '$(RACE_RUN)' $(RACE_LARGE)
 
 # The order is that of cost: what fails early fails cheaply.
 .PHONY: test-all

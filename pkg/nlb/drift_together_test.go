@@ -128,7 +128,7 @@ func wrote(minutes [][]string) map[string]int {
 // TestDriftIsReadTogether: many Services with a port cost at most 1.2 reads each in a period, evenly spread. Of several ports, each costs one.
 func TestDriftIsReadTogether(t *testing.T) {
 	t.Parallel()
-	const hours = 2
+	const hours = 1
 	for _, test := range []struct {
 		name     string
 		services []*corev1.Service

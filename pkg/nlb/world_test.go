@@ -246,7 +246,7 @@ func (w *world) tryOne(name string) error {
 			same = 0
 		}
 		switch last = err; {
-		case same == 30:
+		case same == 20:
 			return err
 		case w.transport.isDead():
 			return errDead
