@@ -143,7 +143,7 @@ func TestSharedLoadBalancers(t *testing.T) {
 	}
 	for query, want := range map[string]int{"shop%2Fedge": 3, "shop%2Fblog": 1, "team%2Fsecond": 1, "shop%2Falone": 0} {
 		found, _ := s.fetch("/console/?q=" + query)
-		if got := strings.Count(section(t, found, "shared"), " listeners "); got != want {
+		if got := strings.Count(section(t, found, "shared"), "Backend servers"); got != want {
 			t.Errorf("%s: %d shared load balancers, want %d: %q", query, got, want, section(t, found, "shared"))
 		}
 	}
