@@ -223,17 +223,12 @@ shellcheck: ## Check the shell scripts, except copies of users' scripts in testd
 actionlint: ## Check the workflows of GitHub
 	$(ACTIONLINT)
 
+# The modules with code of their own; the others only pin versions.
+LINTED := . sandbox hack/chart hack/console hack/image hack/k8s-e2e hack/monitoring hack/sdk hack/site
+
 .PHONY: lint
 lint: shellcheck actionlint ## Run golangci-lint on all modules
-	$(GOLANGCI_LINT) run --allow-parallel-runners ./...
-	cd sandbox && $(GOLANGCI_LINT) run --allow-parallel-runners --config ../.golangci.yml ./...
-	cd hack/image && $(GOLANGCI_LINT) run --allow-parallel-runners --config ../../.golangci.yml ./...
-	cd hack/monitoring && $(GOLANGCI_LINT) run --allow-parallel-runners --config ../../.golangci.yml ./...
-	cd hack/chart && $(GOLANGCI_LINT) run --allow-parallel-runners --config ../../.golangci.yml ./...
-	cd hack/k8s-e2e && $(GOLANGCI_LINT) run --allow-parallel-runners --config ../../.golangci.yml ./...
-	cd hack/console && $(GOLANGCI_LINT) run --allow-parallel-runners --config ../../.golangci.yml ./...
-	cd hack/sdk && $(GOLANGCI_LINT) run --allow-parallel-runners --config ../../.golangci.yml ./...
-	cd hack/site && $(GOLANGCI_LINT) run --allow-parallel-runners --config ../../.golangci.yml ./...
+	for module in $(LINTED); do (cd "$$module" && $(GOLANGCI_LINT) run --allow-parallel-runners --config $(CURDIR)/.golangci.yml ./...); done
 
 .PHONY: generate
 generate: ## Render deploy/ from the chart, and the reference pages from the code
@@ -275,16 +270,7 @@ verify: ## Fail if a generated file or a go.mod is stale
 	$(GO) test ./pkg/alicloud -run 'TestPolicyPagesAreFresh|TestActionsAreThoseOfTheCode'
 	$(GO) test ./cmd/cloud-controller-manager -run TestFlagsPageIsFresh
 	$(GO) test ./docs -run 'TestImportsAreFresh|TestLogsPageIsFresh'
-	$(GO) mod tidy -diff
-	cd sandbox && $(GO) mod tidy -diff
-	cd hack/image && $(GO) mod tidy -diff
-	cd hack/monitoring && $(GO) mod tidy -diff
-	cd hack/kruise && $(GO) mod tidy -diff
-	for module in hack/kubernetes/v*; do (cd "$$module" && $(GO) mod tidy -diff); done
-	cd hack/chart && $(GO) mod tidy -diff
-	cd hack/k8s-e2e && $(GO) mod tidy -diff
-	cd hack/console && $(GO) mod tidy -diff
-	cd hack/sdk && $(GO) mod tidy -diff
+	for module in $(filter-out hack/site,$(LINTED)) hack/kruise hack/kubernetes/v*; do (cd "$$module" && $(GO) mod tidy -diff); done
 	cd hack/chart && $(STATIC) $(GO) test -run 'TestValuesAreFresh|TestAdmissionPolicyIsFresh' .
 
 .PHONY: image-test

@@ -122,7 +122,7 @@ var reason = regexp.MustCompile(`(?m)^\t[rR]eason\w+ += "([A-Z]\w+)"`)
 
 func TestEveryEventIsExplained(t *testing.T) {
 	t.Parallel()
-	page := pages(t)["docs/how-to/troubleshooting.md"]
+	page := pages(t)["docs/reference/events.md"]
 	seen := 0
 	err := filepath.WalkDir(root+"/pkg", func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() || !strings.HasSuffix(path, ".go") {
@@ -135,7 +135,7 @@ func TestEveryEventIsExplained(t *testing.T) {
 		for _, match := range reason.FindAllStringSubmatch(string(text), -1) {
 			seen++
 			if !strings.Contains(page, "| `"+match[1]+"` |") {
-				t.Errorf("docs/how-to/troubleshooting.md lacks the event %s of %s", match[1], path)
+				t.Errorf("docs/reference/events.md lacks the event %s of %s", match[1], path)
 			}
 		}
 		return nil

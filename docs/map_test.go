@@ -17,21 +17,21 @@ import (
 
 const (
 	module       = "github.com/alicloud-ccm/cloud-provider-alicloud/"
-	architecture = root + "/docs/architecture.md"
+	packagesPage = root + "/docs/reference/packages.md"
 )
 
-// TestEveryPackageIsOnTheMap checks that docs/architecture.md has one line for each package, of the sandbox and of hack/ too.
+// TestEveryPackageIsOnTheMap checks that docs/reference/packages.md has one line for each package, of the sandbox and of hack/ too.
 func TestEveryPackageIsOnTheMap(t *testing.T) {
 	t.Parallel()
-	page := pages(t)["docs/architecture.md"]
+	page := pages(t)["docs/reference/packages.md"]
 	for path := range importsOf(t) {
 		if count := strings.Count(page, "\n| `"+path+"` | "); count != 1 {
-			t.Errorf("docs/architecture.md has %d lines of the package %s, want one", count, path)
+			t.Errorf("docs/reference/packages.md has %d lines of the package %s, want one", count, path)
 		}
 	}
 }
 
-// TestImportsAreFresh compares the list of imports in docs/architecture.md with the code.
+// TestImportsAreFresh compares the list of imports in docs/reference/packages.md with the code.
 func TestImportsAreFresh(t *testing.T) {
 	t.Parallel()
 	all := importsOf(t)
@@ -44,7 +44,7 @@ func TestImportsAreFresh(t *testing.T) {
 		}
 	}
 	text.WriteString("```\n")
-	golden.FreshParts(t, architecture, map[string]string{"imports": text.String()})
+	golden.FreshParts(t, packagesPage, map[string]string{"imports": text.String()})
 }
 
 // product returns the name of a package in the list of imports. Packages of pkg/ stand without it.

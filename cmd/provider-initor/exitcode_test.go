@@ -13,7 +13,7 @@ import (
 )
 
 // page documents the exit codes: a table for the commands of a workstation, and one for init.
-const page = "../../docs/how-to/provider-ids.md"
+const page = "../../docs/reference/provider-initor.md"
 
 // helpCode is an exit code in a command's help.
 var helpCode = regexp.MustCompile(`(?m)^  (\d)  `)

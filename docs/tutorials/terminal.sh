@@ -19,10 +19,32 @@ state() {
   curl --silent --show-error --fail "$cloud/_emulator/state" | tr ',{[' '\n'
 }
 
-# event OBJECT REASON waits for an event of an object, and prints it.
+# eventually COMMAND... runs a command until it succeeds, for two minutes at most.
+eventually() {
+  local try
+  for try in {1..240}; do
+    "$@" && return
+    sleep 0.5
+  done
+  echo "gave up after $((try / 2)) seconds: $*" >&2
+  return 1
+}
+
+# event OBJECT REASON waits for an event of an object, and prints it. Events of an earlier Service of that name do not count.
 event() {
-  until kubectl get events --field-selector "involvedObject.name=$1,reason=$2" --no-headers \
-    --output custom-columns='TYPE:.type,REASON:.reason,OBJECT:.involvedObject.name,MESSAGE:.message' 2>/dev/null | grep .; do sleep 0.5; done
+  local selector="involvedObject.name=$1,reason=$2" uid
+  uid=$(kubectl get service "$1" --ignore-not-found --output jsonpath='{.metadata.uid}')
+  eventually print_events "$selector${uid:+,involvedObject.uid=$uid}"
+}
+
+print_events() {
+  kubectl get events --field-selector "$1" --no-headers \
+    --output custom-columns='TYPE:.type,REASON:.reason,OBJECT:.involvedObject.name,MESSAGE:.message' 2>/dev/null | grep .
+}
+
+# has_servers NUMBER tells whether there are so many backend servers.
+has_servers() {
+  [[ $(servers | wc -l) == "$1" ]]
 }
 
 # request ADDRESS:PORT sends an HTTP request from a machine in the VPC, and prints the answer. New backend servers take a moment.

@@ -53,7 +53,8 @@ var sections = []struct{ dir, title string }{
 // places are pages outside of docs that a section holds.
 var places = map[string]string{
 	"README.md": "project/about.md", "CONTRIBUTING.md": "contributing/_index.md", "CHANGELOG.md": "project/changelog.md", "SECURITY.md": "project/security.md",
-	"CODE_OF_CONDUCT.md": "project/code-of-conduct.md", "sandbox/README.md": "contributing/sandbox.md",
+	"CODE_OF_CONDUCT.md": "project/code-of-conduct.md", "SUPPORT.md": "project/support.md", "MAINTAINERS.md": "project/maintainers.md",
+	"ROADMAP.md": "project/roadmap.md", "README.zh-CN.md": "project/about-zh.md", "sandbox/README.md": "contributing/sandbox.md",
 	"charts/cloud-controller-manager/README.md": "reference/chart.md",
 	"docs/README.md": "_index.md", "docs/architecture.md": "explanation/architecture.md",
 }

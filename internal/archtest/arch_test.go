@@ -1,5 +1,5 @@
 // Package archtest holds the module to its architecture: which package may import which, and why. See
-// docs/architecture.md. The linter has the coarser of these rules too; this test runs where nobody lints.
+// docs/reference/packages.md. The linter has the coarser of these rules too; this test runs where nobody lints.
 package archtest
 
 import (

@@ -5,7 +5,7 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 )
 
-const fixed = "no; a Warning event reports it, everything else is applied"
+const fixed = "no"
 
 // Company that several annotations need.
 var (

@@ -64,8 +64,9 @@ These annotations act on Services with ` + "`spec.loadBalancerClass: alibabaclou
 if there is one. A Service without ` + "`loadbalancer-id`" + ` needs ` + "`loadbalancer-zone-maps`" + `.
 
 An empty value means that the annotation is not set, except for security-group-ids, where it means no group. An invalid value causes one Warning event
-on the Service. While the manager runs, the last valid value applies; after a restart, the settings in the cloud stay. The column "if invalid" shows what
-else has to wait for a valid value.
+on the Service. While the manager runs, the last valid value applies; after a restart, the settings in the cloud stay. "Waits if invalid" is what has
+to wait for a valid value: the creation of the load balancer or of those listeners, new backends and weights, or the status. Everything else is
+applied. A change that is not possible later also causes an event.
 
 "Removed" is the setting after you remove the annotation; empty means that the setting stays. An existing load balancer keeps its own settings, and its
 listeners revert only if force-override-listeners is true. For the protocols and port ranges of listeners, the type of server groups, the IP version of

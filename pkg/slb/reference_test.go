@@ -50,9 +50,9 @@ func renderAnnotations() string {
 	page.WriteString(annotationpage.Begin("Annotations of Services"))
 	page.WriteString(`
 An empty value means that the annotation is not set. An invalid value causes one Warning event on the Service. While the manager
-runs, the last valid value applies; after a restart, the settings in the cloud stay. The column "if invalid" shows what else has to wait for a valid value.
-Everything else continues: backends follow the endpoints, certificates rotate, and other ports are served. A valid value that does not apply to the
-Service also causes an event.
+runs, the last valid value applies; after a restart, the settings in the cloud stay. "Waits if invalid" is what has to wait for a valid value: the creation of
+the load balancer or of those listeners, new backends and weights, or the status. Everything else is applied. A valid value that does not apply to the Service,
+and a change that is not possible later, also cause an event.
 
 "Removed" is the setting after you remove the annotation; empty means that the setting stays. An existing load balancer keeps its own settings, and its
 listeners revert only if force-override-listeners is true. "Example" includes the other annotations that the annotation requires.

@@ -50,8 +50,8 @@ func TestDemo(t *testing.T) { //nolint:paralleltest // see above
 		t.Logf("%-26s %5.1f s %4d reads %3d writes  %s", step.Name, step.Seconds, step.Reads, step.Writes, step.Seen)
 	}
 	want := []string{
-		"control plane", "nodes join", "cloud config", "pods apart", "provider IDs", "cloud controller manager", "nodes initialized",
-		"routes", "pods together", "service address", "requests answered", "node released", "service deleted", "footprint", "all stopped",
+		"control plane", "nodes join", "cloud config", "before: pods apart", "provider IDs", "cloud controller manager", "nodes initialized",
+		"routes", "after: pods together", "service address", "requests answered", "node released", "service deleted", "footprint", "all stopped",
 	}
 	if diff := cmp.Diff(want, names); diff != "" {
 		t.Errorf("steps differ (-want +got):\n%s", diff)

@@ -12,8 +12,10 @@ import (
 )
 
 const (
-	lineHeight = 20
-	charWidth  = 8.43 // of the monospaced fonts below at 14 px, the widest of them
+	lineHeight = 18
+	charWidth  = 7.23 // of the monospaced fonts below at 12 px, the widest of them
+	// maxColumns keeps the picture within 830 px, the width of a README on GitHub, where a wider one would be scaled down until nobody can read it.
+	maxColumns = 110
 	margin     = 16
 	titleBar   = 30
 )
@@ -34,15 +36,18 @@ const style = `<style>
 @media (prefers-color-scheme: dark) {
 .back { fill: #12171e; stroke: #323c4a; } .text { fill: #dfe6ef; } .command { fill: #79b0ff; } .head { fill: #9aa7b8; } .bar { fill: #323c4a; }
 }
-text { font: 14px ui-monospace, SFMono-Regular, Menlo, Consolas, "DejaVu Sans Mono", monospace; white-space: pre; }
+text { font: 12px ui-monospace, SFMono-Regular, Menlo, Consolas, "DejaVu Sans Mono", monospace; white-space: pre; }
 </style>`
 
 // draw writes the picture. The first line of a text is the head of a table.
 func draw(w io.Writer, command, text string) error {
 	lines := append([]string{"$ " + command}, strings.Split(strings.TrimRight(text, "\n"), "\n")...)
 	columns := 0
-	for _, line := range lines {
-		columns = max(columns, utf8.RuneCountInString(line))
+	for i, line := range lines {
+		if runes := []rune(line); len(runes) > maxColumns {
+			lines[i] = strings.TrimRight(string(runes[:maxColumns-1]), " ,;") + "…"
+		}
+		columns = max(columns, utf8.RuneCountInString(lines[i]))
 	}
 	width, height := int(float64(columns)*charWidth)+2*margin, len(lines)*lineHeight+titleBar+margin
 	var picture strings.Builder

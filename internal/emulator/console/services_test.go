@@ -132,7 +132,7 @@ func TestSharedLoadBalancers(t *testing.T) {
 	want := "No group CLB lb ADDRESS 2 Services, 2 listeners" + head + "team/first c1 80 tcp stopped 1 team/second c2 81 tcp stopped 1 " +
 		"Group shop/edge c1 CLB lb ADDRESS 2 Services, 3 listeners" + head + "shop/api c1 8080 tcp stopped 1 shop/web c1 80 tcp stopped 443 tcp stopped 2 " +
 		"not of a Service 81 tcp stopped " +
-		"Group shop/edge c1 CLB lb ADDRESS 1 Services, 1 listeners" + head + "shop/blog c1 80 tcp stopped 1 " +
+		"Group shop/edge c1 CLB lb ADDRESS 1 Service, 1 listener" + head + "shop/blog c1 80 tcp stopped 1 " +
 		"Group shop/edge c1 NLB nlb ADDRESS 2 Services, 2 listeners" + head + "shop/api c1 8443 TCP Running 1 shop/web c1 8444 TCP Running 1 " +
 		"Group shop/young c1 CLB lb ADDRESS 0 Services, 0 listeners" + strings.TrimSuffix(head, " ")
 	if diff := cmp.Diff(want, address.ReplaceAllString(section(t, page, "shared"), "ADDRESS")); diff != "" {
@@ -143,7 +143,7 @@ func TestSharedLoadBalancers(t *testing.T) {
 	}
 	for query, want := range map[string]int{"shop%2Fedge": 3, "shop%2Fblog": 1, "team%2Fsecond": 1, "shop%2Falone": 0} {
 		found, _ := s.fetch("/console/?q=" + query)
-		if got := strings.Count(section(t, found, "shared"), " listeners "); got != want {
+		if got := strings.Count(section(t, found, "shared"), "Backend servers"); got != want {
 			t.Errorf("%s: %d shared load balancers, want %d: %q", query, got, want, section(t, found, "shared"))
 		}
 	}

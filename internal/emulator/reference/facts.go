@@ -10,10 +10,9 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/facts"
 )
 
-// Dependents are who depends on facts: tests, by fact and package, and packages of the product, by fact.
+// Dependents are who depends on facts: tests, by fact and package.
 type Dependents struct {
 	Tests facts.Coverage
-	Code  map[string][]string
 	// Measured are the facts that recordings of real accounts confirm, with date and region.
 	Measured map[string]string
 	// Flips say which tests fail where a fact is false.
@@ -76,23 +75,20 @@ var headings = map[facts.State]string{
 }
 
 func section(b *strings.Builder, state facts.State, all []facts.Fact, d Dependents) {
-	columns := []string{"fact", "how the cloud behaves", "source", "checked by", "depends on it"}
+	columns := []string{"fact", "how the cloud behaves", "source", "checked by"}
 	if state == facts.Assumed {
 		columns = append(columns, "if it is false")
 	}
 	fmt.Fprintf(b, "\n### %s\n\n| %s |\n|%s\n", headings[state], strings.Join(columns, " | "), strings.Repeat(" --- |", len(columns)))
 	for i := range all {
 		f := &all[i]
-		cells := []string{"`" + f.ID + "`", statement(f), source(f.Source), check(f), dependents(f.ID, d)}
+		cells := []string{"`" + f.ID + "`", statement(f), source(f.Source), check(f)}
 		if state == facts.Assumed {
 			cells = append(cells, flipped(f, d))
 		}
 		fmt.Fprintf(b, "| %s |\n", strings.Join(cells, " | "))
 	}
 }
-
-// namedFailures is how many failed tests of a package are named.
-const namedFailures = 3
 
 // flipped says what make flips has found out.
 func flipped(f *facts.Fact, d Dependents) string {
@@ -109,20 +105,11 @@ func flipped(f *facts.Fact, d Dependents) string {
 	case !ran:
 		return "no test of the manager meets it"
 	}
-	failures, parts := 0, []string(nil)
-	for _, name := range slices.Sorted(maps.Keys(flip.Failed)) {
-		failed := flip.Failed[name]
+	failures := 0
+	for _, failed := range flip.Failed {
 		failures += len(failed)
-		text := strings.Join(failed[:min(len(failed), namedFailures)], ", ")
-		if more := len(failed) - namedFailures; more > 0 {
-			text += fmt.Sprintf(", %d more", more)
-		}
-		parts = append(parts, name+" ("+text+")")
 	}
 	text := fmt.Sprintf("%d of %d tests fail", failures, flip.Ran)
-	if len(parts) > 0 {
-		text += ": " + strings.Join(parts, "; ")
-	}
 	if flip.Note != "" {
 		text += ". " + flip.Note
 	}
@@ -160,20 +147,4 @@ func check(f *facts.Fact) string {
 		return fmt.Sprintf("%s (%s)", f.Check, test)
 	}
 	return string(f.Check)
-}
-
-// own are packages that test the emulator itself.
-const own = "internal/emulator"
-
-func dependents(id string, d Dependents) string {
-	var parts []string
-	for _, name := range slices.Sorted(maps.Keys(d.Tests[id])) {
-		if tests := d.Tests[id][name]; !strings.HasPrefix(name, own) {
-			parts = append(parts, fmt.Sprintf("%s (%s)", name, strings.Join(tests, ", ")))
-		}
-	}
-	if code := d.Code[id]; len(code) > 0 {
-		parts = append(parts, strings.Join(code, ", "))
-	}
-	return strings.Join(parts, "; ")
 }

@@ -6,7 +6,6 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
-	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
@@ -26,7 +25,7 @@ import (
 
 const (
 	root         = "../../.."
-	factsPage    = root + "/docs/reference/emulator-facts.md"
+	factsPage    = root + "/docs/reference/emulator-tables/facts.md"
 	coverageFile = "../facts/coverage.json"
 	recordings   = "../recordings"
 )
@@ -151,7 +150,7 @@ func TestFactsPageIsFresh(t *testing.T) {
 		t.Fatal(err)
 	}
 	var text strings.Builder
-	d := reference.Dependents{Tests: coverage, Code: codeOf(t, facts.All()), Measured: measured, Flips: flips}
+	d := reference.Dependents{Tests: coverage, Measured: measured, Flips: flips}
 	if err := reference.Facts(&text, facts.All(), answers(t), d); err != nil {
 		t.Fatal(err)
 	}
@@ -173,54 +172,6 @@ func answers(t *testing.T) []facts.Fact {
 		}
 	}
 	return all
-}
-
-// codeOf finds the packages of the product that name the code of a fact, or, where it has none, one of its actions.
-func codeOf(t *testing.T, all []facts.Fact) map[string][]string {
-	t.Helper()
-	files := map[string]map[string]bool{}
-	literals(t, filepath.Join(root, "pkg"), func(path, text string) {
-		text = strings.ToLower(text)
-		if files[text] == nil {
-			files[text] = map[string]bool{}
-		}
-		files[text][strings.TrimPrefix(filepath.ToSlash(filepath.Dir(path)), root+"/")] = true
-	})
-	code := map[string][]string{}
-	for _, f := range all {
-		names := f.Actions
-		if f.Code != "" {
-			names = []string{f.Code}
-		}
-		found := map[string]bool{}
-		for _, name := range names {
-			maps.Copy(found, files[strings.ToLower(name)])
-		}
-		code[f.ID] = slices.Sorted(maps.Keys(found))
-	}
-	return code
-}
-
-// literals visits the text literals of all files below a directory that are no tests.
-func literals(t *testing.T, dir string, visit func(path, text string)) {
-	t.Helper()
-	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
-			return err
-		}
-		ast.Inspect(parsed(t, path), func(n ast.Node) bool {
-			if l, ok := n.(*ast.BasicLit); ok && l.Kind == token.STRING {
-				if text, err := strconv.Unquote(l.Value); err == nil {
-					visit(path, text)
-				}
-			}
-			return true
-		})
-		return nil
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
 }
 
 // TestRefusalsAreFacts: whatever the code of the emulator refuses is a fact with that code and status.

@@ -1,4 +1,4 @@
-// Package reference writes the generated parts of docs/reference/emulator.md: the tables of actions and of quotas, from
+// Package reference writes the generated parts of docs/reference/emulator.md and emulator-tables/: the tables of actions, facts and quotas, from
 // the tables that the emulator itself works by.
 //
 // It writes tables only. What surrounds them on the page is written by hand.
@@ -47,64 +47,17 @@ func kind(a api.Action) string {
 	}
 }
 
+// params writes the names of parameters; required ones are bold. What values they take is in the errors of the emulator and in the vendor's pages.
 func params(rules []api.Param) string {
 	texts := make([]string, 0, len(rules))
 	for i := range rules {
-		texts = append(texts, param(&rules[i]))
+		text := "`" + rules[i].Name + "`"
+		if rules[i].Required {
+			text = "**" + text + "**"
+		}
+		texts = append(texts, text)
 	}
 	return strings.Join(texts, ", ")
-}
-
-// param writes a rule in a few words; required names are bold.
-func param(r *api.Param) string {
-	text := "`" + r.Name + "`"
-	if r.Required {
-		text = "**" + text + "**"
-	}
-	return strings.TrimRight(text+" "+rule(r), " ")
-}
-
-func rule(r *api.Param) string {
-	switch r.Type {
-	case api.Int:
-		return numbers(r)
-	case api.Bool:
-		return "true/false"
-	case api.String:
-		switch {
-		case len(r.Enum) > 0:
-			return strings.Join(r.Enum, "/") + orPrefix(r.Prefix)
-		case r.Max != 0:
-			return fmt.Sprintf("%d-%d characters", r.Min, r.Max)
-		}
-		return ""
-	}
-	text := string(r.Type)
-	if len(r.Fields) > 0 {
-		text += " (" + params(r.Fields) + ")"
-	}
-	if r.Max != 0 {
-		text += fmt.Sprintf(", at most %d", r.Max)
-	}
-	return text
-}
-
-func orPrefix(prefix string) string {
-	if prefix == "" {
-		return ""
-	}
-	return " or " + prefix + "…"
-}
-
-func numbers(r *api.Param) string {
-	text := fmt.Sprintf("%d-%d", r.Min, r.Max)
-	if r.Max == 0 {
-		text = fmt.Sprintf("from %d", r.Min)
-	}
-	if r.Also != 0 {
-		text += fmt.Sprintf(" or %d", r.Also)
-	}
-	return text
 }
 
 // Quotas writes the limits of both presets, by the names that the configuration uses.
