@@ -22,7 +22,7 @@ func TestDoctorRunsWhereTheManagerCannotStart(t *testing.T) {
 		detail  string
 	}{
 		"malformed file": {config: `{"Global": `, code: exitFindings, subject: "cloud-config", detail: "not valid YAML"},
-		"wrong secret":   {config: cloudConfig(goodID, badSecret, "cn-hangzhou"), code: exitFindings, subject: "VPC", detail: "SignatureDoesNotMatch"},
+		"wrong secret":   {config: cloudConfig(goodID, badSecret, "cn-hangzhou"), code: exitFindings, subject: "access key", detail: "SignatureDoesNotMatch"},
 		"no API server": {
 			config: cloudConfig(goodID, goodSecret, "cn-hangzhou"), args: []string{"--kubeconfig=none"}, code: exitFindings,
 			subject: "API server", detail: "127.0.0.1:1",
