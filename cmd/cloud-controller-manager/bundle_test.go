@@ -100,6 +100,11 @@ func TestSupportBundle(t *testing.T) {
 			if got.Code != 0 {
 				t.Fatalf("exit code %d; standard error:\n%s", got.Code, stderr.String())
 			}
+			for line := range strings.Lines(stderr.String()) {
+				if !strings.HasPrefix(line, "missing: ") && !strings.HasPrefix(line, "The archive is ") {
+					t.Errorf("beside what is missing, it prints: %s", line)
+				}
+			}
 			files := filesOf(t, archive)
 			for name, want := range map[string]string{
 				"version.txt": "cloud-controller-manager ", "flags.txt": "--cluster-cidr=10.244.0.0/16", "cloud-config.yaml": "vpcid: vpc-emulator", "doctor.txt": test.doctor,
