@@ -37,6 +37,7 @@ func newBundleCommand(root *cobra.Command, opts *options.CloudControllerManagerO
 			"contents, and what could not be read.\n" +
 			"The exit code is 0 if the archive was written, and 1 if not.",
 		RunE: func(command *cobra.Command, _ []string) error {
+			silenceLogs(command.Flags(), command.ErrOrStderr())
 			ctx, cancel := context.WithTimeout(command.Context(), reportTimeout)
 			defer cancel()
 			return given.run(ctx, command, opts, start)

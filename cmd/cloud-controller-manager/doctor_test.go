@@ -22,7 +22,7 @@ func TestDoctorRunsWhereTheManagerCannotStart(t *testing.T) {
 		detail  string
 	}{
 		"malformed file": {config: `{"Global": `, code: exitFindings, subject: "cloud-config", detail: "not valid YAML"},
-		"wrong secret":   {config: cloudConfig(goodID, badSecret, "cn-hangzhou"), code: exitFindings, subject: "VPC", detail: "SignatureDoesNotMatch"},
+		"wrong secret":   {config: cloudConfig(goodID, badSecret, "cn-hangzhou"), code: exitFindings, subject: "access key", detail: "SignatureDoesNotMatch"},
 		"no API server": {
 			config: cloudConfig(goodID, goodSecret, "cn-hangzhou"), args: []string{"--kubeconfig=none"}, code: exitFindings,
 			subject: "API server", detail: "127.0.0.1:1",
@@ -32,7 +32,7 @@ func TestDoctorRunsWhereTheManagerCannotStart(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
-			args := append([]string{"doctor", "--output=json", "--kubeconfig=" + w.kubeconfig, "--cloud-config=" + w.file(t, test.config), cidr}, test.args...)
+			args := append([]string{"doctor", "--v=2", "--output=json", "--kubeconfig=" + w.kubeconfig, "--cloud-config=" + w.file(t, test.config), cidr}, test.args...)
 			for i, arg := range args {
 				if arg == "--kubeconfig=none" {
 					args[i] = "--kubeconfig=" + w.kubeconfigFor(t, "http://127.0.0.1:1")
@@ -45,6 +45,9 @@ func TestDoctorRunsWhereTheManagerCannotStart(t *testing.T) {
 			}
 			if strings.Contains(got.Output+stderr.String(), goodSecret) || strings.Contains(got.Output+stderr.String(), badSecret) {
 				t.Error("the output shows a secret")
+			}
+			if test.subject != "" && stderr.String() != "" {
+				t.Errorf("beside the report, it prints:\n%s", stderr.String())
 			}
 			if test.subject == "" {
 				checkErrorLine(t, stderr.String(), []string{"--node-gone-over"})

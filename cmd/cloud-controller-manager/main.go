@@ -50,8 +50,9 @@ func newCommand(opts *options.CloudControllerManagerOptions, stop <-chan struct{
 	start := starter{flags: flags, stop: stop, election: &election{flags: flags, stop: stop}}
 	command := app.NewCloudControllerManagerCommand(opts, start.cloud, constructors(), names.CCMControllerAliases(), flagSets, stop)
 	command.Long = "cloud-controller-manager connects a self-managed Kubernetes cluster to Alibaba Cloud: load balancers (CLB), VPC routes and nodes.\n" +
-		"The commands only read: plan prints what the manager would write, orphans lists resources that no Service owns, doctor diagnoses the\n" +
-		"installation, and support-bundle collects what a bug report needs. They also find the cluster by KUBECONFIG.\n\nCommands:"
+		"The commands only read: plan prints what the manager would write, orphans lists resources that no Service owns, explain says why a Service\n" +
+		"has its load balancer and backends, doctor diagnoses the installation, and support-bundle collects what a bug report needs. They also find\n" +
+		"the cluster by KUBECONFIG.\n\nCommands:"
 	command.Args, command.SuggestionsMinimumDistance = noArguments, suggestedDistance
 	command.PostRun = func(*cobra.Command, []string) { start.election.resign() }
 	for _, r := range reporters() {
@@ -59,7 +60,7 @@ func newCommand(opts *options.CloudControllerManagerOptions, stop <-chan struct{
 	}
 	command.AddCommand(newBundleCommand(command, opts, start))
 	for _, sub := range command.Commands() {
-		command.Long += fmt.Sprintf("\n  %-14s %s", sub.Use, sub.Short)
+		command.Long += fmt.Sprintf("\n  %-15s %s", sub.Use, sub.Short)
 	}
 	return command
 }

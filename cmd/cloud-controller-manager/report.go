@@ -43,24 +43,30 @@ type incomplete interface{ Incomplete() error }
 // reporter describes a command that reads cluster and cloud with the flags of the manager, and writes nothing.
 type reporter struct {
 	use, short, long string
+	// args checks the arguments; nil for none.
+	args cobra.PositionalArgs
 	// flags adds the flags of the command; nil for none.
 	flags func(*pflag.FlagSet)
-	make  func(context.Context, *options.CloudControllerManagerOptions, starter) (report, error)
+	make  func(context.Context, *options.CloudControllerManagerOptions, starter, []string) (report, error)
 }
 
 // newReportCommand returns the command of a reporter. Its exit code is 0 for an empty report, 2 for another, 1 on an error and for
 // an incomplete one.
 func newReportCommand(root *cobra.Command, opts *options.CloudControllerManagerOptions, start starter, r reporter) *cobra.Command {
 	output := ""
+	if r.args == nil {
+		r.args = cobra.NoArgs
+	}
 	command := &cobra.Command{
-		Use: r.use, Short: r.short, Long: r.long, Args: cobra.NoArgs,
-		RunE: func(command *cobra.Command, _ []string) error {
+		Use: r.use, Short: r.short, Long: r.long, Args: r.args,
+		RunE: func(command *cobra.Command, args []string) error {
 			if output != "text" && output != "json" {
 				return fmt.Errorf("--output: %q, accepted: \"text\" or \"json\"", output)
 			}
+			silenceLogs(command.Flags(), command.ErrOrStderr())
 			ctx, cancel := context.WithTimeout(command.Context(), reportTimeout)
 			defer cancel()
-			made, err := r.make(ctx, opts, start)
+			made, err := r.make(ctx, opts, start, args)
 			if err != nil {
 				return err
 			}
@@ -107,7 +113,7 @@ func complete(opts *options.CloudControllerManagerOptions) (*config.CompletedCon
 	if err := findCluster(opts); err != nil {
 		return nil, err
 	}
-	opts.SecureServing.BindPort = 0
+	opts.SecureServing.BindPort, opts.WebhookServing.BindPort = 0, 0
 	made, err := opts.Config(app.ControllerNames(constructors()), app.ControllersDisabledByDefault.List(),
 		names.CCMControllerAliases(), app.AllWebhooks, app.DisabledByDefaultWebhooks)
 	if err != nil {

@@ -24,7 +24,7 @@ func TestHelpListsTheCommands(t *testing.T) {
 	w := newWorld(t)
 	got := w.run(t, "--help")
 	for _, r := range reporters() {
-		if got.Code != 0 || !regexp.MustCompile(`(?m)^  `+r.use+` +`+regexp.QuoteMeta(r.short)+`$`).MatchString(got.Output) {
+		if got.Code != 0 || !regexp.MustCompile(`(?m)^  `+regexp.QuoteMeta(r.use)+` +`+regexp.QuoteMeta(r.short)+`$`).MatchString(got.Output) {
 			t.Errorf("exit code %d, and the help does not list %s:\n%.600s", got.Code, r.use, got.Output)
 		}
 	}

@@ -135,6 +135,9 @@ func (s starter) settings(completed *config.CompletedConfig) (provider.Settings,
 		WithoutCLB:           !isEnabled(names.ServiceLBController, completed),
 		WithoutNLB:           !isEnabled(nlbController, completed),
 	}
+	if lease := completed.ComponentConfig.Generic.LeaderElection; lease.LeaderElect {
+		settings.Lease = provider.ElectionLease{Namespace: lease.ResourceNamespace, Name: lease.ResourceName, RetryPeriod: lease.RetryPeriod.Duration}
+	}
 	if shared.AllocateNodeCIDRs {
 		klog.InfoS("Pod CIDRs are assigned by the kube-controller-manager; set this flag there", "flag", "--allocate-node-cidrs")
 	}

@@ -47,10 +47,7 @@ func ReadOfficial(ctx context.Context, leases coordinationclient.LeaseInterface)
 }
 
 func officialOf(lease *coordinationv1.Lease, now time.Time) Official {
-	o := Official{Duration: defaultLeaseDuration}
-	if seconds := lease.Spec.LeaseDurationSeconds; seconds != nil && *seconds > 0 {
-		o.Duration = time.Duration(*seconds) * time.Second
-	}
+	o := Official{Duration: durationOf(lease)}
 	if lease.Spec.RenewTime != nil {
 		o.RenewTime = lease.Spec.RenewTime.Time
 	}
@@ -58,6 +55,14 @@ func officialOf(lease *coordinationv1.Lease, now time.Time) Official {
 		o.Holder = *holder
 	}
 	return o
+}
+
+// durationOf returns how long a Lease is valid that nobody renews.
+func durationOf(lease *coordinationv1.Lease) time.Duration {
+	if seconds := lease.Spec.LeaseDurationSeconds; seconds != nil && *seconds > 0 {
+		return time.Duration(*seconds) * time.Second
+	}
+	return defaultLeaseDuration
 }
 
 // WaitForOfficial returns when no official CCM holds its Lease: two managers that serve the same Services and nodes undo each

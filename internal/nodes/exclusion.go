@@ -54,9 +54,18 @@ func IsOnPremises(node *corev1.Node) bool { return node.Labels[LabelOnPremises] 
 
 // ExcludedFromLoadBalancers reports whether a label keeps the node from being a backend. Labels that only say what kind of
 // node it is, such as that of virtual nodes and of the control plane, do not count.
-func ExcludedFromLoadBalancers(node *corev1.Node) bool {
+func ExcludedFromLoadBalancers(node *corev1.Node) bool { return BalancerExclusionLabel(node) != "" }
+
+// BalancerExclusionLabel returns the label that keeps the node from being a backend, "" for none.
+func BalancerExclusionLabel(node *corev1.Node) string {
+	if excludedByValue(node) {
+		return corev1.LabelNodeExcludeBalancers
+	}
 	keys := []string{LabelExcludeBalancerAlpha, LabelExcludeNode, LabelExcludeNodeLegacy}
-	return excludedByValue(node) || slices.ContainsFunc(keys, func(key string) bool { return hasLabel(node, key) })
+	if at := slices.IndexFunc(keys, func(key string) bool { return hasLabel(node, key) }); at >= 0 {
+		return keys[at]
+	}
+	return ""
 }
 
 // karpenter is the value that Karpenter gives the standard exclusion label, together with its taint [TaintDisrupted].

@@ -35,10 +35,21 @@ func Uninitialized(node *corev1.Node) bool {
 func ShutDown(node *corev1.Node) bool { return hasTaint(node, cloudproviderapi.TaintNodeShutdown) }
 
 // Leaving reports whether the node is about to go: its object is being deleted, or a mark of those who remove nodes says so.
-func Leaving(node *corev1.Node) bool {
+func Leaving(node *corev1.Node) bool { return LeavingBecause(node) != "" }
+
+// LeavingBecause says why the node is about to go, "" where it is not.
+func LeavingBecause(node *corev1.Node) string {
 	_, annotated := node.Annotations[leavingMark]
-	return node.DeletionTimestamp != nil || annotated || hasLabel(node, leavingMark) ||
-		slices.ContainsFunc(leavingTaints, func(key string) bool { return hasTaint(node, key) })
+	if node.DeletionTimestamp != nil {
+		return "the Node is being deleted"
+	}
+	if annotated || hasLabel(node, leavingMark) {
+		return "the mark " + leavingMark
+	}
+	if at := slices.IndexFunc(leavingTaints, func(key string) bool { return hasTaint(node, key) }); at >= 0 {
+		return "the taint " + leavingTaints[at]
+	}
+	return ""
 }
 
 // Condition returns the condition of the type, nil when the node has none.

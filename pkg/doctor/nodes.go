@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -24,8 +25,8 @@ func ProviderIDs(all []*corev1.Node, findings map[string]initor.Finding, waits f
 		switch {
 		case !verdict.Bad() && waiting[verdict.Node]:
 			checks = append(checks, Check{
-				Area: "nodes", Subject: "initialization of " + verdict.Node, Status: Wrong, Detail: fmt.Sprintf("it still waits; provider ID: %s %s", verdict.Verdict, verdict.Reason),
-				Fix: "run the manager, and see the events of the node",
+				Area: AreaNodes, Subject: "initialization of " + verdict.Node, Status: Wrong, Detail: strings.TrimSpace(fmt.Sprintf("it has waited for more than a minute; provider ID: %s %s", verdict.Verdict, verdict.Reason)),
+				Fix: "start the manager, and see the events of the node",
 			})
 			continue
 		case !verdict.Bad() && (verdict.Verdict == audit.VerdictUnverified || findings != nil && verdict.Reason != "" && verdict.Verdict == audit.VerdictOK):
@@ -35,7 +36,7 @@ func ProviderIDs(all []*corev1.Node, findings map[string]initor.Finding, waits f
 			good++
 			continue
 		}
-		check := Check{Area: "nodes", Subject: "provider ID of " + verdict.Node, Status: Wrong, Detail: string(verdict.Verdict)}
+		check := Check{Area: AreaNodes, Subject: "provider ID of " + verdict.Node, Status: Wrong, Detail: string(verdict.Verdict)}
 		if verdict.ProviderID != "" {
 			check.Detail += fmt.Sprintf(" (%s)", verdict.ProviderID)
 		}
@@ -49,13 +50,14 @@ func ProviderIDs(all []*corev1.Node, findings map[string]initor.Finding, waits f
 	if findings == nil {
 		compared = "not compared with ECS"
 	}
+	checks = Limit(checks)
 	if unverified > 0 {
 		checks = append(checks, Check{
-			Area: "nodes", Subject: "provider IDs", Status: Optional, Detail: fmt.Sprintf("%d nodes are unverified: ECS shows no instance with their addresses", unverified),
+			Area: AreaNodes, Subject: "provider IDs", Status: Optional, Detail: fmt.Sprintf("%d of %d nodes are unverified: ECS shows no instance with their addresses", unverified, len(all)),
 			Fix: "check the instances, Global.region and the account of the access key",
 		})
 	}
-	return append(checks, Check{Area: "nodes", Subject: "provider IDs", Status: OK, Detail: fmt.Sprintf("%d of %d nodes are right, %s", good, len(all), compared)})
+	return append(checks, Check{Area: AreaNodes, Subject: "provider IDs", Status: OK, Detail: fmt.Sprintf("%d of %d nodes are right, %s", good, len(all), compared)})
 }
 
 // fixOf advises to delete a Node only where ECS shows that another instance is the node's: to lose a legitimate Node is worse than
@@ -74,12 +76,13 @@ func fixOf(verdict audit.NodeVerdict) string {
 // none on purpose are left out by routed.
 func PodCIDRs(all []*corev1.Node, ranges []netip.Prefix, routed func(*corev1.Node) bool) []Check {
 	var checks []Check
-	good := 0
+	good, routedNodes := 0, 0
 	for _, node := range all {
 		if !routed(node) {
 			continue
 		}
-		check := Check{Area: "nodes", Subject: "pod CIDR of " + node.Name, Status: Wrong}
+		routedNodes++
+		check := Check{Area: AreaNodes, Subject: "pod CIDR of " + node.Name, Status: Wrong}
 		inside, err := insideOf(node.Spec.PodCIDRs, ranges)
 		switch {
 		case len(node.Spec.PodCIDRs) == 0:
@@ -96,7 +99,7 @@ func PodCIDRs(all []*corev1.Node, ranges []netip.Prefix, routed func(*corev1.Nod
 		}
 		checks = append(checks, check)
 	}
-	return append(checks, Check{Area: "nodes", Subject: "pod CIDRs", Status: OK, Detail: fmt.Sprintf("%d nodes have one inside %v", good, ranges)})
+	return append(Limit(checks), Check{Area: AreaNodes, Subject: "pod CIDRs", Status: OK, Detail: fmt.Sprintf("%d of %d nodes have one inside %v", good, routedNodes, ranges)})
 }
 
 func insideOf(cidrs []string, ranges []netip.Prefix) (bool, error) {

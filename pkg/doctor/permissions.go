@@ -36,15 +36,15 @@ func Permissions(ctx context.Context, client *alicloud.Client, features, unused 
 }
 
 func permissionCheck(action alicloud.Action, permission alicloud.Permission, err error) Check {
-	check := Check{Area: "permissions", Subject: action.RAM()}
+	check := Check{Area: AreaPermissions, Subject: action.RAM(), Family: action.Product + ":*"}
 	switch permission {
 	case alicloud.PermissionGranted:
 		check.Status, check.Detail = OK, "granted"
 	case alicloud.PermissionNotRefused:
-		check.Status, check.Detail = OK, "not refused, tried on something that does not exist"
+		check.Status, check.Detail = OK, "not refused for a resource that does not exist"
 	case alicloud.PermissionDenied:
-		check.Status, check.Detail = Wrong, fmt.Sprintf("denied; needed for: %s (%v)", action.Why, err)
-		check.Fix = "add it to the RAM policy of the key or role; docs/reference/ram-policy.json has all that are needed"
+		check.Status, check.Detail = Wrong, fmt.Sprintf("denied; needed for %s (%v)", action.Why, err)
+		check.Fix = "add it to the RAM policy of the user or role; docs/reference/ram-policy.json has all that the manager needs"
 	default:
 		check.Status, check.Detail = NotChecked, err.Error()
 	}
@@ -54,7 +54,7 @@ func permissionCheck(action alicloud.Action, permission alicloud.Permission, err
 // Beyond asks whether the key may do what no feature needs, or what only features need that are switched off. It sees only what can be tried
 // without an effect.
 func Beyond(ctx context.Context, client *alicloud.Client, features []alicloud.Feature) Check {
-	check := Check{Area: "permissions", Subject: "no others", Status: OK, Detail: "as far as reads and dry runs show"}
+	check := Check{Area: AreaPermissions, Subject: "other actions", Status: OK, Detail: "none is granted, as far as reads and dry runs show"}
 	var allowed []string
 	for _, action := range alicloud.BeyondPolicy(features...) {
 		if permission, _ := client.Probe(ctx, action); permission == alicloud.PermissionGranted { //nolint:errcheck // then it is not known

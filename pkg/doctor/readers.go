@@ -24,7 +24,7 @@ const (
 // KeyReaders checks who can read an access key in the ConfigMap of the cloud-config who could not read it in a Secret. It needs the rights of
 // an administrator.
 func KeyReaders(ctx context.Context, kube kubernetes.Interface) Check {
-	check := Check{Area: "cluster", Subject: keySubject, Status: OK}
+	check := Check{Area: AreaCluster, Subject: keySubject, Status: OK}
 	configMap, err := kube.CoreV1().ConfigMaps(metav1.NamespaceSystem).Get(ctx, cloudConfigName, metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err):

@@ -24,7 +24,7 @@ func Rights(ctx context.Context, kube kubernetes.Interface, sets []rights.Set) [
 }
 
 func rightCheck(ctx context.Context, kube kubernetes.Interface, feature string, right rights.Right) Check {
-	check := Check{Area: "cluster", Subject: fmt.Sprintf("may %s %s", strings.Join(right.Verbs, ", "), right.Resource), Status: OK, Detail: "for " + feature}
+	check := Check{Area: AreaCluster, Family: "rights at the API server", Subject: fmt.Sprintf("may %s %s", strings.Join(right.Verbs, ", "), right.Resource), Status: OK, Detail: "for " + feature}
 	var missing []string
 	for _, verb := range right.Verbs {
 		allowed, err := ask(ctx, kube, verb, right)
@@ -37,7 +37,7 @@ func rightCheck(ctx context.Context, kube kubernetes.Interface, feature string, 
 		}
 	}
 	if len(missing) > 0 {
-		check.Status, check.Detail = Wrong, fmt.Sprintf("may not %s; needed by %s for: %s", strings.Join(missing, ", "), feature, right.Why)
+		check.Status, check.Detail = Wrong, fmt.Sprintf("may not %s; needed by %s for %s", strings.Join(missing, ", "), feature, right.Why)
 		if right.Optional {
 			check.Status = Optional
 		}

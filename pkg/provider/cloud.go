@@ -69,6 +69,8 @@ type Settings struct {
 	Policy policy.Policy
 	// WithoutCLB and WithoutNLB leave the Services with a load balancer of this product alone.
 	WithoutCLB, WithoutNLB bool
+	// Lease is that of the leader election. Only [Cloud.Examine] reads it.
+	Lease ElectionLease
 	// ControllerIdentities is --use-service-account-credentials. Only [Cloud.Examine] asks for the right that it needs.
 	ControllerIdentities bool
 }

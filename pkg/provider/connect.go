@@ -152,7 +152,7 @@ func (c *Cloud) explain(region, vpcID string, err error) error {
 		return fmt.Errorf("%s: %w, accepted: a source of keys that works", c.keySource, err)
 	case alicloud.IsAuth(err):
 		return fmt.Errorf("%s: the cloud refuses the access key: %w, accepted: an active key of the account", c.keySource, err)
-	case alicloud.HasCode(err, "InvalidRegionId.NotFound", "InvalidRegionId"):
+	case isUnknownRegion(err):
 		return fmt.Errorf("Global.region: %q: %w, accepted: a region of the account such as \"cn-hangzhou\"", region, err)
 	case alicloud.IsNotFound(err):
 		return fmt.Errorf("Global.vpcid: %q: %w, accepted: a VPC of region %s", vpcID, err, region)
@@ -161,4 +161,9 @@ func (c *Cloud) explain(region, vpcID string, err error) error {
 	default:
 		return fmt.Errorf("read the vSwitches of VPC %s: %w", vpcID, err)
 	}
+}
+
+// isUnknownRegion reports whether the cloud says that there is no such region.
+func isUnknownRegion(err error) bool {
+	return alicloud.HasCode(err, "InvalidRegionId.NotFound", "InvalidRegionId")
 }

@@ -41,7 +41,7 @@ type examination struct {
 func (c *Cloud) Examine(ctx context.Context, kube kubernetes.Interface, unreachable error) doctor.Report {
 	e := &examination{Cloud: c}
 	if unreachable != nil {
-		e.add("cluster", "API server", doctor.Wrong, unreachable.Error(), "correct --kubeconfig, or check the API server")
+		e.add(doctor.AreaCluster, "API server", doctor.Wrong, unreachable.Error(), "correct --kubeconfig, or check the API server")
 	} else {
 		e.kube = kube
 	}
@@ -55,9 +55,10 @@ func (c *Cloud) Examine(ctx context.Context, kube kubernetes.Interface, unreacha
 		e.permissions(ctx)
 		e.quotas(ctx)
 	} else {
-		e.add("permissions", "RAM actions", doctor.NotChecked, "without a cloud that accepts the key", "")
+		e.add(doctor.AreaPermissions, "RAM actions", doctor.NotChecked, "the cloud has not accepted the access key", "")
 	}
 	e.cluster(ctx)
+	e.report.Sort()
 	return e.report
 }
 
@@ -80,26 +81,20 @@ func (e *examination) features() []alicloud.Feature {
 func (e *examination) settingsAndKeys(ctx context.Context) {
 	client, err := e.connect(ctx)
 	if err != nil {
-		e.add("cloud", "settings", doctor.Wrong, err.Error(), "correct what the line names")
+		e.add(doctor.AreaCloud, "settings", doctor.Wrong, err.Error(), "correct what this line names")
 		return
 	}
 	e.client = client
-	e.add("cloud", "settings", doctor.OK, "region "+client.Region(), "")
 	if e.env.PlainHTTP {
-		e.add("cloud", "encryption", doctor.Optional, "calls to the cloud go over plain HTTP, and temporary keys with them", "unset "+envScheme+", which is for tests")
+		e.add(doctor.AreaCloud, "encryption", doctor.Optional, "calls to the cloud, and temporary keys, go over plain HTTP", "unset "+envScheme+", which is for tests")
 	}
-	e.add("cloud", "policy", doctor.OK, e.policy().String(), "")
+	e.add(doctor.AreaCloud, "policy", doctor.OK, e.policy().String(), "")
 	if unknown := e.config.Unknown; len(unknown) > 0 {
-		e.add("cloud", "cloud-config", doctor.Optional, "unknown fields have no effect: "+strings.Join(unknown, ", "), "check their spelling, or remove them")
+		e.add(doctor.AreaCloud, "cloud-config", doctor.Optional, "unknown fields have no effect: "+strings.Join(unknown, ", "), "check their spelling, or remove them")
 	}
 	if e.config.Paused {
-		e.add("cloud", "pause", doctor.Wrong, "Global.paused of the cloud-config keeps the manager from writing to the cloud", "set it to false once the manager may write again")
+		e.add(doctor.AreaManager, "pause", doctor.Wrong, "Global.paused of the cloud-config keeps the manager from writing to the cloud", "set it to false once the manager may write again")
 	}
-	if _, err := e.credentials.Credentials(ctx); err != nil {
-		e.add("cloud", "credentials", doctor.Wrong, err.Error(), "correct "+e.keySource+", or set up another source: docs/reference/credentials.md")
-		return
-	}
-	e.add("cloud", "credentials", doctor.OK, "from "+e.keySource, "")
 }
 
 // connect returns a client that the cloud's audit log shows as one of this cluster, as far as its ID is known.
@@ -117,48 +112,93 @@ func (e *examination) clock(ctx context.Context) {
 	asked := time.Now()
 	theirs, err := e.client.ServerTime(ctx)
 	if err != nil {
-		e.add("cloud", "clock", doctor.NotChecked, err.Error(), "")
+		e.add(doctor.AreaCloud, "clock", doctor.NotChecked, err.Error(), "")
 		return
 	}
 	// The header counts whole seconds, and the answer takes its time.
 	skew := theirs.Sub(asked).Round(10 * time.Second)
 	if skew.Abs() > maxSkew {
-		e.add("cloud", "clock", doctor.Wrong, fmt.Sprintf("the cloud's clock is %s from this machine's", skew), "synchronize the clock of the machine with NTP (chrony, systemd-timesyncd)")
+		e.add(doctor.AreaCloud, "clock", doctor.Wrong, fmt.Sprintf("the cloud's clock is %s from this machine's", skew), "synchronize the clock of the machine with NTP (chrony, systemd-timesyncd)")
 		return
 	}
-	e.add("cloud", "clock", doctor.OK, fmt.Sprintf("within %s of the cloud's", maxSkew), "")
+	e.add(doctor.AreaCloud, "clock", doctor.OK, fmt.Sprintf("within %s of the cloud's", maxSkew), "")
 }
 
 // network finds the VPC as the manager does, and with its vSwitches proves key, region and VPC.
 func (e *examination) network(ctx context.Context) {
+	if _, err := e.credentials.Credentials(ctx); err != nil {
+		e.add(doctor.AreaCloud, subjectKey, doctor.Wrong, err.Error(), "correct "+e.keySource+", or set up another source: docs/reference/credentials.md")
+		e.add(doctor.AreaCloud, "region and VPC", doctor.NotChecked, "there is no access key", "")
+		return
+	}
 	vpcID, from := e.config.VPCID, "cloud-config"
 	if vpcID == "" {
 		here, err := e.whereabouts(ctx)
 		if err != nil {
-			e.add("cloud", "VPC", doctor.Wrong, err.Error(), "set Global.vpcid in the cloud-config")
+			if !e.keyRefused(err) {
+				e.add(doctor.AreaCloud, "VPC", doctor.Wrong, err.Error(), "set Global.vpcid in the cloud-config")
+			}
 			return
 		}
 		vpcID, from = here.vpcID, "the machines"
 	}
 	vSwitches, err := e.client.DescribeVSwitches(ctx, vpcID)
+	if e.keyRefused(err) {
+		return
+	}
+	region := e.client.Region()
+	explained := err
+	switch {
+	case err == nil && len(vSwitches) == 0:
+		explained = fmt.Errorf("%s has no vSwitch in region %s", vpcID, region)
+	case err != nil:
+		explained = e.explain(region, vpcID, err)
+	}
+	if explained != nil && !alicloud.IsForbidden(err) {
+		if inRegion := e.explainRegion(ctx, e.kube, region, explained); inRegion != explained || isUnknownRegion(err) { //nolint:errorlint // the same value
+			e.add(doctor.AreaCloud, "region", doctor.Wrong, inRegion.Error(), "correct Global.region in the cloud-config")
+			e.add(doctor.AreaCloud, "VPC", doctor.NotChecked, vpcID+": the region is wrong", "")
+			return
+		}
+	}
+	if e.reachable = !alicloud.IsAmbiguous(err); e.reachable {
+		e.add(doctor.AreaCloud, subjectKey, doctor.OK, "the cloud accepts it, from "+e.keySource, "")
+		e.add(doctor.AreaCloud, "region", doctor.OK, region, "")
+	}
 	switch {
 	case alicloud.IsForbidden(err):
-		e.reachable = true
-		e.add("cloud", "VPC", doctor.NotChecked, vpcID+": vpc:DescribeVSwitches is denied", "")
-	case err != nil:
-		err = e.explainRegion(ctx, e.kube, e.client.Region(), e.explain(e.client.Region(), vpcID, err))
-		e.add("cloud", "VPC", doctor.Wrong, err.Error(), "correct what the line names")
-	case len(vSwitches) == 0:
-		e.reachable = true
-		err = e.explainRegion(ctx, e.kube, e.client.Region(), fmt.Errorf("%s has no vSwitch in region %s", vpcID, e.client.Region()))
-		e.add("cloud", "VPC", doctor.Wrong, err.Error(), "correct Global.vpcid and Global.region in the cloud-config")
+		e.add(doctor.AreaCloud, "VPC", doctor.NotChecked, vpcID+": vpc:DescribeVSwitches is denied", "")
+	case explained != nil:
+		e.add(doctor.AreaCloud, "VPC", doctor.Wrong, explained.Error(), "correct Global.vpcid and Global.region in the cloud-config, or the endpoint that this line names")
 	default:
-		e.reachable, e.vSwitches = true, vSwitches
-		e.place.vpcID = vpcID
-		e.add("cloud", "VPC", doctor.OK, fmt.Sprintf("%s from %s, %d vSwitches", vpcID, from, len(vSwitches)), "")
+		e.vSwitches, e.place.vpcID = vSwitches, vpcID
+		e.add(doctor.AreaCloud, "VPC", doctor.OK, fmt.Sprintf("%s from %s, %d vSwitches", vpcID, from, len(vSwitches)), "")
 		e.configuredVSwitches()
 		e.account(ctx)
 	}
+}
+
+const subjectKey = "access key"
+
+// keyRefused reports whether the cloud refuses the access key, and adds what to do about it: then nothing else in the cloud can be checked.
+func (e *examination) keyRefused(err error) bool {
+	if !alicloud.IsAuth(err) && !alicloud.IsNoCredentials(err) {
+		return false
+	}
+	fix := "use a valid access key in " + e.keySource
+	switch {
+	case alicloud.HasCode(err, "SignatureDoesNotMatch"):
+		fix = "the secret does not belong to the key ID: correct it in " + e.keySource
+	case alicloud.HasCode(err, "InvalidAccessKeyId.NotFound"):
+		fix = "the key was deleted or its ID is misspelled: create a key for the RAM user, and set it in " + e.keySource
+	case alicloud.HasCode(err, "InvalidAccessKeyId.Inactive"):
+		fix = "activate the key in the RAM console, or set another one in " + e.keySource
+	case alicloud.HasCode(err, "InvalidTimeStamp.Expired", "InvalidTimeStamp.Format", "IllegalTimestamp"):
+		fix = "synchronize the clock of this machine with NTP (chrony, systemd-timesyncd)"
+	}
+	e.add(doctor.AreaCloud, subjectKey, doctor.Wrong, e.explain(e.client.Region(), e.config.VPCID, err).Error(), fix)
+	e.add(doctor.AreaCloud, "region and VPC", doctor.NotChecked, "the cloud does not accept the access key", "")
+	return true
 }
 
 // account compares the account of the key with that of this machine: in a VPC that accounts share, a key of another one sees the vSwitches,
@@ -171,12 +211,12 @@ func (e *examination) account(ctx context.Context) {
 	account, err := e.client.AccountID(ctx)
 	switch {
 	case err != nil:
-		e.add("cloud", "account", doctor.NotChecked, err.Error(), "")
+		e.add(doctor.AreaCloud, "account", doctor.NotChecked, err.Error(), "")
 	case account != owner:
-		e.add("cloud", "account", doctor.Wrong, fmt.Sprintf("the access key belongs to account %s, and this machine to account %s", account, owner),
+		e.add(doctor.AreaCloud, "account", doctor.Wrong, fmt.Sprintf("the access key belongs to account %s, but this machine to account %s", account, owner),
 			"use a key of the account that the cluster's instances and load balancers are in")
 	default:
-		e.add("cloud", "account", doctor.OK, account+", as this machine", "")
+		e.add(doctor.AreaCloud, "account", doctor.OK, account+", that of this machine", "")
 	}
 }
 
@@ -195,7 +235,7 @@ func (e *examination) configuredVSwitches() {
 	}
 	for _, id := range e.config.VSwitchIDs {
 		if !known[id] {
-			e.add("cloud", "vSwitch "+id, doctor.Wrong, "it is not in "+e.place.vpcID, "correct Global.vswitchid in the cloud-config")
+			e.add(doctor.AreaCloud, "vSwitch "+id, doctor.Wrong, "it is not in "+e.place.vpcID, "correct Global.vswitchid in the cloud-config")
 		}
 	}
 }
@@ -203,16 +243,24 @@ func (e *examination) configuredVSwitches() {
 // cluster checks what the API server knows.
 func (e *examination) cluster(ctx context.Context) {
 	if e.kube == nil {
-		e.add("nodes", "all", doctor.NotChecked, "the API server does not answer", "")
+		for _, area := range []string{doctor.AreaManager, doctor.AreaServices, doctor.AreaNodes} {
+			e.add(area, "all", doctor.NotChecked, "the API server does not answer", "")
+		}
 		return
 	}
+	e.leader(ctx)
+	e.officialManager(ctx)
 	e.report.Add(doctor.Rights(ctx, e.kube, e.rights(ctx))...)
 	e.report.Add(doctor.KeyReaders(ctx, e.kube))
-	e.officialManager(ctx)
-	e.pausedServices(ctx)
+	if services, err := e.kube.CoreV1().Services(metav1.NamespaceAll).List(ctx, metav1.ListOptions{}); err != nil {
+		e.add(doctor.AreaServices, "list", doctor.NotChecked, err.Error(), "")
+	} else {
+		e.services(services.Items)
+		e.pausedServices(services.Items)
+	}
 	list, err := e.kube.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
 	if err != nil {
-		e.add("nodes", "list", doctor.NotChecked, err.Error(), "")
+		e.add(doctor.AreaNodes, "list", doctor.NotChecked, err.Error(), "")
 		return
 	}
 	nodes := make([]*corev1.Node, len(list.Items))
@@ -240,31 +288,26 @@ func (e *examination) officialManager(ctx context.Context) {
 	official, err := leadership.ReadOfficial(ctx, e.kube.CoordinationV1().Leases(metav1.NamespaceSystem))
 	switch {
 	case err != nil:
-		e.add("cluster", subject, doctor.NotChecked, fmt.Sprintf("read Lease %s: %v", lease, err), "")
+		e.add(doctor.AreaManager, subject, doctor.NotChecked, fmt.Sprintf("read Lease %s: %v", lease, err), "")
 	case official.Holder == "":
-		e.add("cluster", subject, doctor.OK, fmt.Sprintf("nobody holds its Lease %s", lease), "")
+		e.add(doctor.AreaManager, subject, doctor.OK, fmt.Sprintf("nobody holds its Lease %s", lease), "")
 	default:
-		e.add("cluster", subject, doctor.Wrong, fmt.Sprintf("%s holds its Lease %s, renewed last at %s; this program waits until the Lease expires, or runs beside it if that one started later",
+		e.add(doctor.AreaManager, subject, doctor.Wrong, fmt.Sprintf("%s holds its Lease %s, renewed last at %s; this program waits until the Lease expires, or runs beside it if that one started later",
 			official.Holder, lease, official.RenewTime.UTC().Format(time.RFC3339)),
 			"stop the official CCM, see docs/how-to/migrate.md, or start this program with --takeover")
 	}
 }
 
 // pausedServices lists the Services that an annotation pauses.
-func (e *examination) pausedServices(ctx context.Context) {
-	list, err := e.kube.CoreV1().Services(metav1.NamespaceAll).List(ctx, metav1.ListOptions{})
-	if err != nil {
-		e.add("cluster", "paused Services", doctor.NotChecked, err.Error(), "")
-		return
-	}
+func (e *examination) pausedServices(list []corev1.Service) {
 	var names []string
-	for i := range list.Items {
-		if svc := &list.Items[i]; service.IsPaused(svc) {
+	for i := range list {
+		if svc := &list[i]; service.IsPaused(svc) {
 			names = append(names, svc.Namespace+"/"+svc.Name)
 		}
 	}
 	if len(names) > 0 {
-		e.add("cluster", "paused Services", doctor.Optional, "the annotation "+service.AnnotationPaused+" pauses "+problem.Some(names),
+		e.add(doctor.AreaServices, "paused", doctor.Optional, "the annotation "+service.AnnotationPaused+" pauses "+problem.Some(names),
 			"remove the annotation once the manager may write again")
 	}
 }
@@ -280,7 +323,7 @@ func (e *examination) findings(ctx context.Context, nodes []*corev1.Node) map[st
 	}
 	findings, err := source.Lookup(ctx, nodes)
 	if err != nil {
-		e.add("nodes", "instances", doctor.Wrong, err.Error(), "grant ecs:DescribeInstances, and check Global.region and Global.vpcid")
+		e.add(doctor.AreaNodes, "instances", doctor.Wrong, err.Error(), "grant ecs:DescribeInstances, and check Global.region and Global.vpcid")
 		return nil
 	}
 	return findings

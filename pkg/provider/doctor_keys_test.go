@@ -44,7 +44,7 @@ func TestDoctorFindsABroadKey(t *testing.T) {
 			t.Fatal("the emulator does not know the access key")
 		}
 		report := p.examine(t)
-		i := slices.IndexFunc(report.Checks, func(c doctor.Check) bool { return c.Subject == "no others" })
+		i := slices.IndexFunc(report.Checks, func(c doctor.Check) bool { return c.Subject == "other actions" })
 		if i < 0 || !report.Empty() {
 			t.Fatalf("%s: the line is missing, or something is wrong:\n%s", name, report)
 		}

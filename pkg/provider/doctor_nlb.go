@@ -38,11 +38,11 @@ func (e *examination) permissions(ctx context.Context) {
 func (e *examination) reachesNLB(ctx context.Context, lacking doctor.Status) bool {
 	const subject = "NLB endpoint"
 	if _, err := e.client.ListNLBs(ctx, alicloud.NLBQuery{IDs: []string{"nlb-doctor-none"}}); alicloud.IsAmbiguous(err) {
-		e.add("cloud", subject, lacking, "no answer: "+err.Error(),
+		e.add(doctor.AreaCloud, subject, lacking, "no answer: "+err.Error(),
 			"correct --endpoints=nlb=…, NLB_ENDPOINT or Global.endpoints.nlb; if the region has no NLB, start the manager with --controllers=*,-nlb")
 		return false
 	}
-	e.add("cloud", subject, doctor.OK, "it answers", "")
+	e.add(doctor.AreaCloud, subject, doctor.OK, "it answers", "")
 	return true
 }
 

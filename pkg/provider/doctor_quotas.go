@@ -86,7 +86,7 @@ func (e *examination) quota(line quotaLine, limit quota.Limit, first bool) {
 	status, fix := doctor.OK, ""
 	switch {
 	case line.unknown(limit):
-		e.add("quotas", string(line.code), doctor.OK, unknownText(line, limit), "to make the limit known, "+cmp.Or(limit.Advice(), "set Global.quotas in the cloud-config"))
+		e.add(doctor.AreaQuotas, string(line.code), doctor.OK, unknownText(line, limit), "to make the limit known, "+cmp.Or(limit.Advice(), "set Global.quotas in the cloud-config"))
 		return
 	case full && line.used >= limit.Value:
 		status, fix = doctor.Wrong, "ask for more: "+alicloud.QuotaConsole+known
@@ -96,7 +96,7 @@ func (e *examination) quota(line quotaLine, limit quota.Limit, first bool) {
 	if first && !full {
 		detail += "; used up first as " + string(line.grows)
 	}
-	e.add("quotas", string(line.code), status, detail, fix)
+	e.add(doctor.AreaQuotas, string(line.code), status, detail, fix)
 }
 
 // unknownText says how much is used of a quota whose value is not known.
@@ -111,18 +111,18 @@ func unknownText(line quotaLine, limit quota.Limit) string {
 func (e *examination) readQuotas(ctx context.Context, book *quota.Book) {
 	const subject = "Quota Center"
 	if !e.readsQuotas() {
-		e.add("quotas", subject, doctor.OK, "not read; configured and published values apply", "")
+		e.add(doctor.AreaQuotas, subject, doctor.OK, "not read; configured and published values apply", "")
 		return
 	}
 	for _, product := range []string{alicloud.QuotasOfCLB, alicloud.QuotasOfNLB, alicloud.QuotasOfVPC} {
 		found, err := e.client.ListProductQuotas(ctx, product)
 		if err != nil {
-			e.add("quotas", subject, doctor.Optional, err.Error()+"; configured and published values apply", "allow quotas:ListProductQuotas, or set Global.disableQuotaCenter")
+			e.add(doctor.AreaQuotas, subject, doctor.Optional, err.Error()+"; configured and published values apply", "allow quotas:ListProductQuotas, or set Global.disableQuotaCenter")
 			return
 		}
 		book.Read(service.QuotaReadings(found))
 	}
-	e.add("quotas", subject, doctor.OK, "it answers", "")
+	e.add(doctor.AreaQuotas, subject, doctor.OK, "it answers", "")
 }
 
 // accountLines count what the whole account has, as the cloud does, or what Services need if that is more.

@@ -16,38 +16,39 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/doctor"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/node"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/vpcroute"
 )
 
 // routeTables checks that the tables that the settings select are there, and that pod CIDRs can be routed at all.
 func (e *examination) routeTables(ctx context.Context) {
 	if len(e.settings.ClusterCIDRs) == 0 {
-		e.add("cloud", "route tables", doctor.OK, "routes are switched off", "")
+		e.add(doctor.AreaCloud, "route tables", doctor.OK, "routes are switched off", "")
 		return
 	}
 	e.podRanges()
 	if e.place.vpcID == "" {
-		e.add("cloud", "route tables", doctor.NotChecked, "the VPC is not known", "")
+		e.add(doctor.AreaCloud, "route tables", doctor.NotChecked, "the VPC is not known", "")
 		return
 	}
 	tables, err := e.client.DescribeRouteTables(ctx, e.place.vpcID)
 	if err != nil {
-		e.add("cloud", "route tables", doctor.NotChecked, err.Error(), "")
+		e.add(doctor.AreaCloud, "route tables", doctor.NotChecked, err.Error(), "")
 		return
 	}
 	all := e.nodeList(ctx)
 	selection := vpcroute.Select(e.routeConfig(), all, e.vSwitches, tables)
 	switch {
 	case len(selection.Missing) > 0:
-		e.add("cloud", "route tables", doctor.Wrong, fmt.Sprintf("%s has none for %s", e.place.vpcID, strings.Join(selection.Missing, ", ")),
+		e.add(doctor.AreaCloud, "route tables", doctor.Wrong, fmt.Sprintf("%s has no route table %s", e.place.vpcID, strings.Join(selection.Missing, ", ")),
 			"correct Global.routeTableIDs, --route-table-vswitches or --route-table-tag")
 	case len(selection.IDs) == 0:
-		e.add("cloud", "route tables", doctor.Wrong, e.place.vpcID+" shows no system table", "set Global.routeTableIDs in the cloud-config")
+		e.add(doctor.AreaCloud, "route tables", doctor.Wrong, e.place.vpcID+" has no system route table that the access key can see", "set Global.routeTableIDs in the cloud-config")
 	case selection.Ambiguous:
-		e.add("cloud", "route tables", doctor.Wrong, fmt.Sprintf("%s, one of several in %s: it is not known which of them the nodes use",
-			strings.Join(selection.IDs, ", "), e.place.vpcID), "set Global.routeTableIDs in the cloud-config, or allow vpc:DescribeVSwitches")
+		e.add(doctor.AreaCloud, "route tables", doctor.Wrong, fmt.Sprintf("%s, one of several in %s; which of them the nodes use is not known",
+			strings.Join(selection.IDs, ", "), e.place.vpcID), "set Global.routeTableIDs in the cloud-config, or grant vpc:DescribeVSwitches")
 	default:
-		e.add("cloud", "route tables", doctor.OK, strings.Join(selection.IDs, ", "), "")
+		e.add(doctor.AreaCloud, "route tables", doctor.OK, strings.Join(selection.IDs, ", "), "")
 	}
 	e.unmanagedTables(all, selection.IDs)
 	for _, id := range selection.IDs {
@@ -75,7 +76,7 @@ func (e *examination) nodeList(ctx context.Context) []*corev1.Node {
 func (e *examination) unmanagedTables(all []*corev1.Node, managed []string) {
 	for _, id := range vpcroute.SelectNodeTables(all, e.vSwitches).IDs {
 		if len(all) > 0 && !slices.Contains(managed, id) {
-			e.add("cloud", "route table "+id, doctor.Wrong, "vSwitches of nodes use it, but it is not managed, so pods there cannot reach pods on other nodes",
+			e.add(doctor.AreaCloud, "route table "+id, doctor.Wrong, "vSwitches of nodes use it, but it is not managed, so pods there cannot reach pods on other nodes",
 				"add it to Global.routeTableIDs, or leave the tables to be found")
 		}
 	}
@@ -88,25 +89,25 @@ const settled = time.Minute
 func (e *examination) routeTable(ctx context.Context, id string, all []*corev1.Node) {
 	entries, err := e.client.DescribeRouteEntries(ctx, id, slices.ContainsFunc(e.settings.ClusterCIDRs, func(c netip.Prefix) bool { return c.Addr().Is6() }))
 	if err != nil {
-		e.add("cloud", "route table "+id, doctor.Wrong, err.Error(), "correct Global.routeTableIDs, or allow vpc:DescribeRouteEntryList")
+		e.add(doctor.AreaCloud, "route table "+id, doctor.Wrong, err.Error(), "correct Global.routeTableIDs, or grant vpc:DescribeRouteEntryList")
 		return
 	}
 	e.routeEntries = max(e.routeEntries, len(entries))
 	routed, missing, elsewhere := e.routesOf(all, entries)
-	subject, detail := "route table "+id, fmt.Sprintf("%d custom entries, %d of them routes of nodes", len(entries), routed)
-	const fix = "run the manager, and see the events of the node"
+	subject, detail := "route table "+id, fmt.Sprintf("%d custom entries, of which %d are routes of nodes", len(entries), routed)
+	const fix = "start the manager, and see the events of the node"
 	if len(missing) > 0 {
-		e.add("cloud", subject, doctor.Wrong, fmt.Sprintf("%s; none for %d pod CIDRs of nodes, the first of node %s", detail, len(missing), missing[0]), fix)
+		e.add(doctor.AreaCloud, subject, doctor.Wrong, fmt.Sprintf("%s; no route for %s, first for node %s", detail, problem.Count(len(missing), "pod CIDR"), missing[0]), fix)
 	}
 	if len(elsewhere) > 0 {
-		e.add("cloud", subject, doctor.Wrong, fmt.Sprintf("%s; %d lead elsewhere, the first %s", detail, len(elsewhere), elsewhere[0]), fix)
+		e.add(doctor.AreaCloud, subject, doctor.Wrong, fmt.Sprintf("%s; %s to another instance, first %s", detail, problem.Count(len(elsewhere), "route"), elsewhere[0]), fix)
 	}
 	if len(missing)+len(elsewhere) == 0 {
-		e.add("cloud", subject, doctor.OK, detail, "")
+		e.add(doctor.AreaCloud, subject, doctor.OK, detail, "")
 	}
 	if outside := e.routeConfig().Outside(entries); len(outside) > 0 {
-		e.add("cloud", subject, doctor.Optional, fmt.Sprintf("%d entries that this cluster made are outside of --cluster-cidr %v, and use up the quota, the first %s",
-			len(outside), e.settings.ClusterCIDRs, outside[0].CIDR), "delete them once no pod has an address there")
+		e.add(doctor.AreaCloud, subject, doctor.Optional, fmt.Sprintf("%s of this cluster outside of --cluster-cidr %v, which use up the quota, first %s",
+			problem.Count(len(outside), "route"), e.settings.ClusterCIDRs, outside[0].CIDR), "delete them once no pod has an address there")
 	}
 }
 
@@ -150,30 +151,35 @@ func waits(n *corev1.Node) bool {
 
 // networks checks that the network of every node is available.
 func (e *examination) networks(all []*corev1.Node) {
-	var without []string
+	var without []doctor.Check
 	for _, n := range all {
 		condition := nodes.Condition(n, corev1.NodeNetworkUnavailable)
 		if condition != nil && condition.Status == corev1.ConditionTrue && time.Since(condition.LastTransitionTime.Time) > settled {
-			without = append(without, fmt.Sprintf("%s (%s: %s)", n.Name, condition.Reason, condition.Message))
+			without = append(without, doctor.Check{
+				Area: doctor.AreaNodes, Subject: "network of " + n.Name, Status: doctor.Wrong,
+				Detail: fmt.Sprintf("unavailable for %s: %s: %s", ago(condition.LastTransitionTime.Time), condition.Reason, condition.Message),
+				Fix:    "start the manager, and see the events of the node",
+			})
 		}
 	}
-	if len(without) > 0 {
-		e.add("nodes", "network", doctor.Wrong, fmt.Sprintf("%d nodes are without network, the first %s", len(without), without[0]), "run the manager, and see the events of the node")
-		return
-	}
-	e.add("nodes", "network", doctor.OK, "no node is without", "")
+	e.report.Add(doctor.Limit(without)...)
+	e.add(doctor.AreaNodes, "networks", doctor.OK, fmt.Sprintf("%d of %d nodes have one", len(all)-len(without), len(all)), "")
 }
 
 // unserved lists the ready nodes that are none of this manager's for their provider ID.
 func (e *examination) unserved(all []*corev1.Node) {
 	ours := node.InstanceIDOf(e.client.Region())
+	var found []doctor.Check
 	for _, n := range all {
 		_, err := ours(n)
 		if nodes.Ready(n) && (errors.Is(err, node.ErrProviderIDForeign) || errors.Is(err, node.ErrOtherRegion)) {
-			e.add("nodes", "provider ID of "+n.Name, doctor.Optional, err.Error()+": the node gets no route and is no backend server",
-				"if that is intended, set the label "+nodes.LabelOnPremises+"=true; else delete the Node and let its kubelet register it again")
+			found = append(found, doctor.Check{
+				Area: doctor.AreaNodes, Subject: "provider ID of " + n.Name, Status: doctor.Optional, Detail: err.Error() + ": the node gets no route and is no backend server",
+				Fix: "if that is intended, set the label " + nodes.LabelOnPremises + "=true; else delete the Node and let its kubelet register it again",
+			})
 		}
 	}
+	e.report.Add(doctor.Limit(found)...)
 }
 
 // podRanges checks the cluster CIDRs against the vSwitches: the cloud refuses a route into one of them.
@@ -182,11 +188,11 @@ func (e *examination) podRanges() {
 		for i := range e.vSwitches {
 			block, err := netip.ParsePrefix(e.vSwitches[i].CIDRBlock)
 			if err == nil && block.Overlaps(pods) {
-				e.add("cloud", "cluster CIDR", doctor.Wrong, fmt.Sprintf("%s overlaps with %s of vSwitch %s", pods, block, e.vSwitches[i].ID),
+				e.add(doctor.AreaCloud, "cluster CIDR", doctor.Wrong, fmt.Sprintf("%s overlaps %s of vSwitch %s", pods, block, e.vSwitches[i].ID),
 					"give the cluster a pod network that no vSwitch of the VPC uses")
 				return
 			}
 		}
 	}
-	e.add("cloud", "cluster CIDR", doctor.OK, fmt.Sprintf("%v overlaps with no vSwitch", e.settings.ClusterCIDRs), "")
+	e.add(doctor.AreaCloud, "cluster CIDR", doctor.OK, fmt.Sprintf("%v overlaps no vSwitch", e.settings.ClusterCIDRs), "")
 }

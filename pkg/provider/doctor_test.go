@@ -49,7 +49,8 @@ func newPatient(t *testing.T) *patient {
 	p.env = p.server.environment("")
 	without("")(t, p)
 	p.server.Put("i-1", `{"PrivateIpAddress": "10.1.7.7"}`)
-	p.nodes = []runtime.Object{patientNode("n1", "cn-hangzhou.i-1", "10.244.0.0/24")}
+	p.settings.Lease = ElectionLease{Namespace: metav1.NamespaceSystem, Name: LeaseName, RetryPeriod: time.Millisecond}
+	p.nodes = []runtime.Object{patientNode("n1", "cn-hangzhou.i-1", "10.244.0.0/24"), leaseOf(LeaseName, "node-1_manager", time.Second)}
 	return p
 }
 
@@ -102,7 +103,7 @@ func TestDoctorFindsNothing(t *testing.T) {
 			t.Errorf("%s %v was carried out", call.Action, call.Parameters)
 		}
 	}
-	for _, part := range []string{"AREA", "ecs:DescribeInstances", "vtb-emulator", " 0 wrong, 0 not checked"} {
+	for _, part := range []string{"AREA", "slb:*", "vtb-emulator", " 0 wrong, 0 not checked"} {
 		if !strings.Contains(report.String(), part) {
 			t.Errorf("the table does not show %q:\n%s", part, report)
 		}
@@ -199,11 +200,11 @@ func TestDoctorFindsEachFault(t *testing.T) {
 		subject string
 		detail  []string
 	}{
-		"secret":       {func(_ *testing.T, p *patient) { p.config.AccessKeySecret = "other" }, "VPC", []string{"SignatureDoesNotMatch", "Global.accessKeySecret"}},
-		"key":          {func(_ *testing.T, p *patient) { p.config.AccessKeyID = "other" }, "VPC", []string{"InvalidAccessKeyId.NotFound"}},
-		"no key":       {func(_ *testing.T, p *patient) { p.config.AccessKeyID = "" }, "credentials", []string{"RAM role of this instance"}},
+		"secret":       {func(_ *testing.T, p *patient) { p.config.AccessKeySecret = "other" }, "access key", []string{"SignatureDoesNotMatch", "Global.accessKeySecret"}},
+		"key":          {func(_ *testing.T, p *patient) { p.config.AccessKeyID = "other" }, "access key", []string{"InvalidAccessKeyId.NotFound"}},
+		"no key":       {func(_ *testing.T, p *patient) { p.config.AccessKeyID = "" }, "access key", []string{"RAM role of this instance"}},
 		"half a key":   {func(_ *testing.T, p *patient) { p.env.Keys.ID = "x" }, "settings", []string{"only one is set"}},
-		"region":       {func(_ *testing.T, p *patient) { p.config.Region = "cn-nowhere" }, "VPC", []string{`Global.region: "cn-nowhere"`}},
+		"region":       {func(_ *testing.T, p *patient) { p.config.Region = "cn-nowhere" }, "region", []string{`Global.region: "cn-nowhere"`}},
 		"VPC":          {func(_ *testing.T, p *patient) { p.config.VPCID = "vpc-other" }, "VPC", []string{"vpc-other"}},
 		"vSwitch":      {func(_ *testing.T, p *patient) { p.config.VSwitchIDs = []string{"vsw-other"} }, "vSwitch vsw-other", []string{"vpc-emulator"}},
 		"endpoint":     {func(_ *testing.T, p *patient) { p.env.Endpoints["vpc"] = "127.0.0.1:1" }, "VPC", []string{"no answer"}},
@@ -230,17 +231,17 @@ func TestDoctorFindsEachFault(t *testing.T) {
 		"official CCM":        {func(_ *testing.T, p *patient) { p.nodes = append(p.nodes, officialLease()) }, "official CCM", []string{"node-9_official", "kube-system/ccm"}},
 		"route that a node misses": {func(_ *testing.T, p *patient) {
 			since(p.nodes[0], time.Hour)
-		}, "route table vtb-emulator", []string{"1 pod CIDRs", "n1"}},
+		}, "route table vtb-emulator", []string{"no route for 1 pod CIDR,", "n1"}},
 		"route that leads elsewhere": {func(t *testing.T, p *patient) {
 			p.server.Put("i-9", `{"PrivateIpAddress": "10.1.7.9"}`)
 			p.route(t, "10.244.0.0/24", "i-9", "")
-		}, "route table vtb-emulator", []string{"1 lead elsewhere", "n1", "i-9"}},
+		}, "route table vtb-emulator", []string{"1 route to another instance", "n1", "i-9"}},
 		"node without network": {func(_ *testing.T, p *patient) {
 			n := since(p.nodes[0], time.Hour)
 			n.Status.Conditions = []corev1.NodeCondition{{
 				Type: corev1.NodeNetworkUnavailable, Status: corev1.ConditionTrue, Reason: "NoRouteCreated", LastTransitionTime: metav1.NewTime(time.Now().Add(-time.Hour)),
 			}}
-		}, "network", []string{"1 nodes", "n1", "NoRouteCreated"}},
+		}, "network of n1", []string{"60m", "NoRouteCreated"}},
 		"uninitialized node that ECS does not show": {func(_ *testing.T, p *patient) {
 			n := since(patientNode("n2", "cn-hangzhou.i-gone", "10.244.1.0/24"), time.Hour)
 			n.Status.Addresses[0].Address = "10.1.7.8"
@@ -302,10 +303,10 @@ func TestDoctorSeesRoutes(t *testing.T) {
 	p.route(t, "10.99.0.0/24", "i-1", "k8s/pod-cidr/c1") // from before --cluster-cidr was changed
 	report := p.examine(t)
 	i := slices.IndexFunc(report.Checks, func(c doctor.Check) bool { return c.Subject == "route table vtb-emulator" })
-	if i < 0 || report.Checks[i].Status != doctor.OK || !strings.Contains(report.Checks[i].Detail, "1 of them routes of nodes") {
+	if i < 0 || report.Checks[i].Status != doctor.OK || !strings.Contains(report.Checks[i].Detail, "of which 1 are routes of nodes") {
 		t.Errorf("the route is not seen:\n%s", report)
 	}
-	if !strings.Contains(report.String(), "1 entries that this cluster made are outside") || !report.Empty() {
+	if !strings.Contains(report.String(), "1 route of this cluster outside of --cluster-cidr") || !report.Empty() {
 		t.Errorf("the entry outside of the cluster CIDR is not seen, or a fault:\n%s", report)
 	}
 }
@@ -319,7 +320,7 @@ func TestDoctorCountsWhatIsNotVerified(t *testing.T) {
 	foreign.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}
 	p.nodes = append(p.nodes, gone, foreign)
 	report := p.examine(t)
-	for _, want := range []string{"1 nodes are unverified", "2 of 3 nodes are right", "the node gets no route and is no backend server"} {
+	for _, want := range []string{"1 of 3 nodes are unverified", "2 of 3 nodes are right", "the node gets no route and is no backend server"} {
 		if !strings.Contains(report.String(), want) {
 			t.Errorf("the report does not say %q:\n%s", want, report)
 		}
@@ -343,10 +344,15 @@ func (p *patient) route(t *testing.T, cidr, instance, description string) {
 }
 
 // officialLease is that of an official CCM that runs.
-func officialLease() *coordinationv1.Lease {
+func officialLease() *coordinationv1.Lease { return leaseOf("ccm", "node-9_official", 0) }
+
+// leaseOf is a Lease that was renewed some time ago.
+func leaseOf(name, holder string, ago time.Duration) *coordinationv1.Lease {
 	return &coordinationv1.Lease{
-		ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceSystem, Name: "ccm"},
-		Spec:       coordinationv1.LeaseSpec{HolderIdentity: new("node-9_official"), RenewTime: &metav1.MicroTime{Time: time.Now()}},
+		ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceSystem, Name: name},
+		Spec: coordinationv1.LeaseSpec{
+			HolderIdentity: new(holder), LeaseDurationSeconds: new(int32(240)), RenewTime: &metav1.MicroTime{Time: time.Now().Add(-ago)}, AcquireTime: &metav1.MicroTime{Time: time.Now().Add(-time.Hour)},
+		},
 	}
 }
 

@@ -58,7 +58,7 @@ func (o Orphans) String() string {
 		fmt.Fprintf(&text, "Every resource of cluster %s that could be read has its Service.\n", strings.Join(append([]string{o.ClusterID}, o.Earlier...), ", "))
 	}
 	for _, unread := range o.Unread {
-		fmt.Fprintf(&text, "! Not read, so that there may be more: %s\n", unread)
+		fmt.Fprintf(&text, "! Could not be read, so there may be more: %s\n", unread)
 	}
 	return text.String()
 }

@@ -19,7 +19,7 @@ func TestOrphansText(t *testing.T) {
 		t.Errorf("text of none (-want +got):\n%s", diff)
 	}
 	unread := Orphans{ClusterID: "c1", Unread: []string{"read all NLBs: forbidden"}}
-	if diff := cmp.Diff("Every resource of cluster c1 that could be read has its Service.\n! Not read, so that there may be more: read all NLBs: forbidden\n", unread.String()); diff != "" {
+	if diff := cmp.Diff("Every resource of cluster c1 that could be read has its Service.\n! Could not be read, so there may be more: read all NLBs: forbidden\n", unread.String()); diff != "" {
 		t.Errorf("text where something was not read (-want +got):\n%s", diff)
 	}
 	if err := unread.Incomplete(); err == nil || none.Incomplete() != nil {

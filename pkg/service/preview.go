@@ -27,6 +27,10 @@ type Preview struct {
 	// Err is why the Service cannot be planned; then more may be to do than Steps.
 	Err error
 
+	// balancer is the load balancer as it was read, nil before that, and inputs are what its plan was made from. [Reconciler.Explain] shows them.
+	balancer Balancer
+	inputs   Inputs
+
 	// removed are the ids of load balancers on which the plan removes what the Service has: a Record may name one twice, by its id and by
 	// its group.
 	removed []string
@@ -41,18 +45,23 @@ type previewer struct {
 	creating, leaving sets.Set[string]
 }
 
-// PreviewAll returns the first plan for each Service. It reads the cluster and the cloud, as a program does that has just started, and
-// writes nothing. Each Service is planned with what is there now: of what another one is about to change, it sees nothing.
-func (r *Reconciler) PreviewAll(ctx context.Context, services []*corev1.Service) ([]Preview, error) {
-	p := previewer{
+func (r *Reconciler) newPreviewer() previewer {
+	return previewer{
 		Reconciler: &Reconciler{opts: r.opts, network: network{api: r.opts.Network, vpcID: r.opts.Config.VPCID}},
 		creating:   sets.New[string](), leaving: sets.New[string](),
 	}
+}
+
+// PreviewAll returns the first plan for each Service. It reads the cluster and the cloud, as a program does that has just started, and
+// writes nothing. Each Service is planned with what is there now: of what another one is about to change, it sees nothing.
+func (r *Reconciler) PreviewAll(ctx context.Context, services []*corev1.Service) ([]Preview, error) {
+	p := r.newPreviewer()
 	previews := make([]Preview, len(services))
 	for i, svc := range slices.SortedFunc(slices.Values(services), ByAge) {
 		previews[i].Service = svc
 		previews[i].Err = p.plan(ctx, svc, &previews[i])
 		previews[i].Problems = problem.ByReason(previews[i].Problems)
+		previews[i].inputs = Inputs{} // those of thousands of Services would stay in memory
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
@@ -108,6 +117,7 @@ func (p previewer) planWanted(ctx context.Context, svc *corev1.Service, held *lo
 		inputs, goal, err = p.decide(ctx, svc, params, known)
 	}
 	preview.Problems = append(preview.Problems, goal.Problems...)
+	preview.balancer, preview.inputs = known.balancer, inputs.Inputs
 	if err != nil {
 		return err
 	}

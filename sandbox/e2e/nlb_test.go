@@ -323,7 +323,7 @@ func (w *world) nlbOrphansThatCannotBeReadAreAnError() {
 	w.Helper()
 	w.fault(map[string]any{"action": "ListServerGroups", "code": "Forbidden.RAM", "status": 403, "times": 0})
 	code, out := w.ask("orphans", "text")
-	if code != 1 || !strings.Contains(out, service.OrphanLoadBalancer) || !strings.Contains(out, "Not read, so that there may be more") {
+	if code != 1 || !strings.Contains(out, service.OrphanLoadBalancer) || !strings.Contains(out, "Could not be read, so there may be more") {
 		w.Errorf("exit code %d, want 1; %q", code, out)
 	}
 	w.clearFaults()

@@ -2,10 +2,12 @@ package backend
 
 import (
 	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	cloudproviderapi "k8s.io/cloud-provider/api"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/nodes"
 )
@@ -33,8 +35,9 @@ type Node struct {
 	Unresolved, InDoubt bool
 	// TwinOf is the name of an older Node with the same instance, which alone stands for it.
 	TwinOf string
-	// Candidate says that nothing but readiness decides whether the node is a backend.
+	// Candidate says that nothing but readiness decides whether the node is a backend. Why says why it is none, or else why it is about to go.
 	Candidate bool
+	Why       string
 	Ready     bool
 	// ReadyUntil is until when a node counts as ready whose kubelet has fallen silent; zero for one that reports.
 	ReadyUntil time.Time
@@ -75,7 +78,7 @@ func Nodes(objects []*corev1.Node, instanceID func(*corev1.Node) (string, error)
 	}
 	for i := range reduced {
 		if owner := owners[reduced[i].InstanceID]; owner != nil && owner.Name != reduced[i].Name {
-			reduced[i].TwinOf, reduced[i].Candidate = owner.Name, false
+			reduced[i].TwinOf, reduced[i].Candidate, reduced[i].Why = owner.Name, false, "the older Node "+owner.Name+" has the same instance"
 		}
 	}
 	return NewNodeSet(reduced)
@@ -88,18 +91,39 @@ func NodeOf(object *corev1.Node, instanceID func(*corev1.Node) (string, error), 
 		Cordoned: object.Spec.Unschedulable, ControlPlane: nodes.IsMaster(object), Virtual: nodes.IsVirtualKubelet(object), Leaving: nodes.Leaving(object),
 	}
 	node.readiness(object, now)
-	node.Candidate = !nodes.ExcludedFromLoadBalancers(object) && !nodes.Uninitialized(object) && !node.Virtual && !nodes.IsOnPremises(object)
+	node.Why = exclusionOf(object)
+	node.Candidate = node.Why == ""
 	id, err := instanceID(object)
 	if err != nil {
 		// A foreign provider ID is an answer; only a missing one leaves it open which instance the node is.
 		node.Unresolved = object.Spec.ProviderID == "" && node.Candidate
 		created := object.CreationTimestamp.Time
 		node.InDoubt = node.Unresolved && (created.IsZero() || now.Sub(created) < UnresolvedGrace)
+		if node.Candidate {
+			node.Why = strings.TrimPrefix(err.Error(), "node "+object.Name+": ")
+		}
 		node.Candidate = false
 		return node
 	}
-	node.InstanceID = id
+	if node.InstanceID = id; node.Candidate {
+		node.Why = nodes.LeavingBecause(object)
+	}
 	return node
+}
+
+// exclusionOf returns what keeps a node from being a backend, whether it is ready or not, "" for nothing.
+func exclusionOf(object *corev1.Node) string {
+	switch label := nodes.BalancerExclusionLabel(object); {
+	case label != "":
+		return "the label " + label + " excludes it"
+	case nodes.Uninitialized(object):
+		return "it is not initialized: it has the taint " + cloudproviderapi.TaintExternalCloudProvider
+	case nodes.IsVirtualKubelet(object):
+		return "it is a virtual node, whose pods are backends themselves"
+	case nodes.IsOnPremises(object):
+		return "the label " + nodes.LabelOnPremises + " says that it is outside of the cloud"
+	}
+	return ""
 }
 
 // readiness sets Ready, ReadyUntil and Silent. Of a node with the taint of an instance that is shut down it is known why its kubelet

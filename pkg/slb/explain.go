@@ -1,0 +1,49 @@
+package slb
+
+import (
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb/model"
+)
+
+var _ service.Described = plan{}
+
+// Describe implements service.Described.
+func (p plan) Describe(svc *corev1.Service) (listeners []service.Listening, owned bool) {
+	owned = p.clb.ID() != "" && isTagged(&p.clb.loadBalancer.Value, svc)
+	if p.desired == nil {
+		return nil, owned
+	}
+	actual := p.clb.model()
+	if actual == nil {
+		actual = &model.Model{}
+	}
+	for i := range p.desired.Listeners {
+		want := &p.desired.Listeners[i]
+		found := service.Listening{Listener: model.TargetListener(want.ListenerKey), Redirects: want.Group == ""}
+		if have := actual.Listener(want.ListenerKey); have != nil {
+			found.Status = have.Status
+		}
+		for k := range p.desired.Groups {
+			if group := &p.desired.Groups[k]; group.Name == want.Group {
+				found.Wanted, found.Draining, found.Doubt = serverIDs(group.Backends), serverIDs(group.Draining), group.Doubt
+			}
+		}
+		if have := actual.Group(want.Group); have != nil {
+			found.Registered = serverIDs(have.Backends)
+		}
+		listeners = append(listeners, found)
+	}
+	return listeners, owned
+}
+
+// serverIDs are those by which [service.Listening] knows backend servers.
+func serverIDs(servers []alicloud.Backend) []string {
+	ids := make([]string, 0, len(servers))
+	for i := range servers {
+		ids = append(ids, entryOf(&servers[i], true).ID)
+	}
+	return ids
+}
