@@ -119,7 +119,7 @@ func (o observed) invalidateParts(reasons map[model.Part]string) observed {
 		case model.PartLoadBalancer:
 			o.lb.Invalidate(reason)
 			o.presence = o.presence.Doubted()
-		case model.PartListeners:
+		case model.PartListeners, model.PartCertificates:
 			o.listeners.Invalidate(reason)
 		case model.PartGroups:
 			o.groups.Invalidate(reason)

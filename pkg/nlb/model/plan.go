@@ -166,6 +166,7 @@ const (
 	PartGroups       Part = "server groups"
 	PartAccess       Part = "security group"
 )
+	PartCertificates Part = "additional certificates"
 
 // Part is what a step changes.
 func (s *Step) Part() Part {
@@ -174,8 +175,10 @@ func (s *Step) Part() Part {
 		return PartAccess
 	case OpCreateGroup, OpUpdateGroup, OpAddServers, OpUpdateServers, OpRemoveServers, OpDeleteGroup, OpUntagGroup:
 		return PartGroups
-	case OpCreateListener, OpUpdateListener, OpStartListener, OpDeleteListener, OpAddCertificates, OpRemoveCertificates:
+	case OpCreateListener, OpUpdateListener, OpStartListener, OpDeleteListener:
 		return PartListeners
 	}
 	return PartLoadBalancer
 }
+	case OpAddCertificates, OpRemoveCertificates:
+		return PartCertificates
