@@ -78,6 +78,9 @@ type Step struct {
 	Awaits    bool
 	Meanwhile []Step
 
+	// Successor is the listener that is to take the place of the one that is deleted, nil for none.
+	Successor *Listener
+
 	// What the step writes.
 	LoadBalancer alicloud.NLB
 	Want         Want
@@ -163,10 +166,10 @@ type Part string
 const (
 	PartLoadBalancer Part = "load balancer"
 	PartListeners    Part = "listeners"
+	PartCertificates Part = "additional certificates"
 	PartGroups       Part = "server groups"
 	PartAccess       Part = "security group"
 )
-	PartCertificates Part = "additional certificates"
 
 // Part is what a step changes.
 func (s *Step) Part() Part {
@@ -177,8 +180,8 @@ func (s *Step) Part() Part {
 		return PartGroups
 	case OpCreateListener, OpUpdateListener, OpStartListener, OpDeleteListener:
 		return PartListeners
+	case OpAddCertificates, OpRemoveCertificates:
+		return PartCertificates
 	}
 	return PartLoadBalancer
 }
-	case OpAddCertificates, OpRemoveCertificates:
-		return PartCertificates
