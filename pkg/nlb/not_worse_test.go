@@ -143,14 +143,17 @@ func TestThrottledProtocolServesOn(t *testing.T) {
 		w.serve(1, testkit.TCP(443))
 		w.account.Fault(`{"action":"CreateListener","times":2,"code":"Throttling.User","status":400}`)
 		w.change("web", with(annotation.ProtocolPort, "tcpssl:443"), with(annotation.CertID, "cert-1"))
-		down := time.Duration(0)
-		for range 600 {
-			_, _ = w.Reconcile(t.Context(), w.get("web")) //nolint:errcheck // the rate is used up
-			if len(w.listeners(w.balancer("web").ID)) == 0 {
-				down += time.Second
+		id, down, done := w.balancer("web").ID, time.Duration(0), make(chan struct{})
+		go func() {
+			defer close(done)
+			for range 600 {
+				if time.Sleep(time.Second); len(testkit.Must(w.account.Client.ListNLBListeners(t.Context(), []string{id}))(t)) == 0 {
+					down += time.Second
+				}
 			}
-			time.Sleep(time.Second)
-		}
+		}()
+		w.passes("web", 10*time.Minute)
+		<-done
 		if down > 5*time.Second {
 			t.Errorf("nothing served the port for %s", down)
 		}
