@@ -123,10 +123,8 @@ func (s *NLBListenerSettings) params(in params) params {
 
 // CreateNLBListener begins to make a listener, which then runs by itself. For the token see [Client.CreateNLB].
 func (c *Client) CreateNLBListener(ctx context.Context, l NLBListener, token string) (id string, job Job, err error) {
-	in := l.params(params{"ClientToken": token, "LoadBalancerId": l.LoadBalancerID, "ListenerProtocol": l.Protocol}).setInt("ListenerPort", l.Port)
-	if l.Port == 0 {
-		in.setInt("StartPort", l.StartPort).setInt("EndPort", l.EndPort)
-	}
+	in := l.creation()
+	in["ClientToken"] = token
 	out, err := c.nlbBeginWrite(ctx, "CreateListener", in)
 	if err != nil {
 		return "", "", err
@@ -135,6 +133,26 @@ func (c *Client) CreateNLBListener(ctx context.Context, l NLBListener, token str
 		return "", "", out.unusable("CreateListener", "the answer has no ListenerId")
 	}
 	return out.ListenerId, Job(out.JobId), nil
+}
+
+// TryNLBListener returns why the cloud would not make a listener, nil where it would: a dry run.
+func (c *Client) TryNLBListener(ctx context.Context, l NLBListener) error {
+	in := l.creation()
+	in["DryRun"] = "true"
+	err := c.call(ctx, "CreateListener", productNLB, in, plainAnswer())
+	if HasCode(err, "DryRunOperation") {
+		return nil
+	}
+	return err
+}
+
+// creation are the parameters with which a listener is made.
+func (l *NLBListener) creation() params {
+	in := l.params(params{"LoadBalancerId": l.LoadBalancerID, "ListenerProtocol": l.Protocol}).setInt("ListenerPort", l.Port)
+	if l.Port == 0 {
+		in.setInt("StartPort", l.StartPort).setInt("EndPort", l.EndPort)
+	}
+	return in
 }
 
 // UpdateNLBListener begins to change settings of a listener.

@@ -143,7 +143,7 @@ func (e *engine) Repeat(ctx context.Context, svc *corev1.Service, creation servi
 // discard deletes an NLB that was created although the Service has one: reads did not show that one for a time. One on which somebody else has a
 // listener by now stays.
 func (e *engine) discard(ctx context.Context, svc *corev1.Service, lb *alicloud.NLB) error {
-	listeners, err := observe.Listeners(ctx, e.api, lb.ID, false)
+	listeners, err := observe.Listeners(ctx, e.api, lb.ID)
 	if err != nil || len(othersListeners(svc, listeners)) > 0 {
 		return err
 	}

@@ -23,7 +23,7 @@ func TestGoldenListeners(t *testing.T) {
 	runGolden(t, []life{
 		{name: "TCP to TCPSSL on one port: delete, await, create", nodes: 1, service: edits(testkit.TCP(80)), changes: []change{
 			{serves: []string{webOn80}},
-			{edit: secure, writes: []string{"CreateServerGroup", "AddServersToServerGroup", "DeleteListener", "CreateListener", "DeleteServerGroup"},
+			{edit: secure, writes: []string{"CreateServerGroup", "AddServersToServerGroup", "CreateListener=Conflict.Port", "DeleteListener", "CreateListener", "DeleteServerGroup"},
 				order: []string{"AddServersToServerGroup", "DeleteListener", "CreateListener"}, serves: []string{secureOn80}},
 			{edit: edits(without(annotation.ProtocolPort), without(annotation.CertID)), serves: []string{webOn80}},
 		}},

@@ -93,7 +93,7 @@ func (n nlb) refreshFormer(ctx context.Context, svc *corev1.Service) (service.Ba
 
 // withListeners reads the listeners.
 func (n nlb) withListeners(ctx context.Context) (nlb, error) {
-	listeners, err := observe.Listeners(ctx, n.api, n.id(), false)
+	listeners, err := observe.Listeners(ctx, n.api, n.id())
 	if err == nil {
 		n.listeners.Set(listeners)
 	}

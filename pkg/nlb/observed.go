@@ -76,17 +76,26 @@ func (o observed) model() *model.Model {
 	return m.Clone()
 }
 
-// clusterID is the one in the marks: a load balancer of ours keeps its own. configured is that of the cluster.
+// clusterID is the one in the marks: a load balancer of ours keeps its own, which its tag shows as long as its listeners have it, too. A tag that somebody
+// edited would make them those of another cluster. configured is that of the cluster.
 func (o observed) clusterID(configured string) string {
 	if !o.group.IsZero() {
 		return o.group.ClusterID
 	}
 	if o.presence.Present() && !o.presence.Reused() {
-		if id, ok := o.lb.Value.Tag(mark.TagCluster); ok && id != "" {
+		if id, ok := o.lb.Value.Tag(mark.TagCluster); ok && id != "" && (!o.listeners.Known() || o.isMarked(id)) {
 			return id
 		}
 	}
 	return configured
+}
+
+// isMarked reports whether a listener has a mark with the cluster id.
+func (o observed) isMarked(clusterID string) bool {
+	return slices.ContainsFunc(o.listeners.Value, func(l model.Listener) bool {
+		_, id, ok := mark.ParseNLB(model.Text(l.Description))
+		return ok && id == clusterID
+	})
 }
 
 // trusted reports whether nothing needs reading.
@@ -110,7 +119,7 @@ func (o observed) invalidateParts(reasons map[model.Part]string) observed {
 		case model.PartLoadBalancer:
 			o.lb.Invalidate(reason)
 			o.presence = o.presence.Doubted()
-		case model.PartListeners:
+		case model.PartListeners, model.PartCertificates:
 			o.listeners.Invalidate(reason)
 		case model.PartGroups:
 			o.groups.Invalidate(reason)

@@ -183,6 +183,9 @@ func (n nlb) locked() bool {
 func (n nlb) withoutUnread(steps []model.Step) []model.Step {
 	return slices.DeleteFunc(slices.Clone(steps), func(s model.Step) bool {
 		needsAccess := s.Op == model.OpLeave || slices.Contains(s.Needs, model.TargetAccess)
+		if s.Part() == model.PartCertificates && n.unread[model.PartListeners] != nil {
+			return true
+		}
 		return n.unread[s.Part()] != nil || needsAccess && n.unread[model.PartAccess] != nil || s.Awaits && n.unread[model.PartGroups] != nil
 	})
 }

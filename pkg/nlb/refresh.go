@@ -107,18 +107,34 @@ func (e *engine) refreshLoadBalancer(ctx context.Context, of service.Request, fo
 }
 
 // refreshListeners reads the listeners, with their additional certificates where there may be any: those take a call for each TCPSSL
-// listener. Where that fails, those of the last read stand.
+// listener, and are a part of their own. Where that fails, those of the last read stand.
 func (e *engine) refreshListeners(ctx context.Context, of service.Request, found *refreshed) error {
 	nlb := &found.nlb
 	if !nlb.presence.Present() || nlb.listeners.Trusted() {
 		return nil
 	}
-	listeners, err := observe.Listeners(ctx, e.api, nlb.id(), mayHaveCertificates(of))
+	listeners, err := observe.Listeners(ctx, e.api, nlb.id())
 	if err != nil {
 		return found.keep(model.PartListeners, nlb.listeners.Known(), err)
 	}
-	nlb.listeners.Set(listeners)
+	if mayHaveCertificates(of) {
+		keepCertificates(listeners, nlb.listeners.Value)
+		err = observe.Certificates(ctx, e.api, listeners)
+	}
+	if nlb.listeners.Set(listeners); err != nil {
+		found.unread[model.PartCertificates] = err
+		nlb.listeners.Invalidate("additional certificates could not be read")
+	}
 	return nil
+}
+
+// keepCertificates takes over the additional certificates of the last read.
+func keepCertificates(listeners, before []model.Listener) {
+	for i := range listeners {
+		if at := slices.IndexFunc(before, func(l model.Listener) bool { return l.ID == listeners[i].ID }); at >= 0 {
+			listeners[i].Certificates = before[at].Certificates
+		}
+	}
 }
 
 // refreshGroups reads the server groups. Where that fails, those of the last read stand.

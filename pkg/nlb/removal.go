@@ -122,7 +122,7 @@ func (n nlb) waitToRemove() error {
 // what is not known would be left behind.
 func (e *engine) readForRemoval(ctx context.Context, svc *corev1.Service, known observed) (observed, error) {
 	if known.presence.Present() && !known.listeners.Trusted() {
-		listeners, err := observe.Listeners(ctx, e.api, known.id(), false)
+		listeners, err := observe.Listeners(ctx, e.api, known.id())
 		if err != nil {
 			return known, err
 		}
@@ -216,7 +216,7 @@ func (e *engine) besideStranger(ctx context.Context, svc *corev1.Service, known 
 		return nil, err
 	}
 	owner := e.ownerOf(svc, known)
-	listeners, err := observe.Listeners(ctx, e.api, lb.ID, false)
+	listeners, err := observe.Listeners(ctx, e.api, lb.ID)
 	if err != nil || slices.ContainsFunc(listeners, func(l model.Listener) bool { return owner.OwnsNLB(model.Text(l.Description)) }) {
 		return nil, err
 	}

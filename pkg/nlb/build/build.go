@@ -65,9 +65,19 @@ func (in Input) Backends() backend.Input {
 // byAddress reports whether pods are backends by their addresses alone: in groups of the type Ip, unless there is still one with network
 // interfaces, which is to follow the endpoints until its listeners have left it.
 func (in Input) byAddress() bool {
-	return in.Params.Get(annotation.ServerGroupType) == alicloud.NLBIPGroup && (in.Observed == nil || !slices.ContainsFunc(in.Observed.Groups, func(g model.Group) bool {
+	return in.groupType() == alicloud.NLBIPGroup && (in.Observed == nil || !slices.ContainsFunc(in.Observed.Groups, func(g model.Group) bool {
 		return slices.ContainsFunc(g.Servers, func(s alicloud.NLBServer) bool { return s.Type == alicloud.NLBServerENI })
 	}))
+}
+
+// groupType is the type of the Service's server groups: that of those that are there while nobody knows which one is asked for.
+func (in Input) groupType() string {
+	if in.Params.Refused(annotation.ServerGroupType) && in.Observed != nil {
+		if at := slices.IndexFunc(in.Observed.Groups, func(g model.Group) bool { return !g.Foreign }); at >= 0 {
+			return in.Observed.Groups[at].Type
+		}
+	}
+	return in.Params.Or(annotation.ServerGroupType, alicloud.NLBInstanceGroup)
 }
 
 // backendFamily is the annotation backend-ip-version as far as it has an effect.
@@ -143,7 +153,7 @@ func Build(in Input) (*model.Model, []problem.Problem) {
 			annotation.LoadBalancerID, vpc, in.Config.VPCID, annotation.ServerGroupType, alicloud.NLBIPGroup)
 	}
 	b.model.HoldCreation = in.Params.Refuses(annotation.ScopeCreation)
-	b.model.HoldListeners = in.Params.Refused(annotation.ForceOverrideListeners)
+	b.model.HoldListeners = b.model.Reused && in.Params.Refused(annotation.ForceOverrideListeners)
 	b.model.HoldRanges = in.Params.Refused(annotation.ListenerPortRange)
 	b.access()
 	b.sharedLoadBalancer()

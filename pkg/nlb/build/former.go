@@ -15,7 +15,7 @@ import (
 // former adds the groups that the listeners on a port use and are to leave. Until the group that the port is to have takes traffic, the
 // listener stays where it is, and what it has there follows the endpoints.
 func (b *builder) former(port corev1.ServicePort, wanted *model.Listener, group *model.Group) {
-	if wanted.Blocked == problem.ReasonSkipSyncBackends || b.model.Reused && !b.model.Override || b.in.Params.Refuses(annotation.ScopeBackends) {
+	if wanted.Blocked == problem.ReasonSkipSyncBackends || b.model.Reused && !b.model.Override || b.unknownBackends() {
 		return
 	}
 	for i := range b.observed.Listeners {
@@ -31,7 +31,7 @@ func (b *builder) former(port corev1.ServicePort, wanted *model.Listener, group 
 }
 
 func (b *builder) formerGroup(port corev1.ServicePort, have *model.Group) {
-	old := model.Group{NLBGroup: have.NLBGroup, Foreign: have.Foreign, KeepWeights: b.in.Params.Get(annotation.IgnoreWeightUpdate) == "on"}
+	old := model.Group{NLBGroup: have.NLBGroup, Foreign: have.Foreign, KeepWeights: b.in.Params.Get(annotation.IgnoreWeightUpdate) == "on" || backend.WeightsUndecided(b.in.Params)}
 	nodes := !b.in.pods()
 	if have.Type == alicloud.NLBIPGroup {
 		nodes = slices.ContainsFunc(have.Servers, func(s alicloud.NLBServer) bool { return b.in.Nodes.HasAddress(s.IP) })

@@ -28,7 +28,7 @@ func (b *builder) group(port corev1.ServicePort, l *model.Listener) (model.Group
 	}
 	group := model.Group{
 		NLBGroup: alicloud.NLBGroup{
-			Name: b.owner.NLBGroupName(text, l.Protocol), Type: params.Or(annotation.ServerGroupType, alicloud.NLBInstanceGroup), Protocol: l.Protocol,
+			Name: b.owner.NLBGroupName(text, l.Protocol), Type: b.in.groupType(), Protocol: l.Protocol,
 			VPCID: b.vpc(), AnyPort: l.Port == 0, ResourceGroupID: b.resourceGroup(), Tags: mark.Tags(b.in.Service, b.in.ClusterID),
 		},
 		KeepWeights: params.Get(annotation.IgnoreWeightUpdate) == "on",
@@ -48,7 +48,9 @@ func (b *builder) group(port corev1.ServicePort, l *model.Listener) (model.Group
 		b.problem(problem.ReasonSkipSyncBackends, "port %d has no node port, so nodes cannot be its backend servers", port.Port)
 		return group, false
 	}
-	return b.join(group, port)
+	group, ok := b.join(group, port)
+	b.keepUndecided(&group)
+	return group, ok
 }
 
 // join turns the group of a port into one of others, if the annotation vgroup-port says so.
@@ -152,9 +154,6 @@ func (b *builder) servers(group *model.Group, set *backend.Set) {
 	if len(without) > 0 {
 		group.Doubt = group.Doubt || len(group.Servers) == 0 // those that serve in another group, or have lost their address a moment ago, go on to do so
 		b.problem(problem.ReasonSkipSyncBackends, "nodes without an InternalIP cannot be backend servers of an %s group: %s", alicloud.NLBIPGroup, problem.Some(without))
-	}
-	if b.in.Params.Refuses(annotation.ScopeBackends) {
-		group.Doubt, group.Gone, group.Servers, group.Draining = true, nil, nil, nil
 	}
 }
 

@@ -50,6 +50,8 @@ type groupWriter interface {
 // listenerWriter changes listeners and their additional certificates.
 type listenerWriter interface {
 	CreateNLBListener(ctx context.Context, l alicloud.NLBListener, token string) (id string, job alicloud.Job, err error)
+	// TryNLBListener returns why the cloud would not take a listener, nil where it would.
+	TryNLBListener(ctx context.Context, l alicloud.NLBListener) error
 	UpdateNLBListener(ctx context.Context, id string, settings alicloud.NLBListenerSettings) (alicloud.Job, error)
 	DeleteNLBListener(ctx context.Context, id string) (alicloud.Job, error)
 	StartNLBListener(ctx context.Context, id string) (alicloud.Job, error)

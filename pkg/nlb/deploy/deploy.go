@@ -77,6 +77,7 @@ type Applier struct {
 	refused         map[model.Op]bool // settings of the load balancer that the cloud did not take
 	closed          bool              // the cloud refuses the security groups without which no port opens
 	former          map[string]bool   // groups that listeners stay in, by id: they were brought in line
+	lacking         map[string]error  // targets of groups that lack servers which were to come, with the reason
 	throttled       map[model.Op]bool
 	errs            []error
 }
@@ -84,10 +85,11 @@ type Applier struct {
 // Run carries out the plan as far as possible: a failed or waiting step stops those that use what it is about, and no others.
 func (a *Applier) Run(ctx context.Context, plan model.Plan) error {
 	a.waiting, a.failed, a.former, a.throttled, a.Doubts = map[string]bool{}, map[string]bool{}, map[string]bool{}, map[model.Op]bool{}, map[model.Part]string{}
-	a.refused, a.closed = map[model.Op]bool{}, false
+	a.refused, a.closed, a.lacking = map[model.Op]bool{}, false, map[string]error{}
 	if a.Refused = maps.Clone(a.Refused); a.Refused == nil {
 		a.Refused = map[string]bool{}
 	}
+	a.occupied()
 	for i := range plan.Steps {
 		if a.Interrupted || a.Lost != "" {
 			break
@@ -116,10 +118,13 @@ func (a *Applier) try(ctx context.Context, step *model.Step) {
 		return slices.ContainsFunc(uses, func(t string) bool { return state[t] })
 	}
 	switch {
-	case is(a.failed), a.throttled[step.Op], slices.ContainsFunc(relies(step), func(op model.Op) bool { return a.refused[op] }):
+	case is(a.failed) && !a.leavesAllTheSame(step), a.throttled[step.Op], slices.ContainsFunc(relies(step), func(op model.Op) bool { return a.refused[op] }):
+		if settings := withoutMove(step); settings != nil {
+			a.try(ctx, settings)
+		}
 		a.skip(step)
 		return
-	case a.held(step):
+	case a.held(ctx, step):
 		return
 	case is(a.waiting), slices.ContainsFunc(uses, a.Busy), slices.ContainsFunc(uses, a.justStarted):
 		a.waiting[step.Target], a.Waits = true, true
@@ -130,9 +135,7 @@ func (a *Applier) try(ctx context.Context, step *model.Step) {
 		return
 	}
 	job, err := a.do(ctx, step)
-	if job != "" {
-		a.Jobs = append(a.Jobs, Started{Job: job, Targets: step.Locks(), Step: step.String(), Work: Work{step.Op, step.Target}, Part: step.Part(), Creates: creates(step)})
-	}
+	a.started(step, job)
 	if err != nil {
 		a.fail(step, err)
 		return
@@ -141,6 +144,18 @@ func (a *Applier) try(ctx context.Context, step *model.Step) {
 		delete(a.Refused, step.Target)
 	}
 	klog.FromContext(ctx).V(2).Info("Applied step", "step", step.String(), "lb", a.Model.LoadBalancer.ID)
+}
+
+func (a *Applier) started(step *model.Step, job alicloud.Job) {
+	if job != "" {
+		a.Jobs = append(a.Jobs, Started{Job: job, Targets: step.Locks(), Step: step.String(), Work: Work{step.Op, step.Target}, Part: step.Part(), Creates: creates(step)})
+	}
+}
+
+// leavesAllTheSame reports whether servers leave a group although others could not come: what is gone leaves whatever becomes of others. While nothing
+// else takes the traffic, they stay, see [Applier.removeServers].
+func (a *Applier) leavesAllTheSame(step *model.Step) bool {
+	return step.Op == model.OpRemoveServers && a.lacking[step.Target] != nil && !slices.ContainsFunc(step.Needs, func(t string) bool { return a.failed[t] })
 }
 
 // creates reports whether a step creates a listener or a group.
@@ -162,16 +177,21 @@ func (a *Applier) skip(step *model.Step) {
 }
 
 // held leaves out a step whose jobs failed: while such a job is under way, what it locks takes no other step, and none would ever have its turn.
-func (a *Applier) held(step *model.Step) bool {
+// Where it was to take the place of a listener, that one comes back.
+func (a *Applier) held(ctx context.Context, step *model.Step) bool {
 	err := a.Held(Work{step.Op, step.Target})
 	if err == nil {
 		return false
 	}
 	if step.Op != model.OpRemoveServers {
-		a.stop(step, nil)
+		a.stop(step, err)
 	}
 	a.closed = a.closed || opens(step)
 	a.errs = append(a.errs, &problem.WaitError{Reason: fmt.Sprintf("%s: will be tried again later: %v", describe(step, a.Model.LoadBalancer.ID), err), For: heldFor})
+	if step.Op == model.OpCreateListener && !slices.ContainsFunc(step.Locks(), func(t string) bool { return a.waiting[t] || a.Busy(t) || a.justStarted(t) }) {
+		job, _ := a.putBack(ctx, &step.Listener, err) //nolint:errcheck // the next pass tries again
+		a.started(step, job)
+	}
 	return true
 }
 
@@ -179,6 +199,9 @@ func (a *Applier) held(step *model.Step) bool {
 // the cloud does not take of an annotation stops nothing else. While an operation locks the load balancer, it takes no other step either.
 // Servers that cannot leave keep no others from coming.
 func (a *Applier) stop(step *model.Step, err error) {
+	if step.Op == model.OpAddServers && err != nil && !alicloud.IsNotFound(err) && !alicloud.IsBusy(err) {
+		a.lacking[step.Target] = err
+	}
 	if step.Op == model.OpRemoveServers && refuses(err) {
 		return
 	}
@@ -244,8 +267,8 @@ func (a *Applier) fail(step *model.Step, err error) {
 	case errors.As(err, new(*leftOutError)):
 		a.RefusedServer = true
 		delete(a.failed, step.Target)
-	case errors.As(err, new(*problem.WaitError)), refusal.IsHeld(err):
-		// No call was made.
+	case errors.As(err, new(*problem.WaitError)), errors.As(err, new(known)), refusal.IsHeld(err):
+		// No call was made, or what is there is known all the same.
 	case errors.As(wrapped, new(*problem.RefusedError)):
 		a.doubt(step, err)
 	case alicloud.IsBusy(err):

@@ -82,8 +82,11 @@ func mergeGroup(into, changes *alicloud.NLBGroupSettings) {
 	takeList(&h.Codes, c.Codes)
 }
 
-// deleteGroup takes the group as gone that does not exist.
+// deleteGroup takes the group as gone that does not exist. That of a listener which may be put back stays.
 func (a *Applier) deleteGroup(ctx context.Context, step *model.Step) (alicloud.Job, error) {
+	if a.standsBy(step.Group.ID) {
+		return "", nil
+	}
 	job, err := a.job(func() (alicloud.Job, error) { return a.API.DeleteNLBGroup(ctx, step.Group.ID) })
 	if alicloud.IsNotFound(err) {
 		job, err = "", nil
@@ -192,9 +195,9 @@ func (a *Applier) updateServers(ctx context.Context, step *model.Step) (alicloud
 	if a.RefusedServer && endsTraffic(have, step.Servers) {
 		return "", nil
 	}
-	part := step.Servers[:min(len(step.Servers), a.API.ServersPerCall())]
-	a.Waits = a.Waits || len(part) < len(step.Servers)
-	job, err := a.job(func() (alicloud.Job, error) { return a.API.UpdateNLBServers(ctx, have.ID, part) })
+	part, job, err := a.serverCall(step.Servers, func(part []alicloud.NLBServer) (alicloud.Job, error) {
+		return a.API.UpdateNLBServers(ctx, have.ID, part)
+	})
 	if err == nil {
 		have.Servers = slices.Clone(have.Servers)
 		for i := range have.Servers {
@@ -207,6 +210,30 @@ func (a *Applier) updateServers(ctx context.Context, step *model.Step) (alicloud
 	return job, err
 }
 
+// serverCall changes some servers of a group, as many as one call takes; the next pass changes the others. Where the cloud refuses it for what it says about
+// them, or for their number, smaller calls find out which it takes. It returns those that it took.
+func (a *Applier) serverCall(servers []alicloud.NLBServer, call func(part []alicloud.NLBServer) (alicloud.Job, error)) (part []alicloud.NLBServer, job alicloud.Job, err error) {
+	refused := 0
+	for n := a.API.ServersPerCall(); ; {
+		part = servers[:min(n, len(servers))]
+		job, err = a.job(func() (alicloud.Job, error) { return call(part) })
+		switch {
+		case err == nil:
+			a.Waits = a.Waits || len(part) < len(servers)
+			return part, job, nil
+		case !refusesServers(err):
+			return nil, "", err
+		case len(part) > 1:
+			n = len(part) / 2
+		default:
+			if refused++; refused >= maxInARow || len(servers) == 1 {
+				return nil, "", err
+			}
+			servers = servers[1:]
+		}
+	}
+}
+
 // endsTraffic reports whether no server of the group takes traffic after these updates.
 func endsTraffic(group *model.Group, updates []alicloud.NLBServer) bool {
 	serves := func(s alicloud.NLBServer) bool { return s.Weight > 0 }
@@ -216,14 +243,21 @@ func endsTraffic(group *model.Group, updates []alicloud.NLBServer) bool {
 	return !slices.ContainsFunc(updates, serves) && !slices.ContainsFunc(group.Servers, stays)
 }
 
+// removeServers leaves a group whose others could not come with those that take its traffic, while nothing else does.
 func (a *Applier) removeServers(ctx context.Context, step *model.Step) (alicloud.Job, error) {
 	have, err := a.group(step)
 	if err != nil {
 		return "", err
 	}
-	part := step.Servers[:min(len(step.Servers), a.API.ServersPerCall())]
-	a.Waits = a.Waits || len(part) < len(step.Servers)
-	job, err := a.job(func() (alicloud.Job, error) { return a.API.RemoveNLBServers(ctx, have.ID, part) })
+	leaving := step.Servers
+	if lacking := a.lacking[step.Target]; lacking != nil {
+		if leaving = expendable(have, leaving, lacking); len(leaving) == 0 {
+			return "", nil
+		}
+	}
+	part, job, err := a.serverCall(leaving, func(part []alicloud.NLBServer) (alicloud.Job, error) {
+		return a.API.RemoveNLBServers(ctx, have.ID, part)
+	})
 	if err == nil {
 		a.Memory.room(a.Model.Groups, part)
 		have.Servers = slices.DeleteFunc(slices.Clone(have.Servers), func(s alicloud.NLBServer) bool {
@@ -231,6 +265,23 @@ func (a *Applier) removeServers(ctx context.Context, step *model.Step) (alicloud
 		})
 	}
 	return job, err
+}
+
+// expendable returns those of the servers that may leave a group although others could not come: all while one that takes traffic stays, else none. Where a
+// quota keeps the others out, all but one make room for them.
+func expendable(group *model.Group, leaving []alicloud.NLBServer, lacking error) []alicloud.NLBServer {
+	serves := func(s alicloud.NLBServer) bool { return s.Weight > 0 && s.Status != alicloud.NLBServerRemoving }
+	stays := func(s alicloud.NLBServer) bool {
+		return serves(s) && !slices.ContainsFunc(leaving, func(l alicloud.NLBServer) bool { return same(&l, &s) })
+	}
+	last := slices.IndexFunc(leaving, serves)
+	switch {
+	case last < 0, slices.ContainsFunc(group.Servers, stays):
+		return leaving
+	case alicloud.IsQuota(lacking):
+		return slices.Delete(slices.Clone(leaving), last, last+1)
+	}
+	return nil
 }
 
 // same reports whether two entries name the same server: the API fills in the address of an instance.

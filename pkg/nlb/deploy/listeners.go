@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"reflect"
 	"slices"
@@ -54,6 +55,9 @@ func (a *Applier) createListener(ctx context.Context, step *model.Step) (aliclou
 		return job, refused
 	})
 	a.noteCrowded(a.Model.GroupByID(model.Text(l.ServerGroupID)), err)
+	if _, crowded := a.Memory.Crowded(model.Text(l.ServerGroupID)); refusesListener(err) && !crowded {
+		return a.putBack(ctx, &step.Listener, err)
+	}
 	return job, err
 }
 
@@ -78,7 +82,7 @@ func (a *Applier) updateListener(ctx context.Context, step *model.Step) (aliclou
 	changes := step.Changes
 	stays := a.emptyGroup(step)
 	if stays != nil {
-		if changes.ServerGroupID = nil; reflect.ValueOf(changes).IsZero() {
+		if changes.ServerGroupID = nil; isNone(changes) {
 			return "", stays
 		}
 	}
@@ -88,12 +92,58 @@ func (a *Applier) updateListener(ctx context.Context, step *model.Step) (aliclou
 			return "", err
 		}
 	}
+	job, err := a.setListener(ctx, step, changes)
+	if parts := oneByOne(changes); refusesListener(err) && len(parts) > 1 {
+		job, err = a.setParts(ctx, step, parts, err)
+	}
+	return job, cmp.Or(err, stays)
+}
+
+func (a *Applier) setListener(ctx context.Context, step *model.Step, changes alicloud.NLBListenerSettings) (alicloud.Job, error) {
 	job, err := a.job(func() (alicloud.Job, error) { return a.API.UpdateNLBListener(ctx, step.Listener.ID, changes) })
 	a.noteMove(step.From, a.Model.GroupByID(model.Text(changes.ServerGroupID)), err)
 	if have := a.at(step); err == nil && have != nil {
 		mergeListener(&have.NLBListenerSettings, &changes)
 	}
-	return job, cmp.Or(err, stays)
+	return job, err
+}
+
+// setParts makes the first of the changes that the cloud takes, after it refused all of them together: one setting that it does not take keeps no listener in a
+// group that nothing serves any more, nor at a certificate that expires. The next pass makes the others. It returns the refusal.
+func (a *Applier) setParts(ctx context.Context, step *model.Step, parts []alicloud.NLBListenerSettings, refused error) (alicloud.Job, error) {
+	for _, part := range parts {
+		if part.ServerGroupID != nil && alicloud.IsQuota(refused) {
+			continue // that is about the group
+		}
+		if job, err := a.setListener(ctx, step, part); err == nil {
+			return job, known{refused}
+		} else if !refusesListener(err) {
+			return "", errors.Join(refused, err)
+		}
+	}
+	return "", refused
+}
+
+// oneByOne takes changes of a listener apart, those first without which it does not serve.
+func oneByOne(changes alicloud.NLBListenerSettings) []alicloud.NLBListenerSettings {
+	group, certificate := alicloud.NLBListenerSettings{ServerGroupID: changes.ServerGroupID}, alicloud.NLBListenerSettings{CertificateIDs: changes.CertificateIDs}
+	changes.ServerGroupID, changes.CertificateIDs = nil, nil
+	return slices.DeleteFunc([]alicloud.NLBListenerSettings{group, certificate, changes}, isNone)
+}
+
+func isNone(changes alicloud.NLBListenerSettings) bool { return reflect.ValueOf(changes).IsZero() }
+
+// withoutMove returns what else a step changes of a listener that cannot leave its group, nil for nothing: its certificate needs no group.
+func withoutMove(step *model.Step) *model.Step {
+	if step.Op != model.OpUpdateListener || step.Changes.ServerGroupID == nil {
+		return nil
+	}
+	rest := *step
+	rest.Needs, rest.From, rest.Awaits, rest.Meanwhile, rest.Changes.ServerGroupID = nil, "", false, nil, nil
+	if isNone(rest.Changes) {
+		return nil
+	}
+	return &rest
 }
 
 // mergeListener takes over the settings that are given.
@@ -137,11 +187,19 @@ func (a *Applier) deleteListener(ctx context.Context, step *model.Step) (aliclou
 	if stays := a.emptyGroup(step); stays != nil {
 		return "", stays
 	}
+	if step.Successor != nil {
+		if err := a.mayReplace(ctx, step.Successor); err != nil {
+			return "", err
+		}
+	}
 	job, err := a.job(func() (alicloud.Job, error) { return a.API.DeleteNLBListener(ctx, step.Listener.ID) })
 	if alicloud.IsNotFound(err) {
 		job, err = "", nil
 	}
 	if err == nil {
+		if step.Successor != nil {
+			a.Memory.vacancies.add(a.Model.LoadBalancer.ID, step.Listener)
+		}
 		a.Model.Listeners = slices.DeleteFunc(a.Model.Listeners, func(l model.Listener) bool { return l.ID == step.Listener.ID })
 	}
 	return job, err

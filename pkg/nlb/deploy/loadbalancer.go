@@ -41,6 +41,7 @@ func (a *Applier) deleteLoadBalancer(ctx context.Context, _ *model.Step) (aliclo
 	job, err := a.job(func() (alicloud.Job, error) { return a.API.DeleteNLB(ctx, a.Model.LoadBalancer.ID) })
 	if err == nil {
 		a.Deleted, a.Model.LoadBalancer.Status = true, alicloud.NLBDeleting
+		a.Memory.vacancies.dropFunc(a.Model.LoadBalancer.ID, func(*model.Listener) bool { return true })
 	}
 	return job, err
 }

@@ -23,7 +23,10 @@ type Memory struct {
 	// noTCPSSL says that the cloud takes no server groups of TCPSSL.
 	noTCPSSL atomic.Bool
 	servers  refusal.Refusals[serverOf]
-	work     refusal.Refusals[workOf]
+	// vacancies are listeners that were deleted for others, and replacements those others that the cloud refuses.
+	vacancies    vacancies
+	replacements refusal.Refusals[string]
+	work         refusal.Refusals[workOf]
 	// crowded are groups by their ids, see [Memory.Crowded], and otherCause load balancers that take no further listener whatever servers it has.
 	crowded, otherCause refusal.Refusals[string]
 	// filling are groups whose listeners the cloud took without servers only: they get some as soon as others have given some up.

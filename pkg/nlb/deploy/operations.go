@@ -59,7 +59,13 @@ func (a *Applier) do(ctx context.Context, step *model.Step) (alicloud.Job, error
 		return "", fmt.Errorf("operation %q is not known", step.Op)
 	}
 	waiting := alicloud.WaitingOf(ctx)
-	if waiting.Priority = by.priority; step.Part() == model.PartGroups {
+	waiting.Priority = by.priority
+	if step.Op == model.OpCreateListener {
+		if _, vacant := a.vacated(&step.Listener); vacant { // nothing serves the port
+			waiting.Priority, waiting.Interrupt = alicloud.PriorityRemoval, nil
+		}
+	}
+	if step.Part() == model.PartGroups {
 		waiting.Target = step.Group.ID
 	}
 	return by.run(a, alicloud.WithWaiting(ctx, waiting), step)

@@ -135,12 +135,23 @@ func (r *recorder) CreateNLBListener(_ context.Context, l alicloud.NLBListener, 
 	return fmt.Sprintf("lsn-%d", l.Port), job, err
 }
 
+func (r *recorder) TryNLBListener(_ context.Context, l alicloud.NLBListener) error {
+	return r.call("TryNLBListener", l.Port, *l.ServerGroupID)
+}
+
 func (r *recorder) UpdateNLBListener(_ context.Context, id string, settings alicloud.NLBListenerSettings) (alicloud.Job, error) {
 	group := "-"
 	if settings.ServerGroupID != nil {
 		group = *settings.ServerGroupID
 	}
-	return r.job("UpdateNLBListener", id, group)
+	parts := []any{"UpdateNLBListener", id, group}
+	if len(settings.CertificateIDs) > 0 {
+		parts = append(parts, settings.CertificateIDs)
+	}
+	if settings.SecurityPolicyID != nil {
+		parts = append(parts, *settings.SecurityPolicyID)
+	}
+	return r.job(parts...)
 }
 
 func (r *recorder) DeleteNLBListener(_ context.Context, id string) (alicloud.Job, error) {

@@ -20,6 +20,8 @@ func (d *differ) listeners() {
 		want := &d.desired.Listeners[i]
 		have := d.actual.Listener(want.Key())
 		switch {
+		case d.mayMove(want, have):
+			d.updateListener(want, have)
 		case want.Blocked != "":
 			d.follow(want)
 		case have != nil && have.Protocol == want.Protocol:
@@ -33,6 +35,12 @@ func (d *differ) listeners() {
 	for _, listener := range gone {
 		d.deleteListener(listener)
 	}
+}
+
+// mayMove reports whether a listener of ours whose settings nobody knows follows its port to another group, and takes the certificate that is asked for.
+func (d *differ) mayMove(want, have *model.Listener) bool {
+	return want.Blocked == problem.ReasonInvalidAnnotation && have != nil && have.Protocol == want.Protocol && d.owner.OwnsNLB(model.Text(have.Description)) &&
+		slices.ContainsFunc(d.desired.Groups, func(g model.Group) bool { return g.Name == want.Group })
 }
 
 // placeListener creates a listener after it deleted those on its ports: the one that it replaces, nil for none, and those of gone. It
@@ -111,7 +119,11 @@ func (d *differ) mayReplace(want, have *model.Listener) bool {
 }
 
 func (d *differ) updateListener(want, have *model.Listener) {
-	settings, changes := listenerChanges(&want.NLBListenerSettings, &have.NLBListenerSettings)
+	wanted := &want.NLBListenerSettings
+	if want.Blocked != "" {
+		wanted = &alicloud.NLBListenerSettings{CertificateIDs: want.CertificateIDs}
+	}
+	settings, changes := listenerChanges(wanted, &have.NLBListenerSettings)
 	target := model.TargetListener(want.Key())
 	if group := d.groupOf(want); group == "" || group != model.Text(have.ServerGroupID) {
 		changes.before, changes.after = append(changes.before, "group="+model.Text(have.ServerGroupID)), append(changes.after, "group="+want.Group)
@@ -120,12 +132,16 @@ func (d *differ) updateListener(want, have *model.Listener) {
 	if changes.any() {
 		s := model.Step{
 			Op: model.OpUpdateListener, Target: target, Before: strings.Join(changes.before, " "), After: strings.Join(changes.after, " "),
-			Listener: model.Listener{NLBListener: have.NLBListener, Group: want.Group}, Changes: settings, Needs: []string{model.TargetGroup(want.Group)},
+			Listener: model.Listener{NLBListener: have.NLBListener, Group: want.Group}, Changes: settings,
 		}
 		if settings.ServerGroupID != nil {
+			s.Needs = []string{model.TargetGroup(want.Group)}
 			d.leavesGroup(&s, have, want)
 		}
 		d.step(s)
+	}
+	if want.Blocked != "" {
+		return
 	}
 	if have.Status == alicloud.NLBListenerStopped {
 		d.step(model.Step{Op: model.OpStartListener, Target: target, Listener: *have})
@@ -166,6 +182,8 @@ func (d *differ) replaceListener(have, want *model.Listener) {
 	s := model.Step{
 		Op: model.OpDeleteListener, Target: model.TargetListener(have.Key()), Before: have.Protocol, Listener: *have, Needs: []string{model.TargetGroup(want.Group)},
 	}
+	successor := *want
+	s.Successor = &successor
 	d.leavesGroup(&s, have, want)
 	d.step(s)
 }

@@ -78,6 +78,9 @@ type Step struct {
 	Awaits    bool
 	Meanwhile []Step
 
+	// Successor is the listener that is to take the place of the one that is deleted, nil for none.
+	Successor *Listener
+
 	// What the step writes.
 	LoadBalancer alicloud.NLB
 	Want         Want
@@ -163,6 +166,7 @@ type Part string
 const (
 	PartLoadBalancer Part = "load balancer"
 	PartListeners    Part = "listeners"
+	PartCertificates Part = "additional certificates"
 	PartGroups       Part = "server groups"
 	PartAccess       Part = "security group"
 )
@@ -174,8 +178,10 @@ func (s *Step) Part() Part {
 		return PartAccess
 	case OpCreateGroup, OpUpdateGroup, OpAddServers, OpUpdateServers, OpRemoveServers, OpDeleteGroup, OpUntagGroup:
 		return PartGroups
-	case OpCreateListener, OpUpdateListener, OpStartListener, OpDeleteListener, OpAddCertificates, OpRemoveCertificates:
+	case OpCreateListener, OpUpdateListener, OpStartListener, OpDeleteListener:
 		return PartListeners
+	case OpAddCertificates, OpRemoveCertificates:
+		return PartCertificates
 	}
 	return PartLoadBalancer
 }

@@ -17,8 +17,8 @@ func TestLocksOfSteps(t *testing.T) {
 		locks []string
 		part  Part
 	}{
-		{[]Op{OpCreateListener, OpUpdateListener, OpStartListener, OpDeleteListener, OpAddCertificates, OpRemoveCertificates}, []string{"it",
-			TargetLoadBalancer}, PartListeners},
+		{[]Op{OpCreateListener, OpUpdateListener, OpStartListener, OpDeleteListener}, []string{"it", TargetLoadBalancer}, PartListeners},
+		{[]Op{OpAddCertificates, OpRemoveCertificates}, []string{"it", TargetLoadBalancer}, PartCertificates},
 		{[]Op{OpCreateGroup, OpUpdateGroup, OpAddServers, OpUpdateServers, OpRemoveServers, OpDeleteGroup, OpUntagGroup}, []string{"it"},
 			PartGroups},
 		{[]Op{OpCreateAccess, OpAddRules, OpRemoveRules, OpDeleteAccess}, []string{"it"}, PartAccess},

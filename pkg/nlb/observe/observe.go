@@ -2,6 +2,7 @@ package observe
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -37,8 +38,8 @@ func Owned(ctx context.Context, api Reader, owner string) ([]alicloud.NLB, error
 	return slices.DeleteFunc(found, func(lb alicloud.NLB) bool { return !Tagged(lb.Tags, tag) || lb.Status == alicloud.NLBDeleting }), nil
 }
 
-// Listeners returns the listeners of a load balancer. With certificates, the additional ones of TCPSSL listeners are read, too.
-func Listeners(ctx context.Context, api Reader, id string, certificates bool) ([]model.Listener, error) {
+// Listeners returns the listeners of a load balancer, without their additional certificates.
+func Listeners(ctx context.Context, api Reader, id string) ([]model.Listener, error) {
 	found, err := api.ListNLBListeners(ctx, []string{id})
 	if err != nil {
 		return nil, fmt.Errorf("read the listeners of %s: %w", id, err)
@@ -48,15 +49,27 @@ func Listeners(ctx context.Context, api Reader, id string, certificates bool) ([
 		if found[i].Status == alicloud.NLBListenerDeleting {
 			continue
 		}
-		listener := model.Listener{NLBListener: found[i]}
-		if certificates && listener.Protocol == alicloud.NLBTCPSSL {
-			if listener.Certificates, err = api.AdditionalCertificates(ctx, listener.ID); err != nil {
-				return nil, fmt.Errorf("read the certificates of %s: %w", listener.ID, err)
-			}
-		}
-		listeners = append(listeners, listener)
+		listeners = append(listeners, model.Listener{NLBListener: found[i]})
 	}
 	return listeners, nil
+}
+
+// Certificates reads the additional certificates of TCPSSL listeners. What is known of those that cannot be read stays.
+func Certificates(ctx context.Context, api Reader, listeners []model.Listener) error {
+	var errs []error
+	for i := range listeners {
+		listener := &listeners[i]
+		if listener.Protocol != alicloud.NLBTCPSSL {
+			continue
+		}
+		found, err := api.AdditionalCertificates(ctx, listener.ID)
+		if err != nil {
+			errs = append(errs, fmt.Errorf("read the certificates of %s: %w", listener.ID, err))
+			continue
+		}
+		listener.Certificates = found
+	}
+	return errors.Join(errs...)
 }
 
 // OwnGroups returns the server groups with the owner tag of a Service, without their servers.

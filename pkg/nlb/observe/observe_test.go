@@ -129,13 +129,18 @@ func TestListeners(t *testing.T) {
 		{name: "with certificates", certificates: true, want: []string{"lsn-1 []", "lsn-2 [cert-of-lsn-2]"}, asked: []string{"listeners",
 			"certificates of lsn-2"}},
 		{name: "no answer", fails: map[string]error{"listeners": errNo}, asked: []string{"listeners"}, err: true},
-		{name: "no answer about certificates", certificates: true, fails: map[string]error{"certificates of lsn-2": errNo},
+		{name: "no answer about certificates: those of the last read stay, and the listeners are known", certificates: true,
+			fails: map[string]error{"certificates of lsn-2": errNo}, want: []string{"lsn-1 []", "lsn-2 [cert-before]"},
 			asked: []string{"listeners", "certificates of lsn-2"}, err: true},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			cloud := &reader{listeners: found, fails: test.fails}
-			listeners, err := Listeners(t.Context(), cloud, "nlb-1", test.certificates)
+			listeners, err := Listeners(t.Context(), cloud, "nlb-1")
+			if err == nil && test.certificates {
+				listeners[1].Certificates = []string{"cert-before"}
+				err = Certificates(t.Context(), cloud, listeners)
+			}
 			var got []string
 			for i := range listeners {
 				got = append(got, fmt.Sprint(listeners[i].ID, " ", listeners[i].Certificates))

@@ -1,6 +1,8 @@
 package backend
 
 import (
+	"slices"
+
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
@@ -28,6 +30,11 @@ func OnPods(params annotation.Params, byDefault, known bool, has func() bool) bo
 		return has()
 	}
 	return byDefault
+}
+
+// WeightsUndecided reports whether an annotation that was not accepted decides on the weights of backends: those that are there keep theirs, and others join like them.
+func WeightsUndecided(params annotation.Params) bool {
+	return slices.ContainsFunc([]annotation.Suffix{annotation.DefaultWeight, annotation.IgnoreWeightUpdate, annotation.RemoveUnscheduledBackend}, params.Refused)
 }
 
 // Backend is what takes the traffic of one port of a Service, whatever the load balancer product.

@@ -5,6 +5,7 @@ import (
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/backend"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb/model"
 )
@@ -39,11 +40,7 @@ func (b *builder) keepUndecided(group *model.Group) (blocked bool) {
 		}
 		onlyPresent(group, present)
 	}
-	weights := []annotation.Suffix{annotation.DefaultWeight, annotation.IgnoreWeightUpdate, annotation.RemoveUnscheduledBackend}
-	if b.sharesGroups() {
-		weights = append(weights, annotation.Weight)
-	}
-	if slices.ContainsFunc(weights, params.Refused) {
+	if backend.WeightsUndecided(params) || b.sharesGroups() && params.Refused(annotation.Weight) {
 		group.KeepWeights = true
 		joinLike(group, present)
 	}

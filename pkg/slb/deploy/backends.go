@@ -30,9 +30,10 @@ func (a *Applier) addBackends(ctx context.Context, step model.Step) error {
 	return a.add(ctx, group, step.New)
 }
 
+// removeBackends leaves a group with its last backend servers that take traffic, while the cloud refuses those that were to come.
 func (a *Applier) removeBackends(ctx context.Context, step model.Step) error {
 	group, err := a.groupOf(step)
-	if err != nil {
+	if err != nil || a.lacking[group.ID] && !group.ServesWithout(step.Old) {
 		return err
 	}
 	return a.remove(ctx, group, step.Old)
@@ -184,12 +185,18 @@ func (a *Applier) refusedBefore(call backendCall, b alicloud.Backend) error {
 	return a.memory.servers.Err(call.change(b), time.Now())
 }
 
+// leaveOut notes that a call goes without a backend server that the cloud refuses.
+func (a *Applier) leaveOut(call backendCall, b alicloud.Backend, err error) {
+	a.left = append(a.left, refusedServer{b, err})
+	a.lacking[call.group.ID] = a.lacking[call.group.ID] || call.op == model.OpAddBackends
+}
+
 // allowed leaves out the backend servers that the cloud refused a short while ago.
 func (a *Applier) allowed(call backendCall, backends []alicloud.Backend) []alicloud.Backend {
 	return slices.DeleteFunc(slices.Clone(backends), func(b alicloud.Backend) bool {
 		err := a.refusedBefore(call, b)
 		if err != nil {
-			a.left = append(a.left, refusedServer{b, err})
+			a.leaveOut(call, b, err)
 		}
 		return err != nil
 	})
@@ -233,7 +240,7 @@ func (a *Applier) isolate(call backendCall, backends []alicloud.Backend) error {
 		if b := backends[0]; alicloud.IsQuota(err) && b.Type != alicloud.BackendENI {
 			a.Exhausted = append(a.Exhausted, b.ServerID)
 		}
-		a.left = append(a.left, refusedServer{backends[0], err})
+		a.leaveOut(call, backends[0], err)
 		a.memory.servers.Add(call.change(backends[0]), err, serverPause, time.Now())
 		if a.refusedInARow++; a.refusedInARow >= maxInARow {
 			return err

@@ -34,6 +34,7 @@ type Applier struct {
 	// last accepted one.
 	left          []refusedServer
 	refusedInARow int
+	lacking       map[string]bool // groups that lack servers which the cloud refused, by id
 	// most is how many backend servers the Service can have in all its groups together, see [Applier.Limit], and crowded why no more.
 	most    int
 	crowded error
@@ -69,7 +70,7 @@ type Applier struct {
 func New(api Writer, memory *Memory, observed *model.Model) *Applier {
 	return &Applier{
 		api: api, memory: memory, model: observed, most: math.MaxInt, crowded: ErrCrowded,
-		failed: map[string]bool{}, former: map[string]bool{}, denied: map[string]bool{}, refused: map[model.Op]bool{}, throttled: map[model.Op]bool{}, short: map[model.Op]error{}, Doubts: map[model.Part]string{},
+		failed: map[string]bool{}, former: map[string]bool{}, denied: map[string]bool{}, refused: map[model.Op]bool{}, throttled: map[model.Op]bool{}, short: map[model.Op]error{}, lacking: map[string]bool{}, Doubts: map[model.Part]string{},
 	}
 }
 

@@ -44,6 +44,14 @@ func (a *Applier) setListener(ctx context.Context, step model.Step) error {
 			return stays
 		}
 	}
+	if err := a.writeListener(ctx, have, listener); err != nil {
+		a.setOneByOne(ctx, have, listener, err)
+		return err
+	}
+	return stays
+}
+
+func (a *Applier) writeListener(ctx context.Context, have *model.Listener, listener alicloud.Listener) error {
 	if err := a.call(ctx, func() error { return a.api.SetListener(ctx, a.model.LoadBalancer.ID, listener) }); err != nil {
 		return err
 	}
@@ -52,7 +60,35 @@ func (a *Applier) setListener(ctx context.Context, step model.Step) error {
 		have.Attributes = alicloud.Attributes{}
 	}
 	maps.Copy(have.Attributes, listener.Attributes)
-	return stays
+	return nil
+}
+
+// setOneByOne moves a listener to its group, and then gives it its certificate, after the cloud refused these together with other changes: one setting that it does
+// not take keeps no listener in a group that nothing serves any more, nor at a certificate that expires.
+func (a *Applier) setOneByOne(ctx context.Context, have *model.Listener, want alicloud.Listener, refused error) {
+	if !refusesListener(refused) || alicloud.IsThrottled(refused) || alicloud.IsForbidden(refused) {
+		return
+	}
+	for _, name := range []string{"", alicloud.AttributeServerCertificateID} { // the group has no name
+		part := alicloud.Listener{ListenerKey: want.ListenerKey, Description: have.Description, VServerGroupID: have.GroupID, Attributes: alicloud.Attributes{}}
+		for present := range want.Attributes {
+			if value, ok := have.Attributes[present]; ok {
+				part.Attributes[present] = value
+			}
+		}
+		if value, ok := want.Attributes[name]; ok {
+			part.Attributes[name] = value
+		} else if name == "" {
+			part.VServerGroupID = want.VServerGroupID
+		}
+		rest := model.Listener{Description: part.Description, GroupID: part.VServerGroupID, Attributes: part.Attributes}
+		if isAsWanted(have, part) || isAsWanted(&rest, want) { // nothing changes, or nothing else does
+			continue
+		}
+		if err := a.writeListener(ctx, have, part); err != nil && !refusesListener(err) {
+			return
+		}
+	}
 }
 
 // emptyGroup returns why a listener stays in the group that it uses: its next one is to have backend servers and has none yet, and those of
