@@ -31,7 +31,7 @@ func TestRefusedSettingStopsNothingElse(t *testing.T) {
 		name, action string
 		before, edit []func(*corev1.Service)
 	}{
-		{"bandwidth package", "AttachCommonBandwidthPackageToLoadBalancer", nil, edits(with(annotation.BandwidthPackageID, "cbwp-none"))},
+		{"bandwidth package", "AttachCommonBandwidthPackageToLoadBalancer", nil, edits(with(annotation.BandwidthPackageID, "cbwp-1"))},
 		{"IPv6", "EnableLoadBalancerIpv6Internet", edits(with(annotation.IPVersion, "DualStack")), edits(with(annotation.IPv6AddressType, "internet"))},
 		{"name", "UpdateLoadBalancerAttribute", nil, edits(with(annotation.Name, "refused"))},
 		{"security group", "LoadBalancerJoinSecurityGroup", nil, edits(with(annotation.SecurityGroupIDs, "sg-none"))},
