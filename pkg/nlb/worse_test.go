@@ -156,7 +156,8 @@ func TestServersOfALongNameAreKnown(t *testing.T) {
 	})
 }
 
-// TestJoinedGroupIsLeftWhileNobodyLooks: a group of others that the annotation named before the process began is left all the same.
+// TestJoinedGroupIsLeftWhileNobodyLooks: a group of others that the annotation named before the process began is left all the same, also where no listener of the Service
+// leads to it.
 func TestJoinedGroupIsLeftWhileNobodyLooks(t *testing.T) {
 	t.Parallel()
 	for name, act := range map[string]func(w *world, b string){
@@ -167,24 +168,26 @@ func TestJoinedGroupIsLeftWhileNobodyLooks(t *testing.T) {
 			w.remove("web")
 		},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			inWorld(t, func(t *testing.T, w *world) {
-				w.addNodes("n1", "x")
-				w.deleteNode("x")
-				id, a, b := w.existing("by-hand"), w.groupByHand("shop-a"), w.groupByHand("shop-b")
-				w.put(newService("web", testkit.TCP(80), without(annotation.ZoneMaps), with(annotation.LoadBalancerID, id), with(annotation.ForceOverrideListeners, "true"),
-					with(annotation.VGroupPort, a+":80")))
-				w.converge("web")
-				act(w, b)
-				w.restart()
-				w.converge("web")
-				w.later(5 * settle)
-				if got := w.servers(a); !slices.Equal(got, []string{"i-x:9999=50"}) {
-					t.Errorf("servers %v", got)
-				}
+		for _, override := range []string{"true", "false"} {
+			t.Run(name+", override "+override, func(t *testing.T) {
+				t.Parallel()
+				inWorld(t, func(t *testing.T, w *world) {
+					w.addNodes("n1", "x")
+					w.deleteNode("x")
+					id, a, b := w.existing("by-hand"), w.groupByHand("shop-a"), w.groupByHand("shop-b")
+					w.put(newService("web", testkit.TCP(80), without(annotation.ZoneMaps), with(annotation.LoadBalancerID, id), with(annotation.ForceOverrideListeners, override),
+						with(annotation.VGroupPort, a+":80")))
+					w.converge("web")
+					act(w, b)
+					w.restart()
+					w.converge("web")
+					w.later(5 * settle)
+					if got := w.servers(a); !slices.Equal(got, []string{"i-x:9999=50"}) {
+						t.Errorf("servers %v", got)
+					}
+				})
 			})
-		})
+		}
 	}
 }
 
