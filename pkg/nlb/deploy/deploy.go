@@ -147,8 +147,8 @@ func (a *Applier) try(ctx context.Context, step *model.Step) bool {
 	}
 	if err != nil {
 		a.fail(step, err)
-		if mayPutBack(err) {
-			a.putBack(ctx, step, err)
+		if refusedForNow(err) {
+			a.giveBack(ctx, step, err)
 		}
 		return false
 	}
@@ -185,7 +185,7 @@ func (a *Applier) held(ctx context.Context, step *model.Step) bool {
 			return false
 		}
 	} else {
-		a.putBack(ctx, step, err)
+		a.giveBack(ctx, step, err)
 	}
 	if step.Op != model.OpRemoveServers {
 		a.stop(step, nil)

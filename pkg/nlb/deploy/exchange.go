@@ -12,8 +12,8 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/refusal"
 )
 
-// putBackPause is how long something is not replaced again by what the cloud refused in its place: each attempt takes away what works for some seconds, and three calls.
-var putBackPause = refusal.Pause{First: 5 * time.Minute, Least: 10 * time.Minute, Longest: 6 * time.Hour}
+// exchangePause is how long something is not replaced again by what the cloud refused in its place: each attempt takes away what works for some seconds, and three calls.
+var exchangePause = refusal.Pause{First: 5 * time.Minute, Least: 10 * time.Minute, Longest: 6 * time.Hour}
 
 // exchange is something of a load balancer that has to go before what takes its place can come: all security groups, which may be of another type than the next ones, or the
 // bandwidth package. op is what brings the next one.
@@ -98,8 +98,8 @@ func (a *Applier) waitsToExchange(step *model.Step) error {
 	return a.Memory.exchanges.refused.Err(what, time.Now())
 }
 
-// putBack gives a load balancer back what was taken away for something that the cloud refuses, or whose job failed.
-func (a *Applier) putBack(ctx context.Context, step *model.Step, refused error) {
+// giveBack gives a load balancer back what was taken away for something that the cloud refuses, or whose job failed.
+func (a *Applier) giveBack(ctx context.Context, step *model.Step, refused error) {
 	what, ok := a.exchangeOf(step)
 	if !ok || takesAway(step) {
 		return
@@ -118,7 +118,7 @@ func (a *Applier) putBack(ctx context.Context, step *model.Step, refused error) 
 	default:
 		return
 	}
-	a.Memory.exchanges.refused.Add(what, refused, putBackPause, time.Now())
+	a.Memory.exchanges.refused.Add(what, refused, exchangePause, time.Now())
 	job, err := a.do(ctx, back)
 	if err != nil {
 		a.fail(back, err)
@@ -127,8 +127,8 @@ func (a *Applier) putBack(ctx context.Context, step *model.Step, refused error) 
 	a.Jobs = append(a.Jobs, Started{Job: job, Targets: back.Locks(), Step: back.String(), Part: back.Part()})
 }
 
-// mayPutBack reports whether the cloud refused a step for a while.
-func mayPutBack(err error) bool { return refuses(err) || alicloud.IsNotFound(err) }
+// refusedForNow reports whether the cloud refused a step for a while.
+func refusedForNow(err error) bool { return refuses(err) || alicloud.IsNotFound(err) }
 
 // remembered is the error of a step that is not tried for what the cloud said before.
 func (a *Applier) remembered(step *model.Step, err error) error {
