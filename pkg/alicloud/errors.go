@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"time"
 	"unicode"
 
 	"k8s.io/apimachinery/pkg/util/sets"
@@ -60,12 +61,25 @@ func cloudText(text string) string {
 
 // Lasting is the text of an error without what differs each time that the cloud answers the same.
 func Lasting(err error) string {
-	e, ok := errors.AsType[*Error](err)
-	if !ok || e.RequestID == "" {
-		return err.Error()
+	text := err.Error()
+	if e, ok := errors.AsType[*Error](err); ok && e.RequestID != "" {
+		text = strings.Replace(text, ", request "+e.RequestID, "", 1)
 	}
-	return strings.Replace(err.Error(), ", request "+e.RequestID, "", 1)
+	if e, ok := errors.AsType[*JobError](err); ok {
+		text = strings.Replace(text, e.Error(), e.Text, 1)
+	}
+	return text
 }
+
+// JobError says that a job did not do what it was to do.
+type JobError struct {
+	Job Job
+	// Op is what it was to do, and Text the same of what, and what came of it.
+	Op, Text string
+}
+
+// Error implements error.
+func (e *JobError) Error() string { return fmt.Sprintf("%s (job %s)", e.Text, e.Job) }
 
 // Unwrap returns what kept the answer from arriving, for example a context error.
 func (e *Error) Unwrap() error { return e.err }
@@ -144,8 +158,21 @@ func IsBusy(err error) bool {
 	return ok && (busyCodes.Has(e.Code) || isNLBBusy(e))
 }
 
-// IsThrottled reports whether the action's rate was exceeded: nothing was changed, and the action stays closed until the
-// next minute begins.
+// ThrottledFor is the length of the window whose end opens a throttled action again, a minute where that is not known. Windows begin with the minute or the second.
+func ThrottledFor(err error) time.Duration {
+	e, ok := asAPIError(err)
+	if !ok {
+		return time.Minute
+	}
+	action := e.Action
+	if e.Product == productNLB.host {
+		action = productNLB.host + operationSeparator + action
+	}
+	return (&limiter{quotas: publishedQuotas}).quota(action).window
+}
+
+// IsThrottled reports whether the action's rate was exceeded: nothing was changed, and the action stays closed until its
+// next window begins, see [ThrottledFor].
 func IsThrottled(err error) bool {
 	e, ok := asAPIError(err)
 	return ok && e.isThrottled()

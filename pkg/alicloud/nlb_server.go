@@ -3,6 +3,7 @@ package alicloud
 import (
 	"context"
 	"fmt"
+	"net/netip"
 )
 
 // Types of backend servers of NLB.
@@ -66,9 +67,17 @@ func (c *Client) ListNLBServers(ctx context.Context, group string) ([]NLBServer,
 	}
 	servers := make([]NLBServer, 0, len(found))
 	for _, s := range found {
-		servers = append(servers, NLBServer{NLBServerKey{s.ServerId, s.ServerIp, s.ServerType, s.Port}, s.Weight, s.Description, s.Status})
+		servers = append(servers, NLBServer{NLBServerKey{canonicalAddress(s.ServerId), canonicalAddress(s.ServerIp), s.ServerType, s.Port}, s.Weight, s.Description, s.Status})
 	}
 	return servers, notAmong("ListServerGroupServers", []string{group}, found, func(s wire) string { return s.ServerGroupId })
+}
+
+// canonicalAddress spells an address as Kubernetes does: one of IPv6 has several spellings, and another one would look like another server. Other text stays.
+func canonicalAddress(text string) string {
+	if addr, err := netip.ParseAddr(text); err == nil {
+		return addr.String()
+	}
+	return text
 }
 
 // ServersPerCall is how many backend servers of an NLB one call takes: 200, or 40 once the cloud refused the larger number.

@@ -24,6 +24,8 @@ const (
 	loadBalancerLimit = 10 * time.Minute
 	// forgottenAfter is when nobody can wait for anything any more.
 	forgottenAfter = 2 * loadBalancerLimit
+	// unreadLimit is how long a job is waited for whose state cannot be read. Most have ended by then, and what is there shows how.
+	unreadLimit = 5 * time.Second
 	// pollTimeout bounds one round of polls.
 	pollTimeout = 30 * time.Second
 )
@@ -37,6 +39,8 @@ type awaits struct {
 	mu    sync.Mutex // guards the rest
 	items map[string]*await
 	timer *time.Timer
+	// unread is why the states of jobs cannot be read, nil where the last call for them was answered.
+	unread error
 }
 
 // await is one thing that Services wait for: a job, or a load balancer that changes its status.
@@ -177,7 +181,7 @@ func (a *awaits) due(now time.Time) (jobs []alicloud.Job, balancers []string) {
 func (a *awaits) pollJobs(ctx context.Context, jobs []alicloud.Job) {
 	found, err := a.api.NLBJobs(ctx, jobs)
 	if alicloud.IsNotFound(err) {
-		a.pollEachJob(ctx, jobs)
+		a.noteUnread(ctx, jobs, a.pollEachJob(ctx, jobs))
 		return
 	}
 	if half := len(jobs) / 2; half > 0 && alicloud.IsJobsPerCall(err) {
@@ -185,23 +189,56 @@ func (a *awaits) pollJobs(ctx context.Context, jobs []alicloud.Job) {
 		a.pollJobs(ctx, jobs[half:])
 		return
 	}
+	if alicloud.IsForbidden(err) {
+		err = a.pollEachJob(ctx, jobs) // another right
+	} else if err == nil {
+		for _, job := range jobs {
+			a.ended(string(job), found[job])
+		}
+	}
+	a.noteUnread(ctx, jobs, err)
+}
+
+// noteUnread notes whether the states of jobs could be read. Those that have taken long enough count as ended, nobody knows how: what is there is read.
+func (a *awaits) noteUnread(ctx context.Context, jobs []alicloud.Job, err error) {
+	a.mu.Lock()
+	a.unread = err
+	var given []string
+	for _, job := range jobs {
+		if item := a.items[string(job)]; err != nil && item != nil && !item.ended && time.Since(item.since) >= unreadLimit {
+			given = append(given, string(job))
+		}
+	}
+	a.mu.Unlock()
 	if err != nil {
 		klog.FromContext(ctx).V(2).Info("Cannot read the states of jobs", "jobs", len(jobs), "err", err)
-		return
 	}
-	for _, job := range jobs {
-		a.ended(string(job), found[job])
+	for _, id := range given {
+		a.end(id, func(*await) {})
 	}
 }
 
+// forbidden returns why the manager may not read the states of jobs, nil where it may.
+func (a *awaits) forbidden() error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if alicloud.IsForbidden(a.unread) {
+		return a.unread
+	}
+	return nil
+}
+
 // pollEachJob asks for one job after the other, so that one that the cloud does not know hides no other.
-func (a *awaits) pollEachJob(ctx context.Context, jobs []alicloud.Job) {
+func (a *awaits) pollEachJob(ctx context.Context, jobs []alicloud.Job) (unread error) {
 	for _, job := range jobs {
 		status, err := a.api.NLBJob(ctx, job)
 		if err == nil || alicloud.IsNotFound(err) {
 			a.ended(string(job), status)
+			continue
 		}
+		unread = err
 	}
+	return unread
 }
 
 // ended notes the status of a job. One whose status nobody knows has ended, too: what is there is read.

@@ -112,8 +112,8 @@ func TestDriftOfWhatFewServicesHave(t *testing.T) {
 				with(annotation.ForceOverrideListeners, "true"), with(annotation.VGroupPort, group+":80"), with(annotation.Weight, "60")),
 		)
 		testkit.Check(t, api.UntagNLB(t.Context(), alicloud.NLBTagGroup, []string{w.groups("web-1")[0].ID}, []string{w.groups("web-1")[0].Tags[0].Key}))
-		if found := wrote(w.forward(2 * longest)); len(found) > 0 {
-			t.Fatalf("writes %v", found)
+		if found := wrote(w.forward(2 * longest)); !maps.Equal(found, map[string]int{"TagResources": 1}) {
+			t.Fatalf("writes %v, want the tag of the group", found)
 		}
 		w.spoil("tls", func(s spoiled) error {
 			return job(api.RemoveCertificates(t.Context(), s.listener.ID, []string{"cert-2"}))

@@ -148,7 +148,7 @@ func (e *engine) discard(ctx context.Context, svc *corev1.Service, lb *alicloud.
 		return err
 	}
 	surplus := &model.Model{LoadBalancer: *lb}
-	applier := &deploy.Applier{API: e.api, Model: surplus, Busy: func(string) bool { return false }, Memory: &e.memory}
+	applier := &deploy.Applier{API: e.api, Model: surplus, Busy: func(string) bool { return false }, Held: func(deploy.Work) error { return nil }, Memory: &e.memory}
 	if err := applier.Run(ctx, diff.Deletion(surplus)); err != nil {
 		return fmt.Errorf("delete NLB %s, which nobody needs: %w", lb.ID, err)
 	}
@@ -303,8 +303,20 @@ func (n nlb) status(params annotation.Params) service.Shown {
 		}
 	}
 	n.showing = n.ID()
-	shown.Balancer, shown.Status, shown.KeepsLeft = n, statusOf(&n.lb.Value, params), n.keepsLeft()
+	shown.Balancer, shown.Status, shown.KeepsLeft, shown.Serves = n, statusOf(&n.lb.Value, params), n.keepsLeft(), n.servesAll()
 	return shown
+}
+
+// servesAll reports whether all listeners of the Service run here, and the server groups that are to have servers have one that takes traffic.
+func (n nlb) servesAll() bool {
+	if n.desired == nil || n.taken || n.running() < len(n.desired.Listeners) {
+		return false
+	}
+	actual := n.model()
+	return !slices.ContainsFunc(n.desired.Groups, func(want model.Group) bool {
+		have := actual.Matching(&want)
+		return have == nil || (want.Doubt || want.Serves()) && !have.Serves()
+	})
 }
 
 // managesListeners reports whether the Service manages the listeners of its NLB. On an existing one on which it only stays, the last plan says that.

@@ -3,7 +3,6 @@ package nlb
 import (
 	"cmp"
 	"context"
-	"maps"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -55,20 +54,22 @@ func (n nlb) RefreshBackends(ctx context.Context, svc *corev1.Service) (service.
 		return found, err
 	}
 	params, _ := n.Params(svc)
-	read, _, err := observe.Groups(ctx, n.api, svc, n.ownerOf(svc, found.observed), own, found.joined(params), n.knownGroups(svc, found.observed))
+	read, _, err := observe.Groups(ctx, n.api, svc, n.ownerOf(svc, found.observed), own, found.joined(svc, params), n.knownGroups(svc, found.observed))
 	if err == nil {
 		found.groups.Set(read)
 	}
 	return found, err
 }
 
-// joined are the groups of others that the annotation names, which it may do on an existing NLB.
-func (o observed) joined(params annotation.Params) []string {
-	if !o.presence.WasReused() {
-		return nil
+// joined are the groups of others that the annotation names, which it may do on an existing NLB, and those in which the Service has servers as its Record says: the
+// annotation may have named them when another process read it.
+func (o observed) joined(svc *corev1.Service, params annotation.Params) []string {
+	record, _ := service.RecordOn(svc)
+	ids := record.Joined
+	if o.presence.WasReused() {
+		ids = append(slices.Clone(ids), joinedBy(params)...)
 	}
-	ids, _ := annotation.VGroupsOf(params)
-	return slices.Compact(slices.Sorted(maps.Values(ids)))
+	return ids
 }
 
 // PlanBackends implements service.Follower: of a whole plan, as if the Service stayed here, only what brings groups in line that are there and that ports have.

@@ -104,12 +104,15 @@ func (e *engine) settleOne(svc *corev1.Service, known observed, p pending) (afte
 		return e.succeeded(svc, known, p, item.found), nil
 	case ok && item.ended && item.status == alicloud.JobFailed:
 		known = known.created(p, false)
-		failure = fmt.Errorf("%s failed; the cloud did not state a reason (job %s)", p.step, p.id)
+		failure = &alicloud.JobError{Job: alicloud.Job(p.id), Op: string(p.work.Op), Text: p.step + " failed; the cloud did not state a reason"}
 	case ok && !item.ended && time.Since(p.since) < p.limit():
 		return known, nil
+	case ok && !item.ended && p.loadBalancer:
+		e.awaits.drop(p.id)
+		failure = fmt.Errorf("%s: not done after %s", p.step, p.limit())
 	case ok && !item.ended:
 		e.awaits.drop(p.id)
-		failure = fmt.Errorf("%s: not done after %s (%s)", p.step, p.limit(), p.id)
+		failure = &alicloud.JobError{Job: alicloud.Job(p.id), Op: string(p.work.Op), Text: fmt.Sprintf("%s: not done after %s", p.step, p.limit())}
 	}
 	e.memory.JobFailed(svc.UID, p.work, failure)
 	known.jobs = known.jobs.without(p.id)

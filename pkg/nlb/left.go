@@ -56,7 +56,7 @@ func (o observed) leavingFor(last service.Record, places []string) observed {
 }
 
 // withStrays returns what is known after a search for load balancers that the Service has left although its Record does not say so: those on which listeners of
-// its own lead to its server groups, or that its label names. The Record may be lost.
+// its own lead to its server groups, or that its label names. The Record may be lost. Listeners of others are noted on the groups.
 func (e *engine) withStrays(ctx context.Context, svc *corev1.Service, known observed) (observed, error) {
 	if params, _ := e.Params(svc); params.Preserves() {
 		return known, nil // they may be on one that the author of the Service wanted to keep
@@ -69,17 +69,49 @@ func (e *engine) withStrays(ctx context.Context, svc *corev1.Service, known obse
 	slices.Sort(ids)
 	owner := e.ownerOf(svc, known)
 	for chunk := range slices.Chunk(slices.Compact(ids), alicloud.MaxNLBQuery) {
-		found, err := e.api.ListNLBListeners(ctx, chunk)
-		if err != nil && !alicloud.IsNotFound(err) {
-			return known, fmt.Errorf("read the listeners of load balancers that the Service has left: %w", err)
+		found, err := e.listenersOfEach(ctx, chunk)
+		if err != nil {
+			return known, fmt.Errorf("read the listeners of load balancers that use server groups of the Service: %w", err)
 		}
 		for i := range found {
-			if owner.OwnsNLB(model.Text(found[i].Description)) && found[i].Status != alicloud.NLBListenerDeleting {
-				known = known.leavingFor(service.Record{}, []string{found[i].LoadBalancerID})
+			switch l := &found[i]; {
+			case l.Status == alicloud.NLBListenerDeleting:
+			case owner.OwnsNLB(model.Text(l.Description)):
+				known = known.leavingFor(service.Record{}, []string{l.LoadBalancerID})
+			default:
+				known.usedBy(l)
 			}
 		}
 	}
 	return known, nil
+}
+
+// listenersOfEach returns the listeners of load balancers. One that is gone hides those of no other.
+func (e *engine) listenersOfEach(ctx context.Context, ids []string) ([]alicloud.NLBListener, error) {
+	found, err := e.api.ListNLBListeners(ctx, ids)
+	if !alicloud.IsNotFound(err) {
+		return found, err
+	}
+	if len(ids) == 1 {
+		return nil, nil
+	}
+	for _, id := range ids {
+		one, err := e.listenersOfEach(ctx, []string{id})
+		if err != nil {
+			return nil, err
+		}
+		found = append(found, one...)
+	}
+	return found, nil
+}
+
+// usedBy notes on the group that a listener of somebody else leads to that it does.
+func (o observed) usedBy(l *alicloud.NLBListener) {
+	for i := range o.groups.Value {
+		if group := &o.groups.Value[i]; group.ID == model.Text(l.ServerGroupID) {
+			group.Strangers = append(group.Strangers, "listener "+l.ID+" of "+l.LoadBalancerID)
+		}
+	}
 }
 
 // users are the ids of the load balancers with listeners that lead to server groups of the Service's own.

@@ -22,6 +22,8 @@ type observed struct {
 	lb        service.Part[alicloud.NLB]
 	listeners service.Part[[]model.Listener]
 	groups    service.Part[[]model.Group]
+	// strays is why nobody knows what uses the groups elsewhere, nil where that was read.
+	strays error
 	// deletingGroups are ids of groups of the Service that were being deleted when groups was read.
 	deletingGroups []string
 	// groupsMissing says whether groups are missing that should be there, accessMissing the same of access. groupsUnseen says whether a process
@@ -33,6 +35,8 @@ type observed struct {
 	joinedGroups string
 	// access is the security group of the source ranges, nil for none. It outlives the NLB.
 	access service.Part[*model.Access]
+	// accessBeside are the ids of further security groups with the owner tag of the Service that look like it.
+	accessBeside []string
 	// group is that of an NLB that the Service shares, zero for any other one.
 	group mark.Group
 	// leaving are ids of NLBs and marks of groups that the Service has left, and on which it may have something. formers is what is known of them.

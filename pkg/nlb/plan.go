@@ -91,20 +91,41 @@ func (n nlb) Plan(_ context.Context, in service.Inputs) (service.Goal, error) {
 		goal.Plan = plan{nlb: n, Plan: diff.Deletion(n.model())}
 		return goal, nil
 	}
-	problems = slices.Concat(problems, kept, conflicts, n.leftAlone(desired))
+	problems = slices.Concat(problems, kept, conflicts, n.leftAlone(desired), n.besideAccess(), n.unreadJobs())
 	n.leaveUntagged(in.Service, desired)
 	if n.restored(in, desired) {
 		desired.Want.DeleteProtection = &desired.LoadBalancer.DeletionProtection
 	}
-	steps := n.steps(in.Service, desired)
-	steps.Steps = n.withoutUsed(in.Service, n.withoutUnread(steps.Steps))
-	goal.Problems = append(goal.Problems, append(problems, steps.Problems...)...)
 	if !slices.Equal(n.ports, in.Service.Spec.Ports) {
 		n.ports, n.refused = in.Service.Spec.Ports, nil
 	}
+	desired.Refused = n.refused
+	steps := n.steps(in.Service, desired)
+	steps.Steps = n.withoutUsed(in.Service, n.withoutUnread(steps.Steps))
+	goal.Problems = append(goal.Problems, append(problems, steps.Problems...)...)
 	record = n.placed(record)
 	goal.Applied, goal.Plan = &record, plan{nlb: n, Plan: steps, desired: desired}
 	return goal, nil
+}
+
+// besideAccess reports security groups that look like the one for the source ranges. The manager touches only that: which of them the author of the Service, or
+// somebody else, has made is not known.
+func (n nlb) besideAccess() []problem.Problem {
+	if len(n.accessBeside) == 0 || n.access.Value == nil {
+		return nil
+	}
+	return []problem.Problem{problem.Newf(problem.ReasonKeptInUse, "beside security group %s, which the manager uses, %s has the owner tag of the Service; if nobody uses it, delete it",
+		n.access.Value.ID, problem.Some(n.accessBeside))}
+}
+
+// unreadJobs reports that the manager may not read whether its jobs have ended, so that each of them takes longer.
+func (n nlb) unreadJobs() []problem.Problem {
+	err := n.awaits.forbidden()
+	if err == nil {
+		return nil
+	}
+	return []problem.Problem{problem.Newf(problem.ReasonFeatureNotSupported,
+		"the states of jobs cannot be read, so that each change takes some seconds longer; the role needs nlb:ListAsynJobs or nlb:GetJobStatus: %s", alicloud.Lasting(err))}
 }
 
 // isUnwanted reports whether the NLB is not what the Service asks for, or may have: its author has changed it while nobody knew what came
@@ -232,7 +253,7 @@ func (p plan) Deploy(ctx context.Context, svc *corev1.Service, create service.Cr
 		n.shared.WakeOnConflict(n.group, svc, n.ID(), p.Problems)
 		n.shared.WaitNoMore(svc.UID)
 		after, wait := p.reread(n, svc)
-		return service.Deployment{Balancer: after, Registered: after.registered(), Wait: wait, Err: failures}
+		return service.Deployment{Balancer: after, Problems: p.Problems, Registered: after.registered(), Wait: wait, Err: failures}
 	}
 	applier := &deploy.Applier{
 		API: n.api, Model: n.model(), Busy: n.busy, Memory: &n.memory, Refused: n.refused, Held: p.held(svc),
@@ -260,7 +281,7 @@ func (p plan) Deploy(ctx context.Context, svc *corev1.Service, create service.Cr
 	done := service.Deployment{
 		Balancer: n, Writes: applier.Writes, Progress: applier.Progress, Uncertain: applier.Uncertain, RefusedBackend: applier.RefusedServer,
 		Interrupted: applier.Interrupted, Lost: applier.Lost, Shared: p.shared(), Suspected: n.suspected(applier.Exhausted), GoesBack: goesBack, Registered: n.registered(),
-		Wait: wait, Err: errors.Join(err, failures),
+		Problems: append(slices.Clone(p.Problems), applier.Problems...), Wait: wait, Err: errors.Join(err, failures),
 	}
 	if applier.Waits && done.Wait == 0 {
 		done.Wait = soonPoll

@@ -138,8 +138,8 @@ func TestAllowedIDs(t *testing.T) {
 		w.restart()
 		w.serve(1, testkit.TCP(443), with(annotation.ProtocolPort, "tcpssl:443"), with(annotation.CertID, "cert-1"), with(annotation.AdditionalCertIDs, "cert-2"))
 		mustReport(t, w.newEvents(), "InvalidAnnotation", `"cert-2" is not accepted in namespace default`)
-		if got := w.listeners(w.balancer("web").ID); len(got) > 0 {
-			t.Errorf("listeners %v, want none with a certificate that the namespace may not use", got)
+		if got := w.balancers("web"); len(got) > 0 {
+			t.Errorf("load balancers %v, want none: its only port has a certificate that the namespace may not use", got)
 		}
 	})
 }

@@ -3,6 +3,7 @@ package nlb
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -17,6 +18,9 @@ import (
 func recordOf(loadBalancerID string, svc *corev1.Service, params annotation.Params, reused bool) service.Record {
 	record := service.Record{LoadBalancerID: loadBalancerID}
 	record.TagKeys, record.Annotations = groupCloud{}.TagKeys(params), chosenName(params)
+	if reused {
+		record.Joined = joinedBy(params)
+	}
 	if reused && !params.OverridesListeners() {
 		return record.Sorted()
 	}
@@ -40,6 +44,12 @@ func recordInGroup(loadBalancerID string, params annotation.Params, leads bool) 
 	record.Annotations = append(chosenName(params), appliedOf(rows, params)...)
 	record.Certificates = annotation.ListOf(params, annotation.AdditionalCertIDs)
 	return record.Sorted()
+}
+
+// joinedBy are the server groups of others that the annotations name.
+func joinedBy(params annotation.Params) []string {
+	ids, _ := annotation.VGroupsOf(params)
+	return slices.Compact(slices.Sorted(maps.Values(ids)))
 }
 
 // chosenName says that the status shows a name that the author of the Service has chosen: [showsName] takes it for no proof.

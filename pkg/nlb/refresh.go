@@ -145,8 +145,14 @@ func (e *engine) refreshGroups(ctx context.Context, of service.Request, found *r
 	if found.nlb, err = e.readGroups(ctx, of.Service, of.Params, found.nlb, found.listed); err != nil {
 		return found.keep(model.PartGroups, found.nlb.groups.Known(), err)
 	}
+	if found.nlb.strays != nil {
+		found.unread[partElsewhere] = found.nlb.strays
+	}
 	return nil
 }
+
+// partElsewhere is what uses the server groups of a Service elsewhere. No step of its load balancer depends on it.
+const partElsewhere model.Part = "listeners elsewhere"
 
 // keep notes that a part could not be read and that its last value stands. It returns the error where there is none.
 func (r *refreshed) keep(part model.Part, known bool, err error) error {
@@ -166,7 +172,7 @@ func (e *engine) readGroups(ctx context.Context, svc *corev1.Service, params ann
 			return known, err
 		}
 	}
-	groups, missing, err := observe.Groups(ctx, e.api, svc, e.ownerOf(svc, known), own, known.joined(params), e.knownGroups(svc, known))
+	groups, missing, err := observe.Groups(ctx, e.api, svc, e.ownerOf(svc, known), own, known.joined(svc, params), e.knownGroups(svc, known))
 	if err != nil {
 		return known, err
 	}
@@ -182,9 +188,7 @@ func (e *engine) readGroups(ctx context.Context, svc *corev1.Service, params ann
 	after := known
 	after.groups.Set(groups)
 	after.joinedGroups = params.Get(annotation.VGroupPort)
-	if after, err = e.withStrays(ctx, svc, after); err != nil {
-		return known, err
-	}
+	after, after.strays = e.withStrays(ctx, svc, after)
 	return after, nil
 }
 
@@ -233,18 +237,18 @@ func (e *engine) refreshAccess(ctx context.Context, svc *corev1.Service, record 
 // searchAccess returns what is known after the security group of the source ranges was read. A second one in the place of one that should be
 // there would be joined beside it, and when the Service goes the first one would stay.
 func (e *engine) searchAccess(ctx context.Context, svc *corev1.Service, known observed) (observed, error) {
-	name, _ := mark.OwnerOf(svc, "").NLBSecurityGroup(svc.UID)
-	access, err := observe.Access(ctx, e.api, mark.DefaultName(svc.UID), name)
-	if err != nil {
-		return known, err
-	}
 	expected := svc.Labels[service.LabelSecurityGroupID]
 	if known.access.Value != nil {
 		expected = known.access.Value.ID
 	}
+	access, others, err := observe.Access(ctx, e.api, svc, expected)
+	if err != nil {
+		return known, err
+	}
 	known.accessMissing, err = e.missing.Confirm(known.accessMissing, access == nil && expected != "", fmt.Sprintf("security group %s not found", expected))
 	if err == nil {
 		known.access.Set(access)
+		known.accessBeside = others
 	}
 	return known, err
 }

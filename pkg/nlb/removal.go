@@ -138,6 +138,9 @@ func (e *engine) readForRemoval(ctx context.Context, svc *corev1.Service, known 
 func (e *engine) readGroupsForRemoval(ctx context.Context, svc *corev1.Service, known observed) (observed, error) {
 	params, _ := e.Params(svc)
 	read, err := e.readGroups(ctx, svc, params, known, nil)
+	if err == nil {
+		err = read.strays
+	}
 	if err != nil || known.groups.Known() || len(read.groups.Value) > 0 || !mayHaveHad(svc, known, svc.Labels[service.LabelLoadBalancerID]) {
 		return read, err
 	}
@@ -303,7 +306,10 @@ func (n nlb) PlanLeftovers(ctx context.Context, svc *corev1.Service) (service.Ba
 	}
 	known, err := n.readGroups(ctx, svc, params, n.observed, nil)
 	n = n.knowing(known)
-	if err != nil && !n.groups.Known() {
+	if err == nil {
+		err = n.strays
+	}
+	if err != nil && (n.strays != nil || !n.groups.Known()) {
 		return n, plan{nlb: n}, err
 	}
 	if err = n.leaveFirst(); err != nil {
@@ -316,6 +322,7 @@ func (n nlb) PlanLeftovers(ctx context.Context, svc *corev1.Service) (service.Ba
 			return n, plan{nlb: n}, err
 		}
 	}
-	leftovers := &model.Model{Groups: n.groups.Value, Access: n.access.Value}
-	return n, plan{nlb: n, Plan: diff.Leftovers(leftovers, n.ownerOf(svc, n.observed))}, nil
+	leftovers := diff.Leftovers(&model.Model{Groups: n.groups.Value, Access: n.access.Value}, n.ownerOf(svc, n.observed))
+	leftovers.Problems = append(leftovers.Problems, n.besideAccess()...)
+	return n, plan{nlb: n, Plan: leftovers}, nil
 }

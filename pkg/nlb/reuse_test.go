@@ -88,7 +88,7 @@ func TestPreserve(t *testing.T) {
 		w.calls()
 		w.remove("web")
 		w.converge("web")
-		if got, want := writes(w.calls()), []string{"UpdateLoadBalancerProtection", "TagResources", "UntagResources", "UntagResources"}; !slices.Equal(got, want) {
+		if got, want := writes(w.calls()), []string{"UpdateLoadBalancerProtection", "UntagResources", "TagResources", "UntagResources"}; !slices.Equal(got, want) {
 			t.Errorf("writes %v, want %v", got, want)
 		}
 		if got, want := w.listeners(id), []string{"TCP:80 i-n1:30080=100"}; !slices.Equal(got, want) {

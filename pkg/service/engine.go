@@ -319,6 +319,8 @@ type Deployment struct {
 	Shared []string
 	// GoesBack says that the cloud refused a load balancer to which the Service was to move: the next pass, at once, goes on where the Service was before.
 	GoesBack bool
+	// Problems are what stays in the cloud after a removal, for the author of the Service: nobody else hears of it.
+	Problems []problem.Problem
 	// Registered reports whether the address of a pod gets traffic in every group that is to have it.
 	Registered func(address string) bool
 	Err        error
@@ -354,6 +356,8 @@ type Shown struct {
 	Status *corev1.LoadBalancerStatus
 	// Elsewhere says that Status is nil because not all ports are served here, and the Service goes on to show a load balancer that it leaves.
 	Elsewhere bool
+	// Serves says that Status shows what serves all ports, whatever else failed: nobody needs what the Service was on before.
+	Serves bool
 	// KeepsLeft says that nobody can tell whether what Status shows serves the Service, so that it does not leave what it was on before.
 	KeepsLeft bool
 	// Ports is what every address says about the ports, nil while all are served, or soon may be, or nobody knows.

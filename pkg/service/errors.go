@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/util/sets"
+
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
 )
@@ -16,7 +18,7 @@ import (
 const (
 	minBusyWait = 2 * time.Second
 	maxBusyWait = 5 * time.Second
-	// maxThrottleJitter spreads the Services of a cluster over the start of the new minute.
+	// maxThrottleJitter spreads the Services of a cluster over the start of the new window.
 	maxThrottleJitter = 3 * time.Second
 	// unresolvedWait is how soon a backend that is not known in the cloud is read again; it grows, see [skipped].
 	unresolvedWait = 30 * time.Second
@@ -35,7 +37,7 @@ func interrupted(err error) bool { return errors.Is(err, alicloud.ErrInterrupted
 // waitTime returns how long to wait before trying again, when err says nothing but that the cloud is not ready for the
 // call: that is no failure, and nobody needs to hear of it.
 func waitTime(err error) (time.Duration, bool) {
-	throttled, gaveUp, longest := false, false, time.Duration(0)
+	throttled, gaveUp, longest, window := false, false, time.Duration(0), time.Duration(0)
 	for _, leaf := range leaves(err) {
 		var wait *problem.WaitError
 		switch {
@@ -46,7 +48,7 @@ func waitTime(err error) (time.Duration, bool) {
 		case interrupted(leaf):
 			gaveUp = true
 		case alicloud.IsThrottled(leaf):
-			throttled = true
+			throttled, window = true, max(window, alicloud.ThrottledFor(leaf))
 		case !alicloud.IsBusy(leaf):
 			return 0, false
 		}
@@ -56,7 +58,7 @@ func waitTime(err error) (time.Duration, bool) {
 	}
 	if throttled {
 		now := time.Now()
-		return now.Truncate(time.Minute).Add(time.Minute).Sub(now) + rand.N(maxThrottleJitter), true
+		return now.Truncate(window).Add(window).Sub(now) + rand.N(min(maxThrottleJitter, window)), true
 	}
 	if longest > 0 {
 		return longest, true
@@ -109,16 +111,21 @@ func failureText(err error) string {
 	return strings.Join(texts, "; ")
 }
 
-// signature is what stays the same when an attempt fails again in the same way: the text without the request id.
+// signature is what stays the same when an attempt fails again in the same way: the text without the ids of requests and jobs.
+// What is not tried again for a while says the same as what has just failed, whichever of several it is.
 func signature(err error) string {
-	var text strings.Builder
+	said := sets.New[string]()
 	for _, leaf := range leaves(err) {
 		var call *alicloud.Error
-		if errors.As(leaf, &call) && call.Code != "" {
-			fmt.Fprintf(&text, "%s:%s;", call.Action, call.Code)
-			continue
+		var job *alicloud.JobError
+		switch {
+		case errors.As(leaf, &call) && call.Code != "":
+			said.Insert(call.Action + ":" + call.Code)
+		case errors.As(leaf, &job):
+			said.Insert(job.Op + ": job failed")
+		default:
+			said.Insert(alicloud.Lasting(leaf))
 		}
-		text.WriteString(leaf.Error() + ";")
 	}
-	return text.String()
+	return strings.Join(sets.List(said), ";")
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
 )
 
 func apiError(code string) error {
@@ -26,6 +27,7 @@ func TestWaitTime(t *testing.T) {
 		{"busy", apiError(busy), true, minBusyWait, maxBusyWait},
 		{"throttled at 20 s past", apiError(throttled), true, 40 * time.Second, 40*time.Second + maxThrottleJitter},
 		{"busy and throttled", errors.Join(apiError(busy), apiError(throttled)), true, 40 * time.Second, 40*time.Second + maxThrottleJitter},
+		{"an action whose windows are seconds", &alicloud.Error{Product: "nlb", Action: "ListServerGroups", Code: throttled, Status: 400, RequestID: "1"}, true, 0, 2 * time.Second},
 		{"failure", apiError(failure), false, 0, 0},
 		{"busy and failure", errors.Join(apiError(busy), apiError(failure)), false, 0, 0},
 		{"wrapped", fmt.Errorf("pass: %w", errors.Join(apiError(busy), apiError(failure))), false, 0, 0},
@@ -51,6 +53,19 @@ func TestSignatureLeavesOutTheRequest(t *testing.T) {
 	}
 	if first == signature(apiError("Forbidden.RAM")) {
 		t.Error("two different failures look alike")
+	}
+	for name, failed := range map[string]func(id string) error{
+		"a wait": func(id string) error {
+			err := &alicloud.Error{Action: "CreateListener", Code: "ResourceNotFound.serverGroup", Status: 404, RequestID: id}
+			return &problem.WaitError{Reason: err.Error(), Err: err}
+		},
+		"a job": func(id string) error {
+			return fmt.Errorf("pass: %w", &alicloud.JobError{Job: alicloud.Job(id), Op: "create listener", Text: "create listener tcp:80 failed"})
+		},
+	} {
+		if first, second := signature(failed("id-1")), signature(failed("id-2")); first != second {
+			t.Errorf("%s that fails alike differs: %q, %q", name, first, second)
+		}
 	}
 }
 

@@ -80,7 +80,7 @@ func (r *Reconciler) follow(ctx context.Context, svc *corev1.Service, known stat
 		done.wakes = append(done.wakes, r.readGates(ctx, svc, known.cache.gates, maxGateReads, done.registered))
 	}
 	// What is shown while it is paused is what it may be about to leave.
-	if syncErr != nil || done.status == nil || done.keepsLeft || known.pausedBy != "" {
+	if syncErr != nil && !done.serves || done.status == nil || done.keepsLeft || known.pausedBy != "" {
 		return known, 0, false, syncErr
 	}
 	known, leaves, err := r.leaveAfterMove(alicloud.WithReason(ctx, causeMove), done.service, known, held)
@@ -88,7 +88,7 @@ func (r *Reconciler) follow(ctx context.Context, svc *corev1.Service, known stat
 		done.wakes = append(done.wakes, leaves)
 	}
 	if err == nil {
-		return known, 0, false, nil
+		return known, 0, false, syncErr
 	}
 	if wait, later = waitTime(err); !later && ctx.Err() == nil {
 		r.emitFailure(done.service, problem.ReasonCleanFailed, signature(err), err)
@@ -110,8 +110,8 @@ type ensured struct {
 	securityGroup *string
 	// registered reports whether the address of a pod gets traffic, see [Deployment]. It is nil before anything was deployed.
 	registered func(address string) bool
-	// keepsLeft is [Shown.KeepsLeft].
-	keepsLeft bool
+	// keepsLeft is [Shown.KeepsLeft], and serves is [Shown.Serves].
+	keepsLeft, serves bool
 	// unmade counts the steps that were not carried out, because the Service is paused.
 	unmade int
 	// located says that this pass knows on which load balancer the Service is.
@@ -185,6 +185,7 @@ func (r *Reconciler) ensure(ctx context.Context, svc *corev1.Service, adopted bo
 	done.registered = deployed.Registered
 	gateProblems, gateErr := r.openGates(ctx, svc, known.cache.gates, deployed.registeredAlso(left), left.serves)
 	done.status, done.ports, done.securityGroup, done.keepsLeft = shown.Status, shown.Ports, shown.SecurityGroup, shown.KeepsLeft
+	done.serves = shown.Serves
 	deployed.Balancer = known.balancer
 	known.record, done.record = recordApply(*known.record, goal.Applied, deployed, err != nil)
 	done.problems = slices.Concat(done.problems, gateProblems, shown.Problems)

@@ -18,7 +18,7 @@ const RecordedSourceRanges = "loadBalancerSourceRanges"
 // Record is what was applied to a load balancer for a Service's annotations. It separates what left the annotations from what a user
 // set by hand, also after a restart: the first goes back to its default or is removed, the second stays.
 //
-// Tag keys, also those of Left, domains, security groups and certificates are recorded before they are written, annotations once they are applied. A crash in between leaves one
+// Tag keys, also those of Left, domains, security groups, certificates and server groups of others are recorded before they are written, annotations once they are applied. A crash in between leaves one
 // key too many in the Record, never one too few. While something of a plan failed, the Record only grows.
 type Record struct {
 	// LoadBalancerID is the load balancer that the Record is about; for any other nothing of it counts. It is empty for one that
@@ -33,6 +33,8 @@ type Record struct {
 	// SecurityGroups are the ids of those that were joined for an annotation, Certificates those that were added to listeners for one.
 	SecurityGroups []string `json:"securityGroups,omitempty"`
 	Certificates   []string `json:"certificates,omitempty"`
+	// Joined are the ids of server groups of others that the Service has backend servers in.
+	Joined []string `json:"joined,omitempty"`
 	// Left are keys of tags that are still to be removed from existing load balancers which the Service was on before, by the id of those.
 	Left map[string][]string `json:"left,omitempty"`
 	// Group is the mark of the group of Services that the Service shares its load balancer with.
@@ -104,12 +106,13 @@ func (r Record) Keeping(before Record, params annotation.Params) Record {
 	keep(&r.Domains, before.Domains, listeners || params.Refused(annotation.DomainExtensions))
 	keep(&r.SecurityGroups, before.SecurityGroups, listeners || params.Refused(annotation.SecurityGroupIDs))
 	keep(&r.Certificates, before.Certificates, listeners || params.Refused(annotation.AdditionalCertIDs))
+	keep(&r.Joined, before.Joined, params.Refused(annotation.VGroupPort))
 	return r.Sorted()
 }
 
 // Sorted returns the Record in its normal form.
 func (r Record) Sorted() Record {
-	for _, list := range []*[]string{&r.Annotations, &r.TagKeys, &r.Domains, &r.SecurityGroups, &r.Certificates, &r.Leaving} {
+	for _, list := range []*[]string{&r.Annotations, &r.TagKeys, &r.Domains, &r.SecurityGroups, &r.Certificates, &r.Joined, &r.Leaving} {
 		*list = slices.Compact(slices.Sorted(slices.Values(*list)))
 	}
 	r.Left = maps.Clone(r.Left)
@@ -127,6 +130,7 @@ func (r Record) and(other Record) Record {
 	r.Domains = slices.Concat(r.Domains, other.Domains)
 	r.SecurityGroups = slices.Concat(r.SecurityGroups, other.SecurityGroups)
 	r.Certificates = slices.Concat(r.Certificates, other.Certificates)
+	r.Joined = slices.Concat(r.Joined, other.Joined)
 	left := maps.Clone(r.Left)
 	for id, keys := range other.Left {
 		if left == nil {
@@ -145,7 +149,7 @@ func (r Record) and(other Record) Record {
 func (r Record) covers(other Record) bool {
 	return r.LoadBalancerID == other.LoadBalancerID && containsAll(r.Annotations, other.Annotations) &&
 		containsAll(r.TagKeys, other.TagKeys) && containsAll(r.Domains, other.Domains) &&
-		containsAll(r.SecurityGroups, other.SecurityGroups) && containsAll(r.Certificates, other.Certificates) && r.coversLeft(other) &&
+		containsAll(r.SecurityGroups, other.SecurityGroups) && containsAll(r.Certificates, other.Certificates) && containsAll(r.Joined, other.Joined) && r.coversLeft(other) &&
 		containsAll(r.Leaving, other.Leaving) && (other.Group == "" || other.Group == r.Group)
 }
 
@@ -169,7 +173,7 @@ func (r Record) after(wanted Record, failed bool, refused []string) Record {
 }
 
 func (r Record) empty() bool {
-	return len(r.Annotations)+len(r.TagKeys)+len(r.Domains)+len(r.SecurityGroups)+len(r.Certificates)+len(r.Left)+len(r.Leaving)+len(r.Group)+len(r.Made) == 0 && r.Creation == nil && !r.Existing
+	return len(r.Annotations)+len(r.TagKeys)+len(r.Domains)+len(r.SecurityGroups)+len(r.Certificates)+len(r.Joined)+len(r.Left)+len(r.Leaving)+len(r.Group)+len(r.Made) == 0 && r.Creation == nil && !r.Existing
 }
 
 func containsAll(all, some []string) bool {

@@ -20,6 +20,7 @@ func New(c *Config, settle time.Duration) (*Store, error) {
 		change: make(chan struct{}), timers: map[*time.Timer]time.Time{},
 	}
 	s.buildACLs(c)
+	s.BandwidthPackages, s.SecurityPolicies = c.BandwidthPackages, c.SecurityPolicies
 	certificates := s.buildCertificates(c)
 	if err := errors.Join(certificates, s.buildVPCs(c), s.buildTables(c), s.buildVSwitches(c)); err != nil {
 		return nil, err

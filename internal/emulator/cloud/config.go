@@ -24,7 +24,10 @@ type Config struct {
 	Roles         []RoleConfig        `json:"roles,omitempty"`
 	OIDCProviders []OIDCConfig        `json:"oidcProviders,omitempty"`
 	Certificates  []CertificateConfig `json:"certificates,omitempty"`
-	ACLs          []ACLConfig         `json:"acls,omitempty"`
+	// BandwidthPackages and SecurityPolicies are ids of bandwidth packages, and of TLS cipher policies of the user's, that NLBs may have.
+	BandwidthPackages []string    `json:"bandwidthPackages,omitempty"`
+	SecurityPolicies  []string    `json:"securityPolicies,omitempty"`
+	ACLs              []ACLConfig `json:"acls,omitempty"`
 	Switches
 	// RateLimits replace or add quotas of single actions, by "product:Action". They hold with --rate-limits off, too.
 	RateLimits map[string]RateLimitConfig `json:"rateLimits,omitempty"`
@@ -166,6 +169,9 @@ func DefaultConfig() *Config {
 		AccessKeys:    []AccessKeyConfig{{ID: "emulator", Secret: "emulator-secret"}},
 		Roles:         []RoleConfig{{Name: "emulator-role"}},
 		OIDCProviders: []OIDCConfig{{Name: "emulator", ClientIDs: []string{"sts.aliyuncs.com"}}},
+
+		BandwidthPackages: []string{"cbwp-1", "cbwp-2", "cbwp-conformance"},
+		SecurityPolicies:  []string{"tls-emulator"},
 	}
 }
 

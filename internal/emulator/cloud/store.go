@@ -44,6 +44,8 @@ type Store struct {
 	Certificates  Table[*Certificate]
 	ACLs          Table[*ACL]
 	Extensions    Table[*DomainExtension]
+	// BandwidthPackages and SecurityPolicies are those of the config.
+	BandwidthPackages, SecurityPolicies []string
 
 	NLBs           Table[*NLB]
 	NLBListeners   Table[*NLBListener]

@@ -96,7 +96,8 @@ func emulatedConfig() (*cloud.Config, error) {
 			{ID: "emulator", Secret: "emulator-secret"}, {ID: "restricted", Secret: "restricted-secret", Permissions: []string{"sts:GetCallerIdentity"}},
 			{ID: "disabled", Secret: "disabled-secret", Disabled: true},
 		},
-		Roles: []cloud.RoleConfig{{Name: "emulator-role"}},
+		Roles:             []cloud.RoleConfig{{Name: "emulator-role"}},
+		BandwidthPackages: []string{"cbwp-conformance"},
 		OIDCProviders: []cloud.OIDCConfig{
 			{Name: "emulator", ClientIDs: []string{"sts.aliyuncs.com"}}, {Name: "signed", ClientIDs: []string{"sts.aliyuncs.com"}, Keys: []string{public}},
 		},

@@ -46,6 +46,9 @@ func (s service) changing(f change) func(*api.Call) (any, error) {
 }
 
 func (s service) updateAttribute(c *api.Call, lb *cloud.NLB, apply bool) *api.Error {
+	if bad := checkNames(c, "LoadBalancerName"); bad != nil {
+		return bad
+	}
 	if apply {
 		lb.Name = c.Or("LoadBalancerName", lb.Name)
 		lb.CrossZone = c.Bool("CrossZoneEnabled", lb.CrossZone)

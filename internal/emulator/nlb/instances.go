@@ -85,6 +85,12 @@ func (s service) createNew(c *api.Call) (any, error) {
 	if bad := s.checkZones(c, c.Str("VpcId"), c.Str("AddressType")); bad != nil {
 		return nil, bad
 	}
+	if bad := s.checkPackage(c.Str("BandwidthPackageId")); bad != nil {
+		return nil, bad
+	}
+	if bad := checkNames(c, "LoadBalancerName"); bad != nil {
+		return nil, bad
+	}
 	return checked(c, func() (any, error) { return s.add(c) })
 }
 

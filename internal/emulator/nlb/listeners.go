@@ -79,6 +79,11 @@ func (s service) set(c *api.Call, l *cloud.NLBListener) {
 	l.Description = c.Or("ListenerDescription", l.Description)
 	l.GroupID = c.Or("ServerGroupId", l.GroupID)
 	l.IdleTimeout, l.Cps, l.Mss = c.Int("IdleTimeout", l.IdleTimeout), c.Int("Cps", l.Cps), c.Int("Mss", l.Mss)
+	l.ProxyProtocol, l.ProxyProtocolV2 = c.Bool("ProxyProtocolEnabled", l.ProxyProtocol), c.Or("ProxyProtocolV2Config", l.ProxyProtocolV2)
+	l.SecSensor = c.Bool("SecSensorEnabled", l.SecSensor)
+	if l.Protocol != tcpSSL {
+		return // what follows acts on TLS only
+	}
 	l.SecurityPolicy = c.Or("SecurityPolicyId", l.SecurityPolicy)
 	if ids := c.List("CertificateIds"); len(ids) > 0 {
 		l.Certificates = ids
@@ -88,8 +93,6 @@ func (s service) set(c *api.Call, l *cloud.NLBListener) {
 	}
 	l.CAEnabled = c.Bool("CaEnabled", l.CAEnabled)
 	l.ALPNEnabled, l.ALPNPolicy = c.Bool("AlpnEnabled", l.ALPNEnabled), c.Or("AlpnPolicy", l.ALPNPolicy)
-	l.ProxyProtocol, l.ProxyProtocolV2 = c.Bool("ProxyProtocolEnabled", l.ProxyProtocol), c.Or("ProxyProtocolV2Config", l.ProxyProtocolV2)
-	l.SecSensor = c.Bool("SecSensorEnabled", l.SecSensor)
 }
 
 // writableListener finds the listener of a call that changes it, and its instance.

@@ -2,6 +2,7 @@ package nlb
 
 import (
 	"encoding/json"
+	"slices"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/api"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/cloud"
@@ -61,6 +62,9 @@ func (s service) checkListener(c *api.Call, l *cloud.NLBListener) *api.Error {
 	if l.Protocol == udp && c.Has("IdleTimeout") && (l.IdleTimeout < minIdle || l.IdleTimeout > maxIdleUDP) {
 		return illegal("IdleTimeout", "a UDP listener takes %d to %d seconds", minIdle, maxIdleUDP)
 	}
+	if l.Protocol != udp && c.Has("IdleTimeout") && l.IdleTimeout < minIdle {
+		return illegal("IdleTimeout", "a listener takes %d to %d seconds", minIdle, maxIdle)
+	}
 	if l.ProxyProtocolV2 != "" && !json.Valid([]byte(l.ProxyProtocolV2)) {
 		return illegal("ProxyProtocolV2Config", "not a JSON object")
 	}
@@ -99,6 +103,9 @@ func (s service) checkTLS(l *cloud.NLBListener) *api.Error {
 func (s service) checkPolicy(id string) *api.Error {
 	switch id {
 	case defaultPolicy, "tls_cipher_policy_1_1", "tls_cipher_policy_1_2", "tls_cipher_policy_1_2_strict", "tls_cipher_policy_1_2_strict_with_1_3":
+		return nil
+	}
+	if slices.Contains(s.SecurityPolicies, id) {
 		return nil
 	}
 	return notFound("securitypolicy", id)

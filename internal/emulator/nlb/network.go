@@ -167,8 +167,18 @@ func (s service) attachPackage(c *api.Call, lb *cloud.NLB, apply bool) *api.Erro
 	case lb.BandwidthPackageID != "":
 		return api.BadRequest("ResourceAlreadyAssociated.BandwidthPackageId", "The load balancer %s has the package %s.", lb.ID, lb.BandwidthPackageID)
 	}
+	if bad := s.checkPackage(c.Str("BandwidthPackageId")); bad != nil {
+		return bad
+	}
 	if apply {
 		lb.BandwidthPackageID = c.Str("BandwidthPackageId")
+	}
+	return nil
+}
+
+func (s service) checkPackage(id string) *api.Error {
+	if id != "" && !slices.Contains(s.BandwidthPackages, id) {
+		return notFound("BandwidthPackage", id)
 	}
 	return nil
 }

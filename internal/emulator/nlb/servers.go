@@ -226,11 +226,11 @@ func (s service) checkENI(g *cloud.NLBGroup, v *cloud.NLBServer) *api.Error {
 	return nil
 }
 
-// removeServers refuses the whole call where one server is not in the group.
+// removeServers refuses the whole call where one server is not in the group, or on its way out.
 func (s service) removeServers(c *api.Call, g *cloud.NLBGroup, servers []*cloud.NLBServer, apply bool) *api.Error {
 	for _, v := range servers {
 		i := indexOf(g.Servers, v)
-		if i < 0 || g.Servers[i].Phase.At(c.Now) == "" {
+		if i < 0 || g.Servers[i].Phase.At(c.Now) == "" || !apply && g.Servers[i].Phase.At(c.Now) == cloud.NLBRemoving {
 			return backendNotFound(v)
 		}
 		if apply {

@@ -64,6 +64,9 @@ func (s service) retag(c *api.Call, change func(cloud.Tags) cloud.Tags) (any, er
 }
 
 func (s service) tagResources(c *api.Call) (any, error) {
+	if bad := checkTags(c); bad != nil {
+		return nil, bad
+	}
 	return s.retag(c, func(tags cloud.Tags) cloud.Tags {
 		tags = tags.With(cloud.TagsIn(c))
 		return tags

@@ -48,13 +48,14 @@ func (b *builder) group(port corev1.ServicePort, l *model.Listener) (model.Group
 		b.problem(problem.ReasonSkipSyncBackends, "port %d has no node port, so nodes cannot be its backend servers", port.Port)
 		return group, false
 	}
-	group, ok := b.join(group, port)
+	group, ok := b.join(group, port, text)
 	b.keepUndecided(&group)
 	return group, ok
 }
 
-// join turns the group of a port into one of others, if the annotation vgroup-port says so.
-func (b *builder) join(group model.Group, port corev1.ServicePort) (model.Group, bool) {
+// join turns the group of a port into one of others, if the annotation vgroup-port says so. Only the description says there which servers are the Service's, so that
+// it is the whole mark, also where the name of a group would have to be cut.
+func (b *builder) join(group model.Group, port corev1.ServicePort, text string) (model.Group, bool) {
 	id, ok := b.joined[port.Port]
 	if b.observed.Reused && (b.in.Params.Refused(annotation.VGroupPort) || b.joinedTwice.Has(port.Port)) {
 		return group, false
@@ -81,9 +82,21 @@ func (b *builder) join(group model.Group, port corev1.ServicePort) (model.Group,
 		return group, false
 	}
 	group.Name, group.ID, group.Foreign = id, id, true // several may have one name
+	if whole := b.owner.NLBMark(text, group.Protocol); len(whole) <= maxDescription {
+		group.Description = whole
+		for _, servers := range [][]alicloud.NLBServer{group.Servers, group.Draining} {
+			for i := range servers {
+				servers[i].Description = whole
+			}
+		}
+	}
 	b.divide(&group)
 	return group, true
 }
+
+// maxDescription is how many characters the description of a server has at most.
+// Source: https://www.alibabacloud.com/help/en/slb/network-load-balancer/developer-reference/api-nlb-2022-04-30-addserverstoservergroup.
+const maxDescription = 256
 
 // leadsToAPIServer reports whether a group has an API server. It may belong to another load balancer than the one that the Service uses, so that the
 // check of that does not see it, and a part of what is meant for the API servers would arrive at the Service.
@@ -222,7 +235,7 @@ func (b *builder) healthCheck(group *model.Group, port corev1.ServicePort, l *mo
 	b.checkType(check, port, l)
 	check.ConnectPort, check.Healthy, check.Unhealthy = b.number(annotation.HealthCheckConnectPort), b.number(annotation.HealthyThreshold), b.number(annotation.UnhealthyThreshold)
 	checkTargetPort(check, port, l)
-	b.checkTimes(check, port, l)
+	b.checkTimes(group, port, l)
 	if b.in.Params.Get(annotation.HealthCheckType) == "http" {
 		b.checkHTTP(check)
 	}
@@ -264,9 +277,14 @@ const maxInterval = 50
 
 // checkTimes sets the interval and the timeout of the check. For a UDP port the interval has to be at least the timeout, and the others have a
 // lower limit.
-func (b *builder) checkTimes(check *alicloud.NLBHealthCheck, port corev1.ServicePort, l *model.Listener) {
+func (b *builder) checkTimes(group *model.Group, port corev1.ServicePort, l *model.Listener) {
+	check := &group.HealthCheck
 	interval, timeout := b.number(annotation.HealthCheckInterval), b.number(annotation.HealthCheckConnectTimeout)
 	often, long := defaultCheckTime, defaultCheckTime
+	if have := b.observed.Matching(group); have != nil {
+		take(&often, have.HealthCheck.Interval)
+		take(&long, have.HealthCheck.ConnectTimeout)
+	}
 	take(&often, interval)
 	take(&long, timeout)
 	switch {

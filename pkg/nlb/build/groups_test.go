@@ -107,6 +107,22 @@ func TestHealthChecks(t *testing.T) {
 	})
 }
 
+// TestCheckTimesOfAGroupThatIsThere: what no annotation says is as the group has it, and not as a new one would.
+func TestCheckTimesOfAGroupThatIsThere(t *testing.T) {
+	t.Parallel()
+	f := newFixture(80)
+	udp(f)
+	set("health-check-flag", "on", "health-check-connect-timeout", "8")(f)
+	built, _ := f.build()
+	have, interval := built.Groups[0], 10
+	have.ID, have.HealthCheck.Interval = "sgp-1", &interval
+	f.observed = &model.Model{LoadBalancer: alicloud.NLB{ID: "nlb-1", VPCID: "vpc-1"}, Groups: []model.Group{have}}
+	built, problems := f.build()
+	if timeout := built.Groups[0].HealthCheck.ConnectTimeout; timeout == nil || *timeout != 8 || len(problems) > 0 {
+		t.Errorf("timeout %v, problems %v", timeout, problems)
+	}
+}
+
 // address gives a Node an InternalIP.
 func address(ip string) func(*corev1.Node) {
 	return func(n *corev1.Node) {

@@ -88,5 +88,7 @@ func (b *builder) tls(l *model.Listener) {
 	if params.Get(annotation.ALPN) == "on" {
 		l.ALPNPolicy = b.text(annotation.ALPNPolicy)
 	}
-	l.Certificates, l.RemoveCertificates = annotation.ListOf(params, annotation.AdditionalCertIDs), b.in.RemoveCertificates
+	// The certificate of the listener is no additional one, too: the cloud would refuse all of them.
+	l.Certificates = slices.DeleteFunc(annotation.ListOf(params, annotation.AdditionalCertIDs), func(id string) bool { return slices.Contains(l.CertificateIDs, id) })
+	l.RemoveCertificates = b.in.RemoveCertificates
 }

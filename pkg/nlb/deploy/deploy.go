@@ -72,10 +72,14 @@ type Applier struct {
 	NotCreated error
 	// Refused are the targets that the cloud refuses to create, with those that it refused before.
 	Refused map[string]bool
+	// Problems are what the author of the Service should know of steps without which the plan went on.
+	Problems []problem.Problem
 
 	waiting, failed map[string]bool
+	rest            []model.Step      // what of the plan is to be done yet
 	refused         map[model.Op]bool // settings of the load balancer that the cloud did not take
 	closed          bool              // the cloud refuses the security groups without which no port opens
+	ungranted       bool              // the cloud refuses rules for the security group
 	former          map[string]bool   // groups that listeners stay in, by id: they were brought in line
 	lacking         map[string]error  // targets of groups that lack servers which were to come, with the reason
 	throttled       map[model.Op]bool
@@ -85,17 +89,17 @@ type Applier struct {
 // Run carries out the plan as far as possible: a failed or waiting step stops those that use what it is about, and no others.
 func (a *Applier) Run(ctx context.Context, plan model.Plan) error {
 	a.waiting, a.failed, a.former, a.throttled, a.Doubts = map[string]bool{}, map[string]bool{}, map[string]bool{}, map[model.Op]bool{}, map[model.Part]string{}
-	a.refused, a.closed, a.lacking = map[model.Op]bool{}, false, map[string]error{}
+	a.refused, a.closed, a.ungranted, a.lacking = map[model.Op]bool{}, false, false, map[string]error{}
 	if a.Refused = maps.Clone(a.Refused); a.Refused == nil {
 		a.Refused = map[string]bool{}
 	}
 	a.occupied()
-	for i := range plan.Steps {
-		if a.Interrupted || a.Lost != "" {
-			break
-		}
-		a.try(ctx, &plan.Steps[i])
-		a.meanwhile(ctx, &plan.Steps[i])
+	a.endExchanges(plan)
+	for a.rest = slices.Clone(plan.Steps); len(a.rest) > 0 && !a.Interrupted && a.Lost == ""; {
+		step := a.rest[0]
+		a.rest = a.rest[1:]
+		a.try(ctx, &step)
+		a.meanwhile(ctx, &step)
 	}
 	return errors.Join(a.errs...)
 }
@@ -112,38 +116,51 @@ func (a *Applier) meanwhile(ctx context.Context, step *model.Step) {
 	}
 }
 
-func (a *Applier) try(ctx context.Context, step *model.Step) {
+// try carries out a step, and reports whether it did.
+func (a *Applier) try(ctx context.Context, step *model.Step) bool {
 	uses := step.Uses()
 	is := func(state map[string]bool) bool {
 		return slices.ContainsFunc(uses, func(t string) bool { return state[t] })
 	}
 	switch {
-	case is(a.failed) && !a.leavesAllTheSame(step), a.throttled[step.Op], slices.ContainsFunc(relies(step), func(op model.Op) bool { return a.refused[op] }):
+	case is(a.failed) && !a.revokes(step) && !a.leavesAllTheSame(step), a.throttled[step.Op],
+		slices.ContainsFunc(relies(step), func(op model.Op) bool { return a.refused[op] }):
 		if settings := withoutMove(step); settings != nil {
 			a.try(ctx, settings)
 		}
 		a.skip(step)
-		return
+		return false
 	case a.held(ctx, step):
-		return
+		return false
 	case is(a.waiting), slices.ContainsFunc(uses, a.Busy), slices.ContainsFunc(uses, a.justStarted):
 		a.waiting[step.Target], a.Waits = true, true
-		return
+		return false
 	case ctx.Err() != nil:
 		a.stop(step, ctx.Err())
 		a.errs = append(a.errs, fmt.Errorf("%s: %w", step.Op, ctx.Err()))
-		return
+		return false
 	}
 	job, err := a.do(ctx, step)
+	for alicloud.IsQuota(err) && a.makesRoom(ctx, step) {
+		if a.justStarted(step.Target) {
+			a.waiting[step.Target], a.Waits = true, true
+			return false
+		}
+		job, err = a.do(ctx, step)
+	}
 	a.started(step, job)
 	if err != nil {
 		a.fail(step, err)
-		return
+		if refusedForNow(err) {
+			a.giveBack(ctx, step, err)
+		}
+		return false
 	}
 	if job == "" {
 		delete(a.Refused, step.Target)
 	}
 	klog.FromContext(ctx).V(2).Info("Applied step", "step", step.String(), "lb", a.Model.LoadBalancer.ID)
+	return true
 }
 
 func (a *Applier) started(step *model.Step, job alicloud.Job) {
@@ -181,13 +198,17 @@ func (a *Applier) skip(step *model.Step) {
 func (a *Applier) held(ctx context.Context, step *model.Step) bool {
 	err := a.Held(Work{step.Op, step.Target})
 	if err == nil {
-		return false
+		if err = a.waitsToExchange(step); err == nil {
+			return false
+		}
+	} else {
+		a.giveBack(ctx, step, err)
 	}
 	if step.Op != model.OpRemoveServers {
 		a.stop(step, err)
 	}
 	a.closed = a.closed || opens(step)
-	a.errs = append(a.errs, &problem.WaitError{Reason: fmt.Sprintf("%s: will be tried again later: %v", describe(step, a.Model.LoadBalancer.ID), err), For: heldFor})
+	a.errs = append(a.errs, a.remembered(step, err))
 	if step.Op == model.OpCreateListener && !slices.ContainsFunc(step.Locks(), func(t string) bool { return a.waiting[t] || a.Busy(t) || a.justStarted(t) }) {
 		job, _ := a.putBack(ctx, &step.Listener, err) //nolint:errcheck // the next pass tries again
 		a.started(step, job)
@@ -250,9 +271,15 @@ func (a *Applier) refuse(step *model.Step, err error) {
 		a.Refused[step.Target] = true
 	}
 	a.closed = a.closed || opens(step) && (refuses(err) || alicloud.IsNotFound(err))
+	a.ungranted = a.ungranted || step.Op == model.OpAddRules && refuses(err)
 }
 
 func (a *Applier) fail(step *model.Step, err error) {
+	if step.Optional && (refuses(err) || alicloud.IsNotFound(err)) {
+		a.Problems = append(a.Problems, problem.Newf(problem.ReasonLoadBalancerKept, "%s (%s) was refused, and is left out: %v",
+			describe(step, a.Model.LoadBalancer.ID), step.After, alicloud.Lasting(err)))
+		return
+	}
 	a.stop(step, err)
 	a.refuse(step, err)
 	wrapped := fmt.Errorf("%s: %w", describe(step, a.Model.LoadBalancer.ID), explain(step, err))
@@ -271,12 +298,14 @@ func (a *Applier) fail(step *model.Step, err error) {
 		// No call was made, or what is there is known all the same.
 	case errors.As(wrapped, new(*problem.RefusedError)):
 		a.doubt(step, err)
+	case step.Op == model.OpDeleteGroup && alicloud.HasCode(err, codeGroupInUse):
+		a.Doubts[model.PartGroups], a.Doubts[model.PartListeners] = codeGroupInUse, codeGroupInUse // somebody else's listener may have come
 	case alicloud.IsBusy(err):
 		// The call was refused and changed nothing: what is known stays known.
 	default:
 		a.doubt(step, err)
 		if alicloud.IsNotFound(err) || alicloud.IsDuplicate(err) {
-			wrapped = &problem.WaitError{Reason: wrapped.Error(), For: again} // what is there is read first
+			wrapped = &problem.WaitError{Reason: wrapped.Error(), For: again, Err: err} // what is there is read first
 		}
 	}
 	a.errs = append(a.errs, wrapped)

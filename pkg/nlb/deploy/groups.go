@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -55,11 +56,26 @@ func (a *Applier) updateGroup(ctx context.Context, step *model.Step) (alicloud.J
 	if err != nil {
 		return "", err
 	}
-	job, err := a.job(func() (alicloud.Job, error) { return a.API.UpdateNLBGroup(ctx, have.ID, step.Settings) })
+	settings := step.Settings
+	if !reflect.ValueOf(settings.HealthCheck).IsZero() {
+		settings.HealthCheck = wholeCheck(&have.NLBGroupSettings, &settings)
+	}
+	job, err := a.job(func() (alicloud.Job, error) { return a.API.UpdateNLBGroup(ctx, have.ID, settings) })
 	if err == nil {
 		mergeGroup(&have.NLBGroupSettings, &step.Settings)
 	}
 	return job, err
+}
+
+// wholeCheck returns all that a health check is to be: the API takes it as one object, and no document says that what such an object lacks stays.
+func wholeCheck(have, changes *alicloud.NLBGroupSettings) alicloud.NLBHealthCheck {
+	whole := *have
+	mergeGroup(&whole, changes)
+	check := whole.HealthCheck
+	if check.Type == nil || !strings.EqualFold(*check.Type, "HTTP") {
+		check.Domain, check.URL, check.Method, check.Codes = changes.HealthCheck.Domain, changes.HealthCheck.URL, changes.HealthCheck.Method, changes.HealthCheck.Codes
+	}
+	return check
 }
 
 // mergeGroup takes over the settings that are given.
@@ -82,6 +98,9 @@ func mergeGroup(into, changes *alicloud.NLBGroupSettings) {
 	takeList(&h.Codes, c.Codes)
 }
 
+// codeGroupInUse refuses to delete a group that a listener uses.
+const codeGroupInUse = "ResourceInUse.ServerGroup"
+
 // deleteGroup takes the group as gone that does not exist. That of a listener which may be put back stays.
 func (a *Applier) deleteGroup(ctx context.Context, step *model.Step) (alicloud.Job, error) {
 	if a.standsBy(step.Group.ID) {
@@ -100,6 +119,14 @@ func (a *Applier) deleteGroup(ctx context.Context, step *model.Step) (alicloud.J
 		a.Model.Groups = slices.DeleteFunc(a.Model.Groups, func(g model.Group) bool { return g.ID == step.Group.ID })
 	}
 	return job, err
+}
+
+func (a *Applier) tagGroup(ctx context.Context, step *model.Step) (alicloud.Job, error) {
+	err := a.call(func() error { return a.API.TagNLB(ctx, alicloud.NLBTagGroup, []string{step.Group.ID}, step.Tags) })
+	if have := a.Model.GroupByID(step.Group.ID); err == nil && have != nil {
+		have.Tags = append(slices.Clone(have.Tags), step.Tags...)
+	}
+	return "", err
 }
 
 func (a *Applier) untagGroup(ctx context.Context, step *model.Step) (alicloud.Job, error) {

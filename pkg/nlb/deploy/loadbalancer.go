@@ -114,10 +114,16 @@ func (a *Applier) join(ctx context.Context, step *model.Step) (alicloud.Job, err
 		ids = append(ids, a.Model.Access.ID)
 	}
 	lb := &a.Model.LoadBalancer
-	job, err := a.job(func() (alicloud.Job, error) { return a.API.JoinSecurityGroups(ctx, lb.ID, ids) })
+	join := func() (alicloud.Job, error) { return a.API.JoinSecurityGroups(ctx, lb.ID, ids) }
+	job, err := a.job(join)
+	if alicloud.IsQuota(err) && len(ids) > 1 {
+		ids, a.Waits = ids[len(ids)-1:], true // that of the source ranges, if it is among them; the next pass joins the others
+		job, err = a.job(join)
+	}
 	if alicloud.HasCode(err, codeMixedGroups) && len(step.Swaps) > 0 {
 		klog.FromContext(ctx).Info("The old and the new security groups cannot be combined: the load balancer leaves the old ones first, and has none for a moment", "lb", lb.ID)
 		a.Waits = true // the next pass joins
+		a.Memory.exchanges.take(exchange{lb.ID, model.OpJoin}, step.Swaps)
 		return a.leave(ctx, &model.Step{IDs: step.Swaps})
 	}
 	if err == nil {
@@ -159,6 +165,7 @@ func (a *Applier) detach(ctx context.Context, step *model.Step) (alicloud.Job, e
 	})
 	if err == nil {
 		lb.BandwidthPackageID = ""
+		a.Memory.exchanges.take(exchange{lb.ID, model.OpAttach}, []string{*step.Want.BandwidthPackage})
 	}
 	return job, err
 }

@@ -31,6 +31,8 @@ type Memory struct {
 	crowded, otherCause refusal.Refusals[string]
 	// filling are groups whose listeners the cloud took without servers only: they get some as soon as others have given some up.
 	filling refusal.Refusals[string]
+	// exchanges are what was taken away from load balancers for something else, see [Applier.giveBack].
+	exchanges exchanges
 	// moves are groups that listeners are to leave, see [Memory.Moves], and stays load balancers on which no listener gets another group although there is room.
 	moves, stays refusal.Refusals[string]
 }

@@ -42,6 +42,7 @@ var executors = map[model.Op]executor{
 	model.OpUpdateServers: {alicloud.PriorityBackend, (*Applier).updateServers},
 	model.OpRemoveServers: {alicloud.PriorityRemoval, (*Applier).removeServers},
 	model.OpDeleteGroup:   {alicloud.PriorityListener, (*Applier).deleteGroup},
+	model.OpTagGroup:      {alicloud.PriorityAttribute, (*Applier).tagGroup},
 	model.OpUntagGroup:    {alicloud.PriorityAttribute, (*Applier).untagGroup},
 
 	model.OpCreateListener:     {alicloud.PriorityListener, (*Applier).createListener},

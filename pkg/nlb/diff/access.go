@@ -47,7 +47,7 @@ func (d *differ) leavesAll() []string {
 // leaving are the security groups that the load balancer is to leave.
 func (d *differ) leaving() []string {
 	leave := slices.Clone(d.desired.Want.LeaveGroups)
-	if have := d.actual.Access; have != nil && d.desired.Access == nil && !d.desired.HoldCreation && slices.Contains(d.actual.LoadBalancer.SecurityGroups, have.ID) {
+	if have := d.actual.Access; have != nil && d.desired.Access == nil && slices.Contains(d.actual.LoadBalancer.SecurityGroups, have.ID) {
 		leave = append(leave, have.ID)
 	}
 	return leave
@@ -60,11 +60,14 @@ func (d *differ) closeAccess() {
 		d.step(model.Step{Op: model.OpLeave, Target: model.TargetLoadBalancer, Before: strings.Join(leave, " "), IDs: leave})
 	}
 	switch {
-	case have == nil || want == have || d.desired.HoldCreation:
+	case have == nil || want == have:
 	case want == nil:
 		d.step(model.Step{Op: model.OpDeleteAccess, Target: model.TargetAccess, Before: have.Name, Access: *have, Needs: []string{model.TargetLoadBalancer}})
 	default:
-		d.rules(model.OpRemoveRules, notIn(have.Rules, want.Rules))
+		isDrop := func(r alicloud.SecurityRule) bool { return r.Drop }
+		surplus := notIn(have.Rules, want.Rules)
+		d.rules(model.OpRemoveRules, slices.DeleteFunc(slices.Clone(surplus), isDrop))
+		d.rules(model.OpRemoveRules, slices.DeleteFunc(surplus, func(r alicloud.SecurityRule) bool { return !r.Drop })) // these keep others out
 	}
 }
 

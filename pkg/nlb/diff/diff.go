@@ -28,7 +28,7 @@ func Diff(desired, actual *model.Model, owner mark.Owner) model.Plan {
 		actual = &model.Model{}
 	}
 	d := &differ{desired: desired, actual: actual, owner: owner, used: map[string]bool{}}
-	if actual.LoadBalancer.ID == "" && (desired.HoldCreation || len(desired.Listeners) == 0) {
+	if actual.LoadBalancer.ID == "" && (desired.HoldCreation || !slices.ContainsFunc(desired.Listeners, func(l model.Listener) bool { return l.Blocked == "" })) {
 		return d.plan
 	}
 	d.compareGroups()

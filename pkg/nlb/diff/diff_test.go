@@ -173,3 +173,37 @@ func serverSteps(plan model.Plan) []string {
 	}
 	return steps
 }
+
+// TestBlockedPortKeepsItsGroupOnly: while nobody knows the settings of one listener, the groups of former ports of others go all the same.
+func TestBlockedPortKeepsItsGroupOnly(t *testing.T) {
+	t.Parallel()
+	blocked := listener("", 443, owner.NLBMark("443", "TCP"), "", owner.NLBGroupName("30443", "TCP"))
+	blocked.Blocked = "InvalidAnnotation"
+	actual := &model.Model{
+		LoadBalancer: alicloud.NLB{ID: "nlb-1"}, Groups: []model.Group{group("sgp-1", "30080"), group("sgp-2", "30081"), group("sgp-3", "31443")},
+		Listeners: []model.Listener{listener("lsn-1", 80, owner.NLBMark("80", "TCP"), "sgp-1", ""), listener("lsn-2", 443, owner.NLBMark("443", "TCP"), "sgp-3", "")},
+	}
+	desired := &model.Model{
+		Groups:    []model.Group{group("", "30080"), group("", "30443")},
+		Listeners: []model.Listener{listener("", 80, owner.NLBMark("80", "TCP"), "", owner.NLBGroupName("30080", "TCP")), blocked},
+	}
+	for name, test := range map[string]struct {
+		known bool
+		want  bool
+	}{"its group is known": {true, true}, "its group is not known": {false, false}} {
+		if !test.known {
+			desired.Groups = desired.Groups[:1]
+		}
+		plan := Diff(desired, actual, owner)
+		var deleted []string
+		for i := range plan.Steps {
+			if plan.Steps[i].Op == model.OpDeleteGroup {
+				deleted = append(deleted, plan.Steps[i].Group.ID)
+			}
+		}
+		if want := map[bool][]string{true: {"sgp-2"}}[test.want]; !cmp.Equal(deleted, want) {
+			t.Errorf("%s: groups %v are deleted, want %v", name, deleted, want)
+		}
+		desired.Groups = []model.Group{group("", "30080"), group("", "30443")}
+	}
+}

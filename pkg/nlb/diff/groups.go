@@ -51,7 +51,7 @@ func Followed(desired, actual *model.Model, owner mark.Owner) model.Plan {
 	d.fillGroups()
 	d.removeServers()
 	for i := range there.Former {
-		d.plan.Steps = append(d.plan.Steps, d.meanwhile(there.Former[i].ID)...)
+		d.plan.Steps = append(d.plan.Steps, d.meanwhile(there.Former[i].ID, nil)...)
 	}
 	return d.plan
 }
@@ -94,7 +94,19 @@ func (d *differ) updateGroups() {
 		want := &d.desired.Groups[i]
 		if have := d.actual.Matching(want); have != nil && !want.Foreign {
 			d.updateGroup(want, have)
+			d.tagGroup(want, have)
 		}
+	}
+}
+
+// tagGroup gives a group the tags again that somebody removed: once its load balancer is gone, nothing else leads to it.
+func (d *differ) tagGroup(want, have *model.Group) {
+	missing := slices.DeleteFunc(slices.Clone(want.Tags), func(tag alicloud.Tag) bool {
+		_, there := have.Tag(tag.Key)
+		return there
+	})
+	if len(missing) > 0 {
+		d.step(model.Step{Op: model.OpTagGroup, Target: model.TargetGroup(want.Name), After: tagsText(missing), Group: have.NLBGroup, Tags: missing})
 	}
 }
 
@@ -232,12 +244,16 @@ func (d *differ) emptyGroups() {
 	}
 }
 
-// inDoubt reports whether a port stays as it is, so that any group may be its.
+// inDoubt reports whether a port stays as it is of which nobody knows the group, so that any may be its. Where only the settings of a listener are not known, its group is, and
+// the one that a listener uses in its place stays, see [differ.follow].
 func (d *differ) inDoubt() bool {
-	return d.desired.HoldListeners || slices.ContainsFunc(d.desired.Listeners, func(l model.Listener) bool { return l.Blocked != "" })
+	return d.desired.HoldListeners || slices.ContainsFunc(d.desired.Listeners, func(l model.Listener) bool {
+		return l.Blocked != "" && !slices.ContainsFunc(d.desired.Groups, func(g model.Group) bool { return g.Name == l.Group })
+	})
 }
 
-// dropGroup deletes a group of ours, and takes our servers out of one of others. A group with servers of others stays.
+// dropGroup deletes a group of ours, and takes our servers out of one of others. A group with servers of others stays, and so does one to which a
+// listener of others leads: the cloud would refuse its deletion for as long as that is there.
 func (d *differ) dropGroup(have *model.Group) {
 	var ours []alicloud.NLBServer
 	for i := range have.Servers {
@@ -245,17 +261,32 @@ func (d *differ) dropGroup(have *model.Group) {
 			ours = append(ours, have.Servers[i])
 		}
 	}
-	target, needs := model.TargetGroup(have.ID), d.usersOf(have)
-	if len(ours) == len(have.Servers) && !have.Foreign {
+	target, needs, strangers := model.TargetGroup(have.ID), d.usersOf(have), d.strangersOn(have)
+	switch {
+	case have.Foreign:
+	case len(strangers) > 0:
+		d.problem(problem.ReasonKeptInUse, "server group %s, which the Service does not need any more, is kept without the servers of the Service, because others use it: %s; "+
+			"if nobody needs it, delete it", have.ID, problem.Some(strangers))
+	case len(ours) < len(have.Servers):
+		d.problem(problem.ReasonKeptInUse, "server group %s, which the Service does not need any more, is kept, because it has servers of others; if nobody needs it, delete it", have.ID)
+	default:
 		d.step(model.Step{Op: model.OpDeleteGroup, Target: target, Before: have.Name, Group: have.NLBGroup, Needs: needs})
 		return
-	}
-	if !have.Foreign {
-		d.problem(problem.ReasonSkipSyncBackends, "server group %s of a former port is kept, because it has servers of others", have.ID)
 	}
 	if len(ours) > 0 {
 		d.step(model.Step{Op: model.OpRemoveServers, Target: target, Before: model.ServersText(ours), Group: have.NLBGroup, Servers: ours, Needs: needs})
 	}
+}
+
+// strangersOn are the listeners of others that use a group.
+func (d *differ) strangersOn(have *model.Group) []string {
+	strangers := slices.Clone(have.Strangers)
+	for i := range d.actual.Listeners {
+		if l := &d.actual.Listeners[i]; model.Text(l.ServerGroupID) == have.ID && !d.owner.OwnsNLB(model.Text(l.Description)) && l.Status != alicloud.NLBListenerDeleting {
+			strangers = append(strangers, "listener "+l.ID+" of "+d.actual.LoadBalancer.ID)
+		}
+	}
+	return strangers
 }
 
 // usersOf returns the targets that may still use a group: the cloud refuses its deletion until they are gone.

@@ -76,7 +76,7 @@ func (d *differ) follow(want *model.Listener) {
 		have := &d.actual.Listeners[i]
 		if group := model.Text(have.ServerGroupID); have.Overlaps(want) && d.owner.OwnsNLB(model.Text(have.Description)) && !d.used[group] {
 			d.used[group] = true // it is not dropped, and two listeners may stay in it
-			d.plan.Steps = append(d.plan.Steps, d.meanwhile(group)...)
+			d.plan.Steps = append(d.plan.Steps, d.meanwhile(group, nil)...)
 		}
 	}
 }
@@ -191,15 +191,22 @@ func (d *differ) replaceListener(have, want *model.Listener) {
 // leavesGroup notes on a step which group a listener leaves for which.
 func (d *differ) leavesGroup(s *model.Step, have, want *model.Listener) {
 	s.From, s.Group = model.Text(have.ServerGroupID), alicloud.NLBGroup{ID: d.groupOf(want), Name: want.Group}
+	var next *model.Group
 	if at := slices.IndexFunc(d.desired.Groups, func(g model.Group) bool { return g.Name == want.Group }); at >= 0 {
-		s.Awaits = d.desired.Groups[at].Doubt || d.desired.Groups[at].Serves()
+		next = &d.desired.Groups[at]
+		s.Awaits = next.Doubt || next.Serves()
 	}
-	s.Meanwhile = d.meanwhile(s.From)
+	s.Meanwhile = d.meanwhile(s.From, next)
 }
 
-// meanwhile makes the steps that keep a group in line with the endpoints while a listener stays in it.
-func (d *differ) meanwhile(id string) []model.Step {
+// meanwhile makes the steps that keep a group in line with the endpoints while a listener stays in it. The servers of the next group, nil for none, come
+// into it where the cloud refuses that one, for example because the account has as many groups as it may have: the port of the servers in it may
+// answer nobody any more.
+func (d *differ) meanwhile(id string, next *model.Group) []model.Step {
 	want, have := d.desired.FormerGroup(id), d.actual.GroupByID(id)
+	if have != nil && next != nil && d.takes(have, next) {
+		want = inPlaceOf(next, have)
+	}
 	if want == nil || have == nil {
 		return nil
 	}
@@ -212,6 +219,27 @@ func (d *differ) meanwhile(id string) []model.Step {
 		aside.plan.Steps[i].Target = model.TargetGroup(id) // the new group may have its name
 	}
 	return aside.plan.Steps
+}
+
+// takes reports whether a group takes the servers of one that the cloud refuses to create.
+func (d *differ) takes(have, next *model.Group) bool {
+	return d.desired.Refused[model.TargetGroup(next.Name)] && d.actual.Matching(next) == nil && !d.used[have.ID] && !have.Foreign &&
+		have.AnyPort == next.AnyPort && strings.EqualFold(have.Type, next.Type)
+}
+
+// inPlaceOf returns a group that the cloud refuses to create as it is to be within another one.
+func inPlaceOf(next, have *model.Group) *model.Group {
+	want := *next
+	want.NLBGroup, want.Description = have.NLBGroup, have.Name
+	describe := func(servers []alicloud.NLBServer) []alicloud.NLBServer {
+		servers = slices.Clone(servers)
+		for i := range servers {
+			servers[i].Description = have.Name
+		}
+		return servers
+	}
+	want.Servers, want.Draining = describe(next.Servers), describe(next.Draining)
+	return &want
 }
 
 // certificates compares the additional certificates of a TCPSSL listener. Those that a human added stay.

@@ -59,11 +59,11 @@ func Preserving(actual *model.Model, preserved string) model.Plan {
 			Op: model.OpSetProtection, Target: model.TargetLoadBalancer, After: "deletion=off modification=" + none, Want: model.Want{DeleteProtection: &off, Modification: &none},
 		})
 	}
+	keys := ownership()
+	groups := d.untagGroups(keys) // once the load balancer has no owner, nothing leads to them
 	if value, _ := lb.Tag(mark.TagPreserved); value != preserved {
 		d.tagPreserved(preserved)
 	}
-	keys := ownership()
-	groups := d.untagGroups(keys) // once the load balancer has no owner, nothing leads to them
 	if slices.ContainsFunc(lb.Tags, func(t alicloud.Tag) bool { return slices.Contains(keys, t.Key) }) {
 		d.step(model.Step{Op: model.OpUntag, Target: model.TargetLoadBalancer, IDs: keys, Needs: groups})
 	}
@@ -92,9 +92,10 @@ func PreservingOnExisting(actual *model.Model) model.Plan {
 // ownership are the keys of the tags that bind something to this program.
 func ownership() []string { return []string{mark.TagOwner, mark.TagCluster, mark.TagGroup} }
 
+// tagPreserved notes on the load balancer that it was preserved. That is for people: no Service stays in deletion because of it.
 func (d *differ) tagPreserved(preserved string) {
 	tags := []alicloud.Tag{{Key: mark.TagPreserved, Value: preserved}}
-	d.step(model.Step{Op: model.OpTag, Target: model.TargetLoadBalancer, After: tagsText(tags), Tags: tags})
+	d.step(model.Step{Op: model.OpTag, Target: model.TargetLoadBalancer, After: tagsText(tags), Tags: tags, Optional: true})
 }
 
 // untagGroups removes tags from the server groups of the Service, and returns the targets of these steps.

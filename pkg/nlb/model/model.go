@@ -32,6 +32,8 @@ type Model struct {
 	HoldListeners bool
 	// HoldRanges keeps listeners on ranges of ports from being deleted.
 	HoldRanges bool
+	// Refused are targets that the cloud refuses to create, in a desired model only.
+	Refused map[string]bool
 	// Taken are the ports of the Service that others of its group have, in a desired model only.
 	Taken []corev1.ServicePort
 	// Dead are the instances among the servers that count as taking no traffic, in a desired model only.
@@ -66,6 +68,8 @@ type Group struct {
 	// Foreign says that the group is another's (annotation vgroup-port): only servers with our description are ours in it.
 	Foreign bool
 	Servers []alicloud.NLBServer
+	// Strangers are listeners of somebody else on other load balancers that use the group, for people.
+	Strangers []string
 
 	// The rest is of a desired group. Draining are servers that keep what connections they have: with weight 0 where they are
 	// registered.
@@ -203,8 +207,9 @@ func (m *Model) Matching(want *Group) *Group {
 func (g *Group) serves(want *Group) bool {
 	protocol := g.Protocol == want.Protocol || want.Protocol == alicloud.NLBTCPSSL && g.Protocol == alicloud.NLBTCP
 	version := want.AddressIPVersion == "" || strings.EqualFold(g.AddressIPVersion, want.AddressIPVersion)
+	affinity := want.Affinity == "" || g.Affinity == "" || strings.EqualFold(g.Affinity, want.Affinity)
 	vpc := want.VPCID == "" || g.VPCID == "" || g.VPCID == want.VPCID
-	return strings.EqualFold(g.Type, want.Type) && protocol && g.AnyPort == want.AnyPort && version && vpc
+	return strings.EqualFold(g.Type, want.Type) && protocol && g.AnyPort == want.AnyPort && version && affinity && vpc
 }
 
 // Registered reports whether a server with the address gets traffic in every group of the desired model in which it has to be.

@@ -39,6 +39,7 @@ const (
 	OpUpdateServers Op = "update servers"
 	OpRemoveServers Op = "remove servers"
 	OpDeleteGroup   Op = "delete server group"
+	OpTagGroup      Op = "tag server group"
 	OpUntagGroup    Op = "untag server group"
 
 	OpCreateListener     Op = "create listener"
@@ -71,6 +72,8 @@ type Step struct {
 	Before, After string
 	// Needs are further targets that have to be there, and free.
 	Needs []string
+	// Optional says that the plan goes on without the step where the cloud refuses it.
+	Optional bool
 
 	// From is the id of the group that a listener leaves for Group. With Awaits, it stays there while no server is in the other one that
 	// takes traffic. Meanwhile keeps the group that it is to leave in line with the endpoints, and is carried out only while it stays.
@@ -176,7 +179,7 @@ func (s *Step) Part() Part {
 	switch s.Op {
 	case OpCreateAccess, OpAddRules, OpRemoveRules, OpDeleteAccess:
 		return PartAccess
-	case OpCreateGroup, OpUpdateGroup, OpAddServers, OpUpdateServers, OpRemoveServers, OpDeleteGroup, OpUntagGroup:
+	case OpCreateGroup, OpUpdateGroup, OpAddServers, OpUpdateServers, OpRemoveServers, OpDeleteGroup, OpTagGroup, OpUntagGroup:
 		return PartGroups
 	case OpCreateListener, OpUpdateListener, OpStartListener, OpDeleteListener:
 		return PartListeners

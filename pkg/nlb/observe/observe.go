@@ -1,10 +1,12 @@
 package observe
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -129,20 +131,42 @@ func withServers(ctx context.Context, api Reader, group alicloud.NLBGroup) (mode
 	return model.Group{NLBGroup: group, Servers: servers}, nil
 }
 
-// Access returns the security group of a Service's source ranges with its rules, nil for none.
-func Access(ctx context.Context, api Reader, owner, name string) (*model.Access, error) {
-	tag := alicloud.Tag{Key: mark.TagOwner, Value: owner}
+// Access returns the security group of a Service's source ranges with its rules, nil for none. Of those with the owner tag, which anybody can copy, it is the one that
+// was last seen, with the id expected, also if somebody has renamed it; else one with the name or the description that only we give. others are the ids of further such ones.
+func Access(ctx context.Context, api Reader, svc *corev1.Service, expected string) (access *model.Access, others []string, err error) {
+	tag := alicloud.Tag{Key: mark.TagOwner, Value: mark.DefaultName(svc.UID)}
+	name, description := mark.OwnerOf(svc, "").NLBSecurityGroup(svc.UID)
 	found, err := api.DescribeSecurityGroups(ctx, tag)
 	if err != nil {
-		return nil, fmt.Errorf("search for the security group: %w", err)
+		return nil, nil, fmt.Errorf("search for the security group: %w", err)
 	}
-	found = slices.DeleteFunc(found, func(g alicloud.SecurityGroup) bool { return !Tagged(g.Tags, tag) || g.Name != name })
+	// The description ends with the id of the cluster, which may have been another one.
+	found = slices.DeleteFunc(found, func(g alicloud.SecurityGroup) bool {
+		return !Tagged(g.Tags, tag) || g.ID != expected && g.Name != name && !strings.HasPrefix(g.Description, description)
+	})
 	if len(found) == 0 {
-		return nil, nil
+		return nil, nil, nil
+	}
+	slices.SortStableFunc(found, func(a, b alicloud.SecurityGroup) int {
+		return cmp.Or(first(a.ID == expected, b.ID == expected), first(a.Name == name, b.Name == name), cmp.Compare(a.ID, b.ID))
+	})
+	for i := range found[1:] {
+		others = append(others, found[1+i].ID)
 	}
 	rules, err := api.SecurityRules(ctx, found[0].ID)
 	if err != nil {
-		return nil, fmt.Errorf("read the rules of %s: %w", found[0].ID, err)
+		return nil, nil, fmt.Errorf("read the rules of %s: %w", found[0].ID, err)
 	}
-	return &model.Access{SecurityGroup: found[0], Rules: rules}, nil
+	return &model.Access{SecurityGroup: found[0], Rules: rules}, others, nil
+}
+
+// first orders what has a property before what does not.
+func first(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case a:
+		return -1
+	}
+	return 1
 }

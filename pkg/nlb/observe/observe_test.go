@@ -230,31 +230,39 @@ func TestOwnGroups(t *testing.T) {
 	}
 }
 
-// TestAccess: the security group of the source ranges has the Service's tag and the name that the manager gives.
+// TestAccess: the security group of the source ranges has the Service's tag. It is the one that was last seen, whatever its name is by now; else the one
+// with the name or the description that the manager gives.
 func TestAccess(t *testing.T) {
 	t.Parallel()
 	group := func(id, name string, tags ...alicloud.Tag) alicloud.SecurityGroup {
 		return alicloud.SecurityGroup{ID: id, Name: name, Tags: tags}
 	}
-	const ranges = "k8s-nlb-web"
+	ranges, text := ours.NLBSecurityGroup(web.UID)
+	renamed := group("sg-9", "renamed", owner)
+	renamed.Description = text
 	for _, test := range []struct {
-		name  string
-		found []alicloud.SecurityGroup
-		fails map[string]error
-		id    string
-		err   bool
+		name   string
+		found  []alicloud.SecurityGroup
+		fails  map[string]error
+		last   string
+		id     string
+		others []string
+		err    bool
 	}{
-		{"none", nil, nil, "", false},
-		{"with tag and name", []alicloud.SecurityGroup{group("sg-1", "by hand", owner), group("sg-2", ranges, owner)}, nil, "sg-2", false},
-		{"without the tag", []alicloud.SecurityGroup{group("sg-1", ranges), group("sg-2", ranges, stranger)}, nil, "", false},
-		{"no answer", nil, map[string]error{"security groups": errNo}, "", true},
-		{"no answer about the rules", []alicloud.SecurityGroup{group("sg-1", ranges, owner)}, map[string]error{"rules of sg-1": errNo}, "", true},
+		{"none", nil, nil, "", "", nil, false},
+		{"with tag and name", []alicloud.SecurityGroup{group("sg-1", "by hand", owner), group("sg-2", ranges, owner)}, nil, "", "sg-2", nil, false},
+		{"without the tag", []alicloud.SecurityGroup{group("sg-1", ranges), group("sg-2", ranges, stranger)}, nil, "sg-1", "", nil, false},
+		{"renamed, and seen before", []alicloud.SecurityGroup{group("sg-1", "renamed", owner)}, nil, "sg-1", "sg-1", nil, false},
+		{"renamed, with its description", []alicloud.SecurityGroup{group("sg-1", "by hand", owner), renamed}, nil, "", "sg-9", nil, false},
+		{"a second one", []alicloud.SecurityGroup{group("sg-2", ranges, owner), renamed}, nil, "sg-9", "sg-9", []string{"sg-2"}, false},
+		{"no answer", nil, map[string]error{"security groups": errNo}, "", "", nil, true},
+		{"no answer about the rules", []alicloud.SecurityGroup{group("sg-1", ranges, owner)}, map[string]error{"rules of sg-1": errNo}, "", "", nil, true},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			access, err := Access(t.Context(), &reader{access: test.found, fails: test.fails}, name, ranges)
-			if (err != nil) != test.err || (access != nil) != (test.id != "") {
-				t.Fatalf("access %v, error %v", access, err)
+			access, others, err := Access(t.Context(), &reader{access: test.found, fails: test.fails}, web, test.last)
+			if (err != nil) != test.err || (access != nil) != (test.id != "") || !slices.Equal(others, test.others) {
+				t.Fatalf("access %v beside %v, error %v", access, others, err)
 			}
 			if access != nil && (access.ID != test.id || len(access.Rules) != 1) {
 				t.Errorf("access %v", access)

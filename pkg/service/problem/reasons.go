@@ -30,6 +30,7 @@ const (
 	ReasonListenersLeftAlone      = "ListenersLeftAlone"
 	ReasonLoadBalancerRecreated   = "LoadBalancerRecreated"
 	ReasonLoadBalancerKept        = "LoadBalancerKept"
+	ReasonKeptInUse               = "KeptInUse"
 	ReasonCertificateExpired      = "CertificateExpired"
 	ReasonCertificateExpiring     = "CertificateExpiring"
 	ReasonPaused                  = "Paused"

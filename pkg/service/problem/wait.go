@@ -9,7 +9,12 @@ type WaitError struct {
 	Reason string
 	// For is the time until the next pass.
 	For time.Duration
+	// Err is what came before, nil for nothing.
+	Err error
 }
 
 // Error implements error.
 func (w *WaitError) Error() string { return w.Reason }
+
+// Unwrap returns what came before.
+func (w *WaitError) Unwrap() error { return w.Err }
