@@ -174,8 +174,8 @@ func serverSteps(plan model.Plan) []string {
 	return steps
 }
 
-// TestBlockedPortKeepsItsGroupOnly: while nobody knows the settings of one listener, the groups of former ports of others go all the same.
-func TestBlockedPortKeepsItsGroupOnly(t *testing.T) {
+// TestBlockedPortKeepsNoGroups: while nobody knows the settings of one listener, it moves to its group all the same, and groups of former ports go.
+func TestBlockedPortKeepsNoGroups(t *testing.T) {
 	t.Parallel()
 	blocked := listener("", 443, owner.NLBMark("443", "TCP"), "", owner.NLBGroupName("30443", "TCP"))
 	blocked.Blocked = "InvalidAnnotation"
@@ -201,7 +201,7 @@ func TestBlockedPortKeepsItsGroupOnly(t *testing.T) {
 				deleted = append(deleted, plan.Steps[i].Group.ID)
 			}
 		}
-		if want := map[bool][]string{true: {"sgp-2"}}[test.want]; !cmp.Equal(deleted, want) {
+		if want := map[bool][]string{true: {"sgp-2", "sgp-3"}}[test.want]; !cmp.Equal(deleted, want) {
 			t.Errorf("%s: groups %v are deleted, want %v", name, deleted, want)
 		}
 		desired.Groups = []model.Group{group("", "30080"), group("", "30443")}

@@ -244,8 +244,8 @@ func (d *differ) emptyGroups() {
 	}
 }
 
-// inDoubt reports whether a port stays as it is of which nobody knows the group, so that any may be its. Where only the settings of a listener are not known, its group is, and
-// the one that a listener uses in its place stays, see [differ.follow].
+// inDoubt reports whether a port stays as it is of which nobody knows the group, so that any may be its. Where only the settings of a listener are not
+// known, it moves to its group all the same, see [differ.follow].
 func (d *differ) inDoubt() bool {
 	return d.desired.HoldListeners || slices.ContainsFunc(d.desired.Listeners, func(l model.Listener) bool {
 		return l.Blocked != "" && !slices.ContainsFunc(d.desired.Groups, func(g model.Group) bool { return g.Name == l.Group })
