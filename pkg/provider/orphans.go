@@ -49,13 +49,17 @@ var deletedAt = map[string]int{
 // String returns the orphans for people, one per line, and the commands that delete them.
 func (o Orphans) String() string {
 	var text strings.Builder
+	cluster := o.ClusterID
+	if len(o.Earlier) > 0 {
+		cluster += " (earlier " + strings.Join(o.Earlier, ", ") + ")"
+	}
 	switch {
 	case !o.Empty():
 		o.list(&text)
 	case len(o.Unread) == 0:
-		fmt.Fprintf(&text, "Every resource of cluster %s has its Service.\n", strings.Join(append([]string{o.ClusterID}, o.Earlier...), ", "))
+		fmt.Fprintf(&text, "Every resource of cluster %s has its Service.\n", cluster)
 	default:
-		fmt.Fprintf(&text, "Every resource of cluster %s that could be read has its Service.\n", strings.Join(append([]string{o.ClusterID}, o.Earlier...), ", "))
+		fmt.Fprintf(&text, "Every resource of cluster %s that could be read has its Service.\n", cluster)
 	}
 	for _, unread := range o.Unread {
 		fmt.Fprintf(&text, "! Could not be read, so there may be more: %s\n", unread)

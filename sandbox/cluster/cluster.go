@@ -114,6 +114,9 @@ type Cluster struct {
 func Start(ctx context.Context, opts Options) (*Cluster, error) {
 	c := &Cluster{}
 	if err := c.start(ctx, opts); err != nil {
+		if ctx.Err() == nil {
+			err = fmt.Errorf("%w\n%s", err, c.KeepLogs())
+		}
 		return nil, errors.Join(err, c.Stop())
 	}
 	return c, nil

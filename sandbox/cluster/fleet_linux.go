@@ -62,6 +62,9 @@ func newMachines(opts Options, files *files) (*machines, error) {
 	if _, err = Clean(); err != nil {
 		fmt.Fprintf(files.log, "real machines: %v\n", err) // what others have left does not keep this one from running
 	}
+	if err = realnode.CheckHost(opts.Nodes+opts.OnPremises+opts.WindowsNodes, "/"+m.name); err != nil {
+		return nil, err
+	}
 	archive := files.statePath("images.tar")
 	m.archives = append([]string{archive}, opts.Images...)
 	if err = writeImages(archive, binDir, opts.Published); err != nil {
@@ -78,7 +81,7 @@ func (m *machines) end() error { return removeRecord(m.record) }
 func (m *machines) prepare(c *Cluster, heartbeat time.Duration, network realnode.FleetOptions) {
 	opts := network
 	opts.Program, opts.Tools, opts.Log = m.program, m.tools, m.files.log
-	opts.Dir, opts.Cgroup = m.files.statePath("machines"), "/"+m.name
+	opts.Dir, opts.Cgroup = m.files.statePath(machinesDir), "/"+m.name
 	opts.Images, opts.Registry = m.archives, "http://"+registry.Address
 	opts.Node = func(instance realnode.Instance) (realnode.Node, error) { return m.node(c, instance, heartbeat) }
 	m.fleet = realnode.NewFleet(opts)

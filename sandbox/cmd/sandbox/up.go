@@ -171,6 +171,9 @@ func up(command *cobra.Command, opts cluster.Options) error {
 	}
 	fmt.Fprint(command.OutOrStdout(), "ready\n", nextSteps(sandbox))
 	err = sandbox.Wait(ctx)
+	if err != nil {
+		fmt.Fprintln(command.ErrOrStderr(), sandbox.KeepLogs())
+	}
 	stopped := sandbox.Stop()
 	if err != nil && errors.Is(stopped, err) { // the part that failed says so once more
 		return stopped
