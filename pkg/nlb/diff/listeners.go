@@ -192,7 +192,8 @@ func (d *differ) replaceListener(have, want *model.Listener) {
 func (d *differ) leavesGroup(s *model.Step, have, want *model.Listener) {
 	s.From, s.Group = model.Text(have.ServerGroupID), alicloud.NLBGroup{ID: d.groupOf(want), Name: want.Group}
 	if at := slices.IndexFunc(d.desired.Groups, func(g model.Group) bool { return g.Name == want.Group }); at >= 0 {
-		s.Awaits = d.desired.Groups[at].Doubt || d.desired.Groups[at].Serves()
+		group := &d.desired.Groups[at]
+		s.Awaits = group.Doubt || len(group.Held) > 0 || group.Serves()
 	}
 	s.Meanwhile = d.meanwhile(s.From)
 }

@@ -97,12 +97,11 @@ func (r *Resolver) local(port corev1.ServicePort) (Set, []problem.Problem) {
 			terminating = append(terminating, nodeBackend(node, port.NodePort, scaled(counts.terminating[node.Name], mostTerminating)))
 		}
 	}
-	if counts.withoutPort {
-		set.Doubt = true // of any backend
-	} else {
-		r.doubtUnresolved(&set)
+	r.doubtUnresolved(&set)
+	problems := slices.Concat(r.missingNodes(counts, &set, set.Len()+len(leaving)+len(terminating) > 0), r.twins())
+	if set.portless = counts.withoutPort; set.portless {
+		set.hold(r.nodesOfEndpoints())
 	}
-	problems := slices.Concat(r.missingNodes(counts, &set), r.twins())
 	if !r.in.Choice.Waits { // else it will be known soon
 		r.short.refuses(full, &set)
 	}
@@ -160,21 +159,43 @@ func (r *Resolver) count(port corev1.ServicePort) endpointCounts {
 	return counts
 }
 
-// missingNodes reports endpoints that no backend stands for. A node that is not in the cache may still come, so removals wait.
-func (r *Resolver) missingNodes(counts endpointCounts, set *Set) []problem.Problem {
-	var unknown, ineligible []string
+// nodesOfEndpoints are the nodes on which endpoints are, at whatever port.
+func (r *Resolver) nodesOfEndpoints() sets.Set[string] {
+	found := sets.New[string]()
+	for _, slice := range r.in.Slices {
+		if !r.in.Counts(slice) {
+			continue
+		}
+		for i := range slice.Endpoints {
+			if endpoint := &slice.Endpoints[i]; endpoint.NodeName != nil && stateOf(*endpoint) != endpointGone {
+				found.Insert(r.in.Nodes.named(*endpoint.NodeName).keys()...)
+			}
+		}
+	}
+	return found
+}
+
+// missingNodes reports endpoints that no backend stands for. serves says that others have one. Where none has, what serves stays: a label that leaves no node with an
+// endpoint, for example, is more likely an error than a wish.
+func (r *Resolver) missingNodes(counts endpointCounts, set *Set, serves bool) []problem.Problem {
+	var unknown, ineligible, stay []string
 	for _, name := range slices.Sorted(maps.Keys(counts.ready)) {
 		switch node := r.in.Nodes.named(name); {
 		case node == nil:
 			unknown = append(unknown, name)
 		case node.Virtual || node.Unresolved || node.TwinOf != "": // reported elsewhere, if at all
 		case !r.nodes.has(node):
-			ineligible = append(ineligible, name)
+			ineligible, stay = append(ineligible, name), append(stay, node.keys()...)
 		}
 	}
-	var problems []problem.Problem
+	if !serves {
+		set.hold(sets.New(stay...))
+	}
+	problems := r.unselected()
 	if len(unknown) > 0 {
-		set.Doubt = true
+		if !serves && r.in.Nodes != nil { // an instance that is known to be another node is not the one that is not known
+			set.Doubt, set.Gone = true, r.in.Nodes.ids()
+		}
 		problems = append(problems, problem.Newf(problem.ReasonSkipSyncBackends, "endpoints are on unknown nodes: %s", problem.Some(unknown)))
 	}
 	if len(ineligible) > 0 {
