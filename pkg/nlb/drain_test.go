@@ -101,6 +101,29 @@ func TestNodesDrainWithIgnoredWeights(t *testing.T) {
 	}
 }
 
+// TestErrorWhileCordoned: whether a cordoned node is to drain is not known after a restart. It stays as it is, and others go on to drain.
+func TestErrorWhileCordoned(t *testing.T) {
+	t.Parallel()
+	inWorld(t, func(t *testing.T, w *world) {
+		w.serve(3, testkit.TCP(80), with(annotation.RemoveUnscheduledBackend, "on"))
+		cordoned := func(node *corev1.Node) { node.Spec.Unschedulable = true }
+		w.putNode("n1", cordoned)
+		w.converge("web")
+		weights(0, 100, 100)(t, w)
+		w.change("web", with(annotation.RemoveUnscheduledBackend, "yes"))
+		w.restart()
+		w.putNode("n2", testkit.Taint(nodes.TaintToBeDeleted))
+		w.converge("web")
+		weights(0, 0, 100)(t, w)
+		w.putNode("n2")
+		w.putNode("n3", cordoned)
+		w.converge("web")
+		if got := w.listeners(w.balancer("web").ID); len(got) != 1 || got[0] != "TCP:80 i-n1:30080=0 i-n2:30080=100 i-n3:30080=100" {
+			t.Errorf("n2 stays after all, and n3 is cordoned: %v", got)
+		}
+	})
+}
+
 // TestPodsDrainWithIgnoredWeights: a pod that terminates gets no new connections.
 func TestPodsDrainWithIgnoredWeights(t *testing.T) {
 	t.Parallel()

@@ -48,6 +48,22 @@ func (r *Resolver) cluster(port corev1.ServicePort) (Set, []problem.Problem) {
 	return set, slices.Concat(problems, more, r.twins())
 }
 
+// holdCordoned has cordoned nodes stay as they are where nobody knows whether they are to drain, because the annotation that says so is not accepted.
+func (r *Resolver) holdCordoned(set *Set) {
+	if r.in.Pods || !r.in.Params.Refused(annotation.RemoveUnscheduledBackend) {
+		return
+	}
+	cordoned := sets.New[string]()
+	for _, node := range r.nodes.all {
+		if node.Cordoned && !node.Leaving {
+			cordoned.Insert(node.keys()...)
+		}
+	}
+	set.hold(cordoned)
+	set.Alike.nodes = slices.DeleteFunc(slices.Clone(set.Alike.nodes), func(node *Node) bool { return cordoned.Has(node.InstanceID) })
+	set.Backends = slices.DeleteFunc(slices.Clone(set.Backends), func(b Backend) bool { return cordoned.Has(b.ID) })
+}
+
 // keepOne has a group keep a node that works until one of those is there that are chosen: the ports of a Service may have different nodes, and the load balancer may have no
 // room for another one.
 func (r *Resolver) keepOne(set *Set, group string) {

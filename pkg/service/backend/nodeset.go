@@ -100,11 +100,6 @@ func (s *NodeSet) Serves(instanceID string) bool {
 	return node != nil && node.Ready && !node.Leaving && node.Candidate
 }
 
-// Cordoned reports whether an instance is a node that takes no further pods.
-func (s *NodeSet) Cordoned(instanceID string) bool {
-	return s != nil && s.byID[instanceID] != nil && s.byID[instanceID].Cordoned
-}
-
 // HasAddress reports whether an address is the InternalIP of one of the nodes.
 func (s *NodeSet) HasAddress(address string) bool {
 	return s != nil && slices.ContainsFunc(s.all, func(n Node) bool { return n.Address == address })

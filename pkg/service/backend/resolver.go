@@ -116,6 +116,7 @@ func (r *Resolver) Backends(port corev1.ServicePort, group string) (Set, []probl
 	if set.portless && r.in.Choice.Room.registered(group) > 0 { // the endpoints of a new port follow in a moment
 		problems = append(problems, problem.Newf(problem.ReasonSkipSyncBackends, "no endpoint has the port %s (target port %s); backends on which endpoints are stay", port.Name, port.TargetPort.String()))
 	}
+	r.holdCordoned(&set)
 	r.keepOne(&set, group)
 	r.dropDraining(&set, group)
 	r.fit(&set, group)
