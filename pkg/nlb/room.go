@@ -14,6 +14,7 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/backend"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/groups"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/quota"
 )
 
@@ -40,7 +41,7 @@ func (n nlb) Room(in service.Inputs) backend.Room {
 				entry := entryOf(server, instances, !group.Foreign && server.Description == group.Name || owner.OwnsNLB(server.Description))
 				entry.Idle, entry.Former = idle, moves
 				if entry.Group = group.Name; group.Foreign {
-					entry.Group = server.Description
+					entry.Group, _, _ = mark.Undrained(server.Description)
 				}
 				if !yield(entry) {
 					return

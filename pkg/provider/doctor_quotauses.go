@@ -187,7 +187,7 @@ func hasAccessList(svc *corev1.Service) bool {
 // subsetOf returns how many nodes the manager chooses for a Service: as many as it asks for, and its load balancer takes; none where the backends are pods, and [nobodyChooses]
 // where nobody chooses.
 func (e *examination) subsetOf(svc *corev1.Service, product service.Product, nodes int, book *quota.Book) int {
-	if kind, _ := annotation.BackendTypeOf(svc.Annotations); backend.OnPods(annotation.Params{BackendType: kind}, e.config.BackendENI || e.env.BackendENI, false, nil) {
+	if kind, _ := annotation.BackendTypeOf(svc.Annotations); backend.WantsPods(annotation.Params{BackendType: kind}, e.config.BackendENI || e.env.BackendENI) {
 		return 0
 	}
 	if svc.Spec.ExternalTrafficPolicy == corev1.ServiceExternalTrafficPolicyLocal {

@@ -244,5 +244,5 @@ func selectorOf(svc *corev1.Service) string {
 // onPods reports whether the annotation or the cloud-config makes addresses of pods the backends of a Service that nobody has parsed.
 func (r *Reconciler) onPods(svc *corev1.Service) bool {
 	kind, _ := annotation.BackendTypeOf(svc.Annotations)
-	return backend.OnPods(annotation.Params{BackendType: kind}, r.opts.Config.DefaultBackendENI, false, nil)
+	return backend.WantsPods(annotation.Params{BackendType: kind}, r.opts.Config.DefaultBackendENI)
 }

@@ -32,6 +32,8 @@ type gathered struct {
 	crowdedWait time.Duration
 	// problems are what was found of the backends before anything was planned.
 	problems []problem.Problem
+	// slicelessLeft is when the Service counts as one without endpoints because it has no EndpointSlice, 0 where it has one, or counts as such.
+	slicelessLeft time.Duration
 	// unread says why network interfaces could not be read, nil where all are known.
 	unread error
 }
@@ -76,6 +78,7 @@ func (r *Reconciler) gatherBackends(ctx context.Context, in Inputs, known state)
 	if found.Slices, err = r.slices(in.Service); err != nil {
 		return found, err
 	}
+	found.withoutSlices(known)
 	checked := r.checkEndpoints(ctx, in.Service, known.balancer.Backends(found.Inputs))
 	found.Slices, found.problems = checked.slices, checked.problems
 	found.cache.gates = known.cache.gates.following(r.gateEndpoints(in.Service, known.balancer.Backends(found.Inputs)), len(found.Slices) > 0)
@@ -86,6 +89,32 @@ func (r *Reconciler) gatherBackends(ctx context.Context, in Inputs, known state)
 	}
 	found.cache.gates.place(found.Interfaces, found.Waiting)
 	return found, nil
+}
+
+// A Service without any EndpointSlice has no endpoints after a while. Authors of EndpointSlices replace them by deletion and creation, which takes a moment. Where this
+// process has seen none, they may be about to come. Those of a Service with a selector are the control plane's, which always has one, if only an empty one: without any, it
+// has most likely lost them, and makes them anew.
+const (
+	slicelessGrace     = 5 * time.Second
+	slicelessLostGrace = backend.UnresolvedGrace
+)
+
+// withoutSlices notes since when the Service has no EndpointSlice. In the end it has no endpoints.
+func (g *gathered) withoutSlices(known state) {
+	if len(g.Slices) > 0 || !known.balancer.Backends(g.Inputs).UsesEndpoints() {
+		g.cache.sliceless = time.Time{}
+		return
+	}
+	grace := slicelessGrace
+	if len(g.Service.Spec.Selector) > 0 || !known.cache.gates.begun {
+		grace = slicelessLostGrace
+	}
+	if g.cache.sliceless.IsZero() {
+		g.cache.sliceless = g.Now
+	}
+	if g.slicelessLeft = grace - g.Now.Sub(g.cache.sliceless); g.slicelessLeft <= 0 {
+		g.slicelessLeft, g.Slices = 0, backend.NoEndpoints(g.Service)
+	}
 }
 
 // waitOf returns when a Service chooses its nodes again without any event, 0 for not.

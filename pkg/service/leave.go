@@ -171,7 +171,7 @@ func (r *Reconciler) followUnplanned(ctx context.Context, params annotation.Para
 	known.cache = inputs.cache
 	known, left := r.followOne(ctx, done.service, params, known, held, inputs.Inputs, shown[0])
 	done.writes += left.Writes
-	done.wakes = append(done.wakes, inputs.readyGraceLeft)
+	done.wakes = append(done.wakes, inputs.readyGraceLeft, inputs.slicelessLeft)
 	if left.Balancer == nil { // there is nothing, or nobody knows
 		return known, done, errors.Join(err, left.outcome())
 	}

@@ -132,12 +132,16 @@ func (r *Reconciler) ensure(ctx context.Context, svc *corev1.Service, adopted bo
 	}()
 	params, problems := r.read(known.engine, svc)
 	done = ensured{service: svc, problems: problems}
-	if err = checkBounds(svc); err != nil {
-		return known, done, err
+	if svc, known, err = known.withinBounds(svc); err != nil {
+		if svc == nil {
+			return known, done, err
+		}
+		done.problems = append(done.problems, problem.Newf(problem.ReasonFeatureNotSupported, "%v; the Service keeps those that it had", err))
 	}
 	var unread error
 	svc, known, err = r.settleCreation(ctx, svc, known)
 	if done.service = svc; err == nil {
+		svc, known, _ = known.withinBounds(svc) // it may have been written
 		known, unread, err = r.refresh(ctx, svc, params, adopted, known, held)
 	}
 	if err != nil {
@@ -191,7 +195,7 @@ func (r *Reconciler) ensure(ctx context.Context, svc *corev1.Service, adopted bo
 	done.problems = slices.Concat(done.problems, gateProblems, shown.Problems)
 	err = errors.Join(err, gateErr, left.outcome())
 	known, moved, again := r.followMoved(ctx, written, params, known, held, inputs.Inputs, shown, err != nil)
-	done.wakes = []time.Duration{inputs.readyGraceLeft, inputs.crowdedWait, shown.Wake, again}
+	done.wakes = []time.Duration{inputs.readyGraceLeft, inputs.slicelessLeft, inputs.crowdedWait, shown.Wake, again}
 	done.writes = deployed.Writes + left.Writes + moved
 	return known, done, err
 }

@@ -28,8 +28,9 @@ type state struct {
 	record *Record
 	// origin is where the load balancer comes from; nil before it was loaded.
 	origin *origin
-	// lastValid are the parameters as they were last accepted, each by itself.
+	// lastValid are the parameters as they were last accepted, each by itself, ports those of the Service.
 	lastValid *annotation.Params
+	ports     []corev1.ServicePort
 	removal   removal
 	backoff   backoff
 	cache     backendCache
@@ -109,6 +110,8 @@ type backendCache struct {
 	// interfaces maps addresses of pods to their network interfaces.
 	interfaces map[backend.PodAddress]string
 	gates      podGates
+	// sliceless is since when the Service has no EndpointSlice, zero while it has one.
+	sliceless time.Time
 }
 
 // skipped is why backends are not all in line, as users read it, and since when.

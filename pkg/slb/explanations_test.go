@@ -89,7 +89,7 @@ var explanations = annotationpage.Explanations{
 	annotation.VGroupPort:               {Meaning: "Existing vServer groups on an existing CLB, and the ports of the Service whose backends join them.", Other: "rsp-1:443", With: withID},
 	annotation.Weight:                   {Meaning: "The share of the Service in a group that it joined, spread over its backends. It holds for all ports of the Service, also those that joined no group.", Example: "50", Other: "10", With: map[annotation.Suffix]string{annotation.LoadBalancerID: "lb-1", annotation.VGroupPort: "rsp-1:80"}},
 	annotation.DefaultWeight:            {Meaning: "The weight of each backend. With externalTrafficPolicy Local, the weight is the number of endpoints.", Other: "10"},
-	annotation.IgnoreWeightUpdate:       {Meaning: "Whether weights that others have changed stay.", Other: "off"},
+	annotation.IgnoreWeightUpdate:       {Meaning: "Whether weights that others have changed stay. A backend that drains gets 0 all the same, and then its weight again.", Other: "off"},
 	annotation.BackendSubset:            {Meaning: "How many nodes are backends with externalTrafficPolicy Cluster: all while the quotas of the cloud allow it, then as many as they allow (auto); all (off); or this number. The field backendSubset of the cloud-config changes the default. The official CCM ignores this annotation.", Example: "2", Other: "1"},
 	annotation.BackendType:              {Meaning: "Whether the backends are nodes with their node port, or pods with their own address. Pods need addresses of network interfaces (Terway, ECI).", Change: "yes; with new groups", Other: "ecs"},
 }

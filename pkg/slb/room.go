@@ -34,8 +34,8 @@ func (c clb) Room(in service.Inputs) backend.Room {
 					ours, text = whole || owner.Owns(server.Description), server.Description
 				}
 				entry := entryOf(server, ours)
-				if entry.Group = server.Description; whole {
-					entry.Group = group.Name
+				if entry.Group = group.Name; !whole {
+					entry.Group, _, _ = mark.Undrained(server.Description)
 				}
 				if !yield(entry) {
 					return

@@ -90,15 +90,30 @@ func (in Input) backendFamily() string {
 
 // pods reports whether addresses of pods are the backends.
 func (in Input) pods() bool {
-	return backend.OnPods(in.Params, in.Config.DefaultBackendENI, in.Observed != nil, func() bool {
-		owner := mark.OwnerOf(in.Service, in.ClusterID)
-		return slices.ContainsFunc(in.Observed.Groups, func(g model.Group) bool {
-			return slices.ContainsFunc(g.Servers, func(s alicloud.NLBServer) bool {
-				isPod := s.Type == alicloud.NLBServerENI || s.Type == alicloud.NLBServerIP && !in.Nodes.HasAddress(s.IP)
-				return isPod && (s.Description == g.Name && !g.Foreign || owner.OwnsNLB(s.Description))
-			})
-		})
+	return backend.OnPods(in.Params, in.Config.DefaultBackendENI, in.Service.Spec.Ports, in.podsNow)
+}
+
+// podsNow reports whether addresses of pods are the backends of the NLB as it is, and false where nothing says so.
+func (in Input) podsNow() (pods, known bool) {
+	if in.Observed == nil {
+		return false, false
+	}
+	owner := mark.OwnerOf(in.Service, in.ClusterID)
+	pods, known = backend.NamedForPods(in.Service.Spec.Ports, func(port string) bool {
+		return slices.ContainsFunc(in.Observed.Groups, func(g model.Group) bool { return !g.Foreign && g.Name == owner.NLBGroupName(port, g.Protocol) })
 	})
+	if known {
+		return pods, true
+	}
+	for i := range in.Observed.Groups {
+		g := &in.Observed.Groups[i]
+		for k := range g.Servers {
+			if s := &g.Servers[k]; s.Description == g.Name && !g.Foreign || owner.OwnsNLB(s.Description) {
+				pods, known = pods || s.Type == alicloud.NLBServerENI || s.Type == alicloud.NLBServerIP && !in.Nodes.HasAddress(s.IP), true
+			}
+		}
+	}
+	return pods, known
 }
 
 // dualStack reports whether the load balancer has IPv6 addresses, or is to have some.
@@ -181,6 +196,7 @@ func (b *builder) unsupported() {
 		b.problem(problem.ReasonAnnotationNoEffect, "%s: %s has no effect without %s: %s and %s: eni", annotation.BackendIPVersion, version, annotation.IPVersion, annotation.DualStackNLB, annotation.BackendType)
 	}
 	b.problems = append(b.problems, b.in.Backends().Ineffective()...)
+	b.problems = append(b.problems, backend.StayOnPods(b.in.Params, b.in.Config.DefaultBackendENI, b.in.pods())...)
 }
 
 // choose reads the annotations that name ports.
@@ -262,7 +278,14 @@ func (b *builder) addGroup(group model.Group) {
 	}
 	have := &b.model.Groups[i]
 	have.Servers, have.Draining = backend.Join(have.Servers, group.Servers, serverKey), backend.Join(have.Draining, group.Draining, serverKey)
-	have.Doubt = have.Doubt || group.Doubt
+	have.Held = have.Held.Union(group.Held)
+	switch {
+	case !group.Doubt:
+	case !have.Doubt:
+		have.Doubt, have.Gone = true, group.Gone
+	default:
+		have.Gone = have.Gone.Intersection(group.Gone)
+	}
 }
 
 func serverKey(s *alicloud.NLBServer) alicloud.NLBServerKey { return s.NLBServerKey }

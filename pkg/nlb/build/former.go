@@ -9,13 +9,15 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/nlb/model"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/backend"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
 )
 
 // former adds the groups that the listeners on a port use and are to leave. Until the group that the port is to have takes traffic, the
 // listener stays where it is, and what it has there follows the endpoints.
 func (b *builder) former(port corev1.ServicePort, wanted *model.Listener, group *model.Group) {
-	if wanted.Blocked == problem.ReasonSkipSyncBackends || b.model.Reused && !b.model.Override || b.unknownBackends() {
+	stays := wanted.Blocked == problem.ReasonSkipSyncBackends
+	if b.model.Reused && !b.model.Override || b.unknownBackends() {
 		return
 	}
 	for i := range b.observed.Listeners {
@@ -24,7 +26,7 @@ func (b *builder) former(port corev1.ServicePort, wanted *model.Listener, group 
 			continue
 		}
 		old := b.observed.GroupByID(model.Text(have.ServerGroupID))
-		if old != nil && old != b.observed.Matching(group) && b.model.FormerGroup(old.ID) == nil {
+		if old != nil && (stays || old != b.observed.Matching(group)) && b.model.FormerGroup(old.ID) == nil {
 			b.formerGroup(port, old)
 		}
 	}
@@ -42,7 +44,7 @@ func (b *builder) formerGroup(port corev1.ServicePort, have *model.Group) {
 		if server.Description != have.Name && !b.owner.OwnsNLB(server.Description) || server.Status == alicloud.NLBServerRemoving {
 			continue
 		}
-		old.Description = server.Description
+		old.Description, _, _ = mark.Undrained(server.Description)
 		there = append(there, b.backendOf(server, nodes))
 	}
 	if len(there) == 0 {

@@ -162,7 +162,7 @@ func TestServers(t *testing.T) {
 		{"a pod that terminates", all(pods, endpoints("10.9.0.1@a", "!10.9.0.2@b")), []string{"Eni eni-1/10.9.0.1:8080 weight 100",
 			"draining Eni eni-2/10.9.0.2:8080 weight 0"}, nil},
 		{"a pod without a network interface", all(pods, endpoints("10.9.0.1@a", "10.9.0.3@b")), []string{"Eni eni-1/10.9.0.1:8080 weight 100",
-			"doubt, gone []"}, []string{
+			"held [10.9.0.3]"}, []string{
 			"SkipSyncBackends: no network interface of the VPC has the addresses 10.9.0.3",
 		}},
 		{"pods on a range of ports have no port", all(pods, set("listener-port-range", "1000-2000:80")),

@@ -6,6 +6,7 @@ import (
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/nlb/model"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/backend"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
 )
@@ -148,14 +149,14 @@ func (d *differ) servers(want, have *model.Group) serverChange {
 			d.plan.Leaving = true
 		case present == nil:
 			change.added = append(change.added, *server)
-		case !want.KeepWeights && d.differs(want, server, present):
-			change.changed = append(change.changed, *server)
+		default:
+			d.compareServer(&change, want, server, present, false)
 		}
 	}
 	for i := range want.Draining { // nothing new drains
 		server := &want.Draining[i]
-		if present := there[key(server)]; present != nil && d.differs(want, server, present) {
-			change.changed = append(change.changed, *server)
+		if present := there[key(server)]; present != nil {
+			d.compareServer(&change, want, server, present, true)
 		}
 	}
 	change.removed = d.surplus(want, have, there)
@@ -202,9 +203,18 @@ func serversIn(group *model.Group) (there map[alicloud.NLBServerKey]*alicloud.NL
 	return there, leaving
 }
 
-// differs reports whether a server of ours has to change.
-func (d *differ) differs(group *model.Group, server, present *alicloud.NLBServer) bool {
-	return d.ours(group, present) && (present.Weight != server.Weight || present.Description != server.Description)
+// compareServer notes a server of ours that has to change.
+func (d *differ) compareServer(change *serverChange, group *model.Group, server, present *alicloud.NLBServer, drains bool) {
+	if !d.ours(group, present) {
+		return
+	}
+	is := backend.Weight{Value: present.Weight, Mark: present.Description}
+	next := is.Next(backend.Weight{Value: server.Weight, Mark: server.Description}, drains, group.KeepWeights)
+	if next != is {
+		wanted := *server
+		wanted.Weight, wanted.Description = next.Value, next.Mark
+		change.changed = append(change.changed, wanted)
+	}
 }
 
 // surplus returns the servers of ours that nothing asks for any more. While it is in doubt what the backends are, only those go that
@@ -219,7 +229,7 @@ func (d *differ) surplus(want, have *model.Group, there map[alicloud.NLBServerKe
 	var surplus []alicloud.NLBServer
 	for i := range have.Servers {
 		server := &have.Servers[i]
-		held := want.Held.Has(server.IP) || want.Doubt && !want.Gone.Has(server.ID)
+		held := want.Held.Has(server.IP) || want.Held.Has(server.ID) || want.Doubt && !want.Gone.Has(server.ID)
 		if there[key(server)] == server && !kept[key(server)] && !held && d.ours(want, server) {
 			surplus = append(surplus, *server)
 		}

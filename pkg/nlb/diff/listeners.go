@@ -194,7 +194,7 @@ func (d *differ) leavesGroup(s *model.Step, have, want *model.Listener) {
 	var next *model.Group
 	if at := slices.IndexFunc(d.desired.Groups, func(g model.Group) bool { return g.Name == want.Group }); at >= 0 {
 		next = &d.desired.Groups[at]
-		s.Awaits = next.Doubt || next.Serves()
+		s.Awaits = next.Doubt || len(next.Held) > 0 || next.Serves()
 	}
 	s.Meanwhile = d.meanwhile(s.From, next)
 }

@@ -2,11 +2,14 @@ package backend
 
 import (
 	"slices"
+	"strconv"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
 )
 
 // Kind says what a backend is.
@@ -21,13 +24,21 @@ const (
 )
 
 // OnPods reports whether addresses of pods are the backends of a Service: as its annotation says, else as the cloud-config does. An annotation
-// that is not accepted leaves them what they are: known says that this is known, has whether pods are backends now.
-func OnPods(params annotation.Params, byDefault, known bool, has func() bool) bool {
-	switch {
-	case params.BackendType != "":
+// that is not accepted leaves them what they are: now returns whether they are pods, and false where nothing says so. So do ports none of which has a node port.
+func OnPods(params annotation.Params, byDefault bool, ports []corev1.ServicePort, now func() (pods, known bool)) bool {
+	wants := WantsPods(params, byDefault)
+	if params.Refused(annotation.BackendType) || !wants && withoutNodePorts(ports) {
+		if pods, known := now(); known {
+			return pods
+		}
+	}
+	return wants
+}
+
+// WantsPods reports whether addresses of pods are to be the backends, see [OnPods].
+func WantsPods(params annotation.Params, byDefault bool) bool {
+	if params.BackendType != "" {
 		return params.BackendType == alicloud.BackendENI
-	case known && params.Refused(annotation.BackendType):
-		return has()
 	}
 	return byDefault
 }
@@ -35,6 +46,32 @@ func OnPods(params annotation.Params, byDefault, known bool, has func() bool) bo
 // WeightsUndecided reports whether an annotation that was not accepted decides on the weights of backends: those that are there keep theirs, and others join like them.
 func WeightsUndecided(params annotation.Params) bool {
 	return slices.ContainsFunc([]annotation.Suffix{annotation.DefaultWeight, annotation.IgnoreWeightUpdate, annotation.RemoveUnscheduledBackend}, params.Refused)
+}
+
+func withoutNodePorts(ports []corev1.ServicePort) bool {
+	return !slices.ContainsFunc(ports, func(port corev1.ServicePort) bool { return port.NodePort != 0 })
+}
+
+// StayOnPods reports that pods are the backends although nodes are to be.
+func StayOnPods(params annotation.Params, byDefault, pods bool) []problem.Problem {
+	if !pods || WantsPods(params, byDefault) || params.Refused(annotation.BackendType) {
+		return nil
+	}
+	return []problem.Problem{problem.Newf(problem.ReasonSkipSyncBackends,
+		"no port has a node port (allocateLoadBalancerNodePorts is false), so nodes cannot be backends; pods stay the backends; add node ports, or %s: eni", annotation.BackendType)}
+}
+
+// NamedForPods tells by the names of groups whether pods are the backends of the ports of a Service, also while there are none: those of pods are named for the target
+// port, those of nodes for the node port. exists reports whether there is a group that is named for a text.
+func NamedForPods(ports []corev1.ServicePort, exists func(text string) bool) (pods, known bool) {
+	nodes := false
+	for _, port := range ports {
+		ofPods, ofNodes := TargetPort(port), strconv.Itoa(int(port.NodePort))
+		if ofPods != ofNodes {
+			pods, nodes = pods || exists(ofPods), nodes || exists(ofNodes)
+		}
+	}
+	return pods, pods != nodes
 }
 
 // Backend is what takes the traffic of one port of a Service, whatever the load balancer product.
@@ -63,8 +100,11 @@ type Set struct {
 	// belong to it and leave all the same.
 	Doubt bool
 	Gone  sets.Set[string]
-	// Held are addresses of backends that stay as they are where they are registered, and are not added where they are not.
+	// Held are addresses of pods and nodes, and IDs of instances, that stay as they are where they are registered, and are not added where they are not: a doubt that
+	// is only about them.
 	Held sets.Set[string]
+	// portless says that there are endpoints, and none with the port.
+	portless bool
 	// Counted says that the weights are numbers of endpoints. A small difference in a backend's share of the traffic is no reason to
 	// write its weight.
 	Counted bool
@@ -100,6 +140,13 @@ func (s *Set) All(yield func(Backend) bool) {
 	})
 	for i := 0; goesOn && i < len(s.Backends); i++ {
 		goesOn = yield(s.Backends[i])
+	}
+}
+
+// hold keeps backends as they are where they are registered.
+func (s *Set) hold(backends sets.Set[string]) {
+	if backends.Len() > 0 {
+		s.Held = s.Held.Union(backends)
 	}
 }
 

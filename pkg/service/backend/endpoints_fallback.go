@@ -39,6 +39,11 @@ func FromEndpoints(endpoints *corev1.Endpoints) []*discoveryv1.EndpointSlice { /
 	return projected
 }
 
+// NoEndpoints says that a Service has no endpoints.
+func NoEndpoints(svc *corev1.Service) []*discoveryv1.EndpointSlice {
+	return []*discoveryv1.EndpointSlice{newSlice(svc.ObjectMeta, discoveryv1.AddressTypeIPv4, nil)}
+}
+
 func newSlice(meta metav1.ObjectMeta, family discoveryv1.AddressType, endpoints []discoveryv1.Endpoint) *discoveryv1.EndpointSlice {
 	return &discoveryv1.EndpointSlice{
 		ObjectMeta: metav1.ObjectMeta{

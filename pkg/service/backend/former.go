@@ -20,9 +20,6 @@ func Former(in Input, port corev1.ServicePort, there []Backend, group string) Se
 	// the family of the new backends anything about these.
 	in.Interfaces, in.BothFamilies = withThose(in.Interfaces, there), true
 	set, _ := NewResolver(in).Backends(port, group)
-	if in.Pods && set.Doubt && len(in.Slices) > 0 {
-		set.Doubt, set.Held = false, set.Held.Union(listed(in))
-	}
 	keepPorts(set.Backends, there)
 	keepPorts(set.Draining, there)
 	return set

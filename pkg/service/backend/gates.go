@@ -111,6 +111,11 @@ func IsPodEndpoint(in Input, endpoint discoveryv1.Endpoint) bool {
 	return in.Pods || in.Nodes != nil && endpoint.NodeName != nil && in.Nodes.virtual.Has(*endpoint.NodeName)
 }
 
+// UsesEndpoints reports whether the backends depend on the endpoints.
+func (in Input) UsesEndpoints() bool {
+	return in.Pods || in.Local || in.Nodes != nil && in.Nodes.virtual.Len() > 0
+}
+
 // PodEndpoints are the endpoints whose address, and not their node, is to be a backend.
 func PodEndpoints(in Input) iter.Seq[discoveryv1.Endpoint] {
 	return func(yield func(discoveryv1.Endpoint) bool) {

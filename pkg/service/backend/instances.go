@@ -48,6 +48,22 @@ func (r *Resolver) cluster(port corev1.ServicePort) (Set, []problem.Problem) {
 	return set, slices.Concat(problems, more, r.twins())
 }
 
+// holdCordoned has cordoned nodes stay as they are where nobody knows whether they are to drain, because the annotation that says so is not accepted.
+func (r *Resolver) holdCordoned(set *Set) {
+	if r.in.Pods || !r.in.Params.Refused(annotation.RemoveUnscheduledBackend) {
+		return
+	}
+	cordoned := sets.New[string]()
+	for _, node := range r.nodes.all {
+		if node.Cordoned && !node.Leaving {
+			cordoned.Insert(node.keys()...)
+		}
+	}
+	set.hold(cordoned)
+	set.Alike.nodes = slices.DeleteFunc(slices.Clone(set.Alike.nodes), func(node *Node) bool { return cordoned.Has(node.InstanceID) })
+	set.Backends = slices.DeleteFunc(slices.Clone(set.Backends), func(b Backend) bool { return cordoned.Has(b.ID) })
+}
+
 // keepOne has a group keep a node that works until one of those is there that are chosen: the ports of a Service may have different nodes, and the load balancer may have no
 // room for another one.
 func (r *Resolver) keepOne(set *Set, group string) {
@@ -97,12 +113,11 @@ func (r *Resolver) local(port corev1.ServicePort) (Set, []problem.Problem) {
 			terminating = append(terminating, nodeBackend(node, port.NodePort, scaled(counts.terminating[node.Name], mostTerminating)))
 		}
 	}
-	if counts.withoutPort {
-		set.Doubt = true // of any backend
-	} else {
-		r.doubtUnresolved(&set)
+	r.doubtUnresolved(&set)
+	problems := slices.Concat(r.missingNodes(counts, &set, set.Len()+len(leaving)+len(terminating) > 0), r.twins())
+	if set.portless = counts.withoutPort; set.portless {
+		set.hold(r.nodesOfEndpoints())
 	}
-	problems := slices.Concat(r.missingNodes(counts, &set), r.twins())
 	if !r.in.Choice.Waits { // else it will be known soon
 		r.short.refuses(full, &set)
 	}
@@ -160,21 +175,43 @@ func (r *Resolver) count(port corev1.ServicePort) endpointCounts {
 	return counts
 }
 
-// missingNodes reports endpoints that no backend stands for. A node that is not in the cache may still come, so removals wait.
-func (r *Resolver) missingNodes(counts endpointCounts, set *Set) []problem.Problem {
-	var unknown, ineligible []string
+// nodesOfEndpoints are the nodes on which endpoints are, at whatever port.
+func (r *Resolver) nodesOfEndpoints() sets.Set[string] {
+	found := sets.New[string]()
+	for _, slice := range r.in.Slices {
+		if !r.in.Counts(slice) {
+			continue
+		}
+		for i := range slice.Endpoints {
+			if endpoint := &slice.Endpoints[i]; endpoint.NodeName != nil && stateOf(*endpoint) != endpointGone {
+				found.Insert(r.in.Nodes.named(*endpoint.NodeName).keys()...)
+			}
+		}
+	}
+	return found
+}
+
+// missingNodes reports endpoints that no backend stands for. serves says that others have one. Where none has, what serves stays: a label that leaves no node with an
+// endpoint, for example, is more likely an error than a wish.
+func (r *Resolver) missingNodes(counts endpointCounts, set *Set, serves bool) []problem.Problem {
+	var unknown, ineligible, stay []string
 	for _, name := range slices.Sorted(maps.Keys(counts.ready)) {
 		switch node := r.in.Nodes.named(name); {
 		case node == nil:
 			unknown = append(unknown, name)
 		case node.Virtual || node.Unresolved || node.TwinOf != "": // reported elsewhere, if at all
 		case !r.nodes.has(node):
-			ineligible = append(ineligible, name)
+			ineligible, stay = append(ineligible, name), append(stay, node.keys()...)
 		}
 	}
-	var problems []problem.Problem
+	if !serves {
+		set.hold(sets.New(stay...))
+	}
+	problems := r.unselected()
 	if len(unknown) > 0 {
-		set.Doubt = true
+		if !serves && r.in.Nodes != nil { // an instance that is known to be another node is not the one that is not known
+			set.Doubt, set.Gone = true, r.in.Nodes.ids()
+		}
 		problems = append(problems, problem.Newf(problem.ReasonSkipSyncBackends, "endpoints are on unknown nodes: %s", problem.Some(unknown)))
 	}
 	if len(ineligible) > 0 {

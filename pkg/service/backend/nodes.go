@@ -157,6 +157,14 @@ func eligible(all []Node, policy ControlPlanePolicy) []*Node {
 	return slices.DeleteFunc(candidates, func(node *Node) bool { return node.ControlPlane })
 }
 
+// keys are by what a node is known as a backend: its instance, or its address.
+func (n *Node) keys() []string {
+	if n == nil {
+		return nil
+	}
+	return slices.DeleteFunc([]string{n.InstanceID, n.Address}, func(key string) bool { return key == "" })
+}
+
 // leaves reports whether the node gets no new connections.
 func (n *Node) leaves(cordonedLeave bool) bool { return n.Leaving || cordonedLeave && n.Cordoned }
 

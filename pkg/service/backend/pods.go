@@ -40,8 +40,8 @@ func (r *Resolver) addVirtual(set *Set, port corev1.ServicePort, weight int) ([]
 	})
 }
 
-// addPods adds the endpoints that are wanted and ready, and returns those that terminate. One without a network interface blocks
-// removals until it has one: it may be the very backend that looks unwanted.
+// addPods adds the endpoints that are wanted and ready, and returns those that terminate. Where one has no network interface, or nothing says at which port the pods
+// answer, a backend with that address stays: it may be the very one. What stands in no EndpointSlice is gone all the same.
 func (r *Resolver) addPods(set *Set, port corev1.ServicePort, weight int, wanted func(discoveryv1.Endpoint) bool) ([]Backend, []problem.Problem) {
 	var ready, terminating []Backend
 	var outside, missing []string
@@ -67,14 +67,16 @@ func (r *Resolver) addPods(set *Set, port corev1.ServicePort, weight int, wanted
 			ready = append(ready, backend)
 		}
 	})
-	set.Doubt, set.Held = set.Doubt || !withPort || len(missing) > 0, r.in.Held
+	set.hold(r.in.Held)
+	set.hold(sets.New(missing...))
+	set.hold(sets.New(outside...)) // they are no backends now: of a group that is to take the place of another one they say that it lacks some
+	if set.portless = !withPort; set.portless {
+		set.hold(listed(r.in))
+	}
 	slices.SortFunc(ready, byAddress)
 	slices.SortFunc(terminating, byAddress)
 	set.Backends = append(set.Backends, ready...)
-	if r.in.InterfacesUnread {
-		missing = nil // the error of the read says so
-	}
-	problems := interfaceProblems(outside, missing)
+	problems := r.interfaceProblems(outside, missing)
 	if r.beyond > 0 {
 		problems = append(problems, problem.Newf(problem.ReasonFeatureNotSupported, "%d addresses of pods are not backends: a Service can have at most %d", r.beyond, MaxPods))
 	}
@@ -86,8 +88,11 @@ func (r *Resolver) bounded(address string) bool { return r.beyond == 0 || r.with
 
 func byAddress(a, b Backend) int { return cmp.Or(cmp.Compare(a.IP, b.IP), cmp.Compare(a.Port, b.Port)) }
 
-func interfaceProblems(outside, missing []string) []problem.Problem {
+func (r *Resolver) interfaceProblems(outside, missing []string) []problem.Problem {
 	var problems []problem.Problem
+	if r.in.InterfacesUnread {
+		missing = nil // the error of the read says so
+	}
 	if len(outside) > 0 {
 		slices.Sort(outside)
 		problems = append(problems, problem.Newf(problem.ReasonSkipSyncBackends, "addresses outside of the VPC cannot be backends: %s", problem.Some(outside)))

@@ -1,6 +1,7 @@
 package backend
 
 import (
+	"cmp"
 	"net/netip"
 
 	corev1 "k8s.io/api/core/v1"
@@ -8,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/utils/ptr"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
@@ -111,6 +113,10 @@ func (r *Resolver) Backends(port corev1.ServicePort, group string) (Set, []probl
 		of = r.local
 	}
 	set, problems := of(port)
+	if set.portless && r.in.Choice.Room.registered(group) > 0 { // the endpoints of a new port follow in a moment
+		problems = append(problems, problem.Newf(problem.ReasonSkipSyncBackends, "no endpoint has the port %s (target port %s); backends on which endpoints are stay", port.Name, port.TargetPort.String()))
+	}
+	r.holdCordoned(&set)
 	r.keepOne(&set, group)
 	r.dropDraining(&set, group)
 	r.fit(&set, group)
@@ -120,12 +126,12 @@ func (r *Resolver) Backends(port corev1.ServicePort, group string) (Set, []probl
 // endpointState is what an endpoint can do.
 type endpointState int
 
-// The values of [endpointState].
+// The values of [endpointState], the most able last.
 const (
 	endpointGone endpointState = iota
-	endpointReady
 	// endpointTerminating still serves the connections it has.
 	endpointTerminating
+	endpointReady
 )
 
 // stateOf reads the conditions; a missing condition means ready (documented in the EndpointSlice API).
@@ -148,11 +154,18 @@ type endpointKey struct {
 	number  int32
 }
 
+// moreAble orders two endpoints with one address: the slices come in any order, and a backend must not go out and come back with that.
+func moreAble(a, b *discoveryv1.Endpoint) int {
+	return cmp.Or(
+		cmp.Compare(stateOf(*a), stateOf(*b)), cmp.Compare(ptr.Deref(a.NodeName, ""), ptr.Deref(b.NodeName, "")), cmp.Compare(ptr.Deref(a.Zone, ""), ptr.Deref(b.Zone, "")),
+	)
+}
+
 // each calls f for every endpoint that has the Service's port, with the port's number there. All slices count together: one endpoint
-// may move from one to another at any time, and then stand in both. It returns false when there are endpoints, but none with the
-// port: then the slices do not follow the Service yet.
+// may move from one to another at any time, and then stand in both; so may one that another controller has a slice of its own for. The most able one counts. It returns
+// false when there are endpoints, but none with the port: then the slices do not follow the Service yet.
 func (r *Resolver) each(port corev1.ServicePort, f func(endpoint discoveryv1.Endpoint, number int32)) (ok bool) {
-	seen := map[endpointKey]bool{}
+	best := map[endpointKey]*discoveryv1.Endpoint{}
 	endpoints := false
 	for _, slice := range r.in.Slices {
 		if !r.in.Counts(slice) || len(slice.Endpoints) == 0 {
@@ -164,13 +177,19 @@ func (r *Resolver) each(port corev1.ServicePort, f func(endpoint discoveryv1.End
 			continue
 		}
 		ok = true
-		for _, endpoint := range slice.Endpoints {
-			if len(endpoint.Addresses) == 0 || seen[endpointKey{endpoint.Addresses[0], number}] {
+		for i := range slice.Endpoints {
+			endpoint := &slice.Endpoints[i]
+			if len(endpoint.Addresses) == 0 {
 				continue
 			}
-			seen[endpointKey{endpoint.Addresses[0], number}] = true
-			f(endpoint, number)
+			key := endpointKey{endpoint.Addresses[0], number}
+			if other := best[key]; other == nil || moreAble(endpoint, other) > 0 {
+				best[key] = endpoint
+			}
 		}
+	}
+	for key, endpoint := range best {
+		f(*endpoint, key.number)
 	}
 	return ok || !endpoints
 }

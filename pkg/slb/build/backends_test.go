@@ -61,7 +61,7 @@ func TestMixedGroup(t *testing.T) {
 	model, problems := c.build()
 	want := []string{
 		"i-a:30080 weight 100", "eni-2/10.9.0.2:8080 weight 100",
-		"draining i-b:30080 weight 0", "draining eni-3/10.9.0.3:8080 weight 0", "doubt, gone []",
+		"draining i-b:30080 weight 0", "draining eni-3/10.9.0.3:8080 weight 0", "held [10.9.0.4]",
 	}
 	if diff := cmp.Diff(want, backendLines(model)); diff != "" {
 		t.Errorf("backend servers (-want +got):\n%s", diff)

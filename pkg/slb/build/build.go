@@ -68,6 +68,7 @@ func Build(in Input) (*model.Model, []problem.Problem) {
 	b.reuse()
 	b.unsupported()
 	b.problems = append(b.problems, b.in.Backends().Ineffective()...)
+	b.problems = append(b.problems, backend.StayOnPods(in.Params, in.Config.DefaultBackendENI, b.eni())...)
 	b.joinGroups()
 	b.accessList()
 	b.chooseProtocols()
@@ -177,13 +178,16 @@ func (b *builder) port(port corev1.ServicePort) {
 		return
 	}
 	group, ok := b.group(port)
-	if !ok {
-		return
+	blocked := !ok
+	if ok {
+		group, blocked = b.join(port.Port, group)
+		blocked = b.keepUndecided(&group) || blocked
 	}
-	group, blocked := b.join(port.Port, group)
-	blocked = b.keepUndecided(&group) || blocked
-	if !blocked {
+	switch {
+	case !blocked:
 		b.addGroup(group)
+	case !b.followWhatIsThere(port) && !ok:
+		return
 	}
 	protocol := b.protocol(port)
 	key := alicloud.ListenerKey{Port: int(port.Port), Protocol: protocol}
@@ -324,12 +328,26 @@ func (b *builder) eni() bool { return b.in.usesInterfaces() }
 
 // usesInterfaces reports whether the backends are addresses of pods.
 func (in Input) usesInterfaces() bool {
-	return backend.OnPods(in.Params, in.Config.DefaultBackendENI, in.Observed != nil, func() bool {
-		owner := mark.OwnerOf(in.Service, in.ClusterID)
-		return slices.ContainsFunc(in.Observed.Groups, func(g model.Group) bool {
-			return slices.ContainsFunc(g.Backends, func(b alicloud.Backend) bool { return b.Type == alicloud.BackendENI && owner.Owns(b.Description) })
-		})
-	})
+	return backend.OnPods(in.Params, in.Config.DefaultBackendENI, in.Service.Spec.Ports, in.interfacesNow)
+}
+
+// interfacesNow reports whether the backends are addresses of pods on the CLB as it is, and false where nothing says so.
+func (in Input) interfacesNow() (pods, known bool) {
+	if in.Observed == nil {
+		return false, false
+	}
+	owner := mark.OwnerOf(in.Service, in.ClusterID)
+	if pods, known = backend.NamedForPods(in.Service.Spec.Ports, func(port string) bool { return in.Observed.Group(owner.Mark(port)) != nil }); known {
+		return pods, true
+	}
+	for i := range in.Observed.Groups {
+		for _, b := range in.Observed.Groups[i].Backends {
+			if owner.Owns(b.Description) {
+				pods, known = pods || b.Type == alicloud.BackendENI, true
+			}
+		}
+	}
+	return pods, known
 }
 
 // report reports nodes that would be backends but have no provider ID yet. One message names them all.

@@ -118,11 +118,11 @@ func TestBuildLocalBackends(t *testing.T) {
 		{"scaled to zero", []*discoveryv1.EndpointSlice{testkit.EndpointSlice("web", port)}, nil, nil},
 		{"no slice", nil, nil, []string{"doubt, gone []"}},
 		{"endpoint on an unknown node", []*discoveryv1.EndpointSlice{testkit.EndpointSlice("web", port, "10.9.0.1@a", "10.9.1.1@z")}, nil,
-			[]string{"i-a:30080 weight 1", "doubt, gone []"}},
+			[]string{"i-a:30080 weight 1"}},
 		{"endpoint without node", []*discoveryv1.EndpointSlice{testkit.EndpointSlice("web", port, "10.9.0.1@a", "10.9.1.1")}, nil, []string{"i-a:30080 weight 1"}},
 		{"excluded node", []*discoveryv1.EndpointSlice{testkit.EndpointSlice("web", port, "10.9.0.1@a", "10.9.1.1@b")},
 			[]*corev1.Node{testkit.Node("a"), testkit.Node("b", testkit.NodeLabel(corev1.LabelNodeExcludeBalancers, ""))}, []string{"i-a:30080 weight 1"}},
-		{"another port", []*discoveryv1.EndpointSlice{testkit.EndpointSlice("web", testkit.Port(81, corev1.ProtocolTCP), "10.9.0.1@a")}, nil, []string{"doubt, gone []"}},
+		{"another port", []*discoveryv1.EndpointSlice{testkit.EndpointSlice("web", testkit.Port(81, corev1.ProtocolTCP), "10.9.0.1@a")}, nil, []string{"held [i-a]"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
@@ -149,7 +149,7 @@ func TestBuildPodBackends(t *testing.T) {
 	c.enis = map[string]string{"10.9.0.1": "eni-1", "10.9.0.2": "eni-2", "10.9.0.3": "eni-3"}
 	model, problems := c.build()
 	want := []string{
-		"eni-1/10.9.0.1:8080 weight 100", "eni-2/10.9.0.2:8080 weight 100", "draining eni-3/10.9.0.3:8080 weight 0", "doubt, gone []",
+		"eni-1/10.9.0.1:8080 weight 100", "eni-2/10.9.0.2:8080 weight 100", "draining eni-3/10.9.0.3:8080 weight 0", "held [10.9.0.9]",
 	}
 	if diff := cmp.Diff(want, backendLines(model)); diff != "" {
 		t.Errorf("backend servers (-want +got):\n%s", diff)

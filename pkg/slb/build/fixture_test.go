@@ -83,6 +83,9 @@ func backendLines(model *model.Model) []string {
 		if group.Doubt {
 			lines = append(lines, fmt.Sprintf("doubt, gone %v", slices.Sorted(slices.Values(group.Gone.UnsortedList()))))
 		}
+		if len(group.Held) > 0 {
+			lines = append(lines, fmt.Sprintf("held %v", slices.Sorted(maps.Keys(group.Held))))
+		}
 	}
 	return lines
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/backend"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb/model"
 )
 
@@ -55,7 +56,7 @@ func (b *builder) isWanted(name string) bool {
 func (b *builder) followed(port corev1.ServicePort, have *model.Group) (model.Group, bool) {
 	texts := map[string]bool{}
 	for i := range have.Backends {
-		if text := have.Backends[i].Description; b.owner.Owns(text) {
+		if text, _, _ := mark.Undrained(have.Backends[i].Description); b.owner.Owns(text) {
 			texts[text] = true
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/backend"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb/model"
 )
 
@@ -32,6 +33,25 @@ func (b *builder) former(port corev1.ServicePort, wanted *model.Listener) {
 	}
 }
 
+// followWhatIsThere brings in line what the listeners on a port use that stays as it is, because what it needs is missing: its backends come and go all the same. It says
+// false where there is no listener.
+func (b *builder) followWhatIsThere(port corev1.ServicePort) bool {
+	found := false
+	for i := range b.observed.Listeners {
+		have := &b.observed.Listeners[i]
+		if !b.isOn(port, have) {
+			continue
+		}
+		found = true
+		if group := b.observed.GroupByID(have.GroupID); group != nil {
+			if follows, ok := b.formerGroup(port, group); ok {
+				b.addGroup(follows)
+			}
+		}
+	}
+	return found
+}
+
 // isOn reports whether a listener is one of the Service on a port, whatever its protocol.
 func (b *builder) isOn(port corev1.ServicePort, have *model.Listener) bool {
 	sameTransport := (have.Protocol == alicloud.ProtocolUDP) == (port.Protocol == corev1.ProtocolUDP)
@@ -50,7 +70,7 @@ func (b *builder) formerGroup(port corev1.ServicePort, have *model.Group) (model
 		if server.Type == alicloud.BackendENI {
 			kind = backend.KindInterface
 		}
-		text = server.Description
+		text, _, _ = mark.Undrained(server.Description)
 		there = append(there, backend.Backend{Kind: kind, ID: server.ServerID, IP: server.ServerIP, Port: server.Port})
 	}
 	if len(there) == 0 {

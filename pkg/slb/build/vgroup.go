@@ -79,7 +79,7 @@ func (b *builder) addGroup(group model.Group) {
 	have := &b.model.Groups[i]
 	have.Backends = backend.Join(have.Backends, group.Backends, backendKey)
 	have.Draining = backend.Join(have.Draining, group.Draining, backendKey)
-	have.Dead = have.Dead.Union(group.Dead)
+	have.Dead, have.Held = have.Dead.Union(group.Dead), have.Held.Union(group.Held)
 	switch {
 	case !group.Doubt:
 	case !have.Doubt:

@@ -237,6 +237,9 @@ func (a *Applier) isolate(call backendCall, backends []alicloud.Backend) error {
 		return err
 	case len(backends) == 1:
 		a.RefusedServer = true
+		if call.op != model.OpAddBackends {
+			a.Doubts[model.PartGroups] = string(call.op) + " was refused" // the group differs from what is known: one that is not there would stay out until the pass for drift
+		}
 		if b := backends[0]; alicloud.IsQuota(err) && b.Type != alicloud.BackendENI {
 			a.Exhausted = append(a.Exhausted, b.ServerID)
 		}

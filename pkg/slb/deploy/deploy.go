@@ -190,7 +190,11 @@ func (a *Applier) fail(step model.Step, err error) {
 	case alicloud.IsBusy(err):
 		// The call was refused and changed nothing: what is known stays known.
 	default:
-		for _, name := range step.Parts() {
+		parts := step.Parts()
+		if alicloud.IsQuota(err) {
+			parts = parts[:1] // what the cloud counts is of the same kind: nothing else needs reading
+		}
+		for _, name := range parts {
 			a.Doubts[name] = string(step.Op) + " failed"
 		}
 	}

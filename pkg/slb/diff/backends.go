@@ -6,6 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/backend"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb/model"
 )
@@ -127,12 +128,12 @@ func (d *differ) compareBackends(want, have *model.Group) backendChange {
 		}
 		keep[at] = true
 		change.serves = change.serves || server.Weight > 0 && have.Backends[at].Weight > 0
-		d.compareBackend(&change, want, server, &have.Backends[at])
+		d.compareBackend(&change, want, server, &have.Backends[at], false)
 	}
 	for i := range want.Draining {
 		if at := present.find(&want.Draining[i].BackendKey); at >= 0 {
 			keep[at] = true
-			d.compareBackend(&change, want, &want.Draining[i], &have.Backends[at])
+			d.compareBackend(&change, want, &want.Draining[i], &have.Backends[at], true)
 		}
 	}
 	if d.negligible(&change, want, have) {
@@ -197,18 +198,17 @@ func (f *finder) find(key *alicloud.BackendKey) int {
 // mayLeave reports whether a backend server may be removed: only one of ours that is not held, and in doubt
 // only one that is known to be gone.
 func (d *differ) mayLeave(group *model.Group, server alicloud.Backend) bool {
-	return d.owner.Owns(server.Description) && (!group.Doubt || group.Gone.Has(server.ServerID)) && !group.Held.Has(server.ServerIP)
+	return d.owner.Owns(server.Description) && (!group.Doubt || group.Gone.Has(server.ServerID)) && !group.Held.Has(server.ServerIP) && !group.Held.Has(server.ServerID)
 }
 
 // compareBackend notes a backend server that differs. One that somebody else put in stands for ours, and stays as it is.
-func (d *differ) compareBackend(change *backendChange, group *model.Group, want, have *alicloud.Backend) {
+func (d *differ) compareBackend(change *backendChange, group *model.Group, want, have *alicloud.Backend, drains bool) {
 	if *want == *have || !d.owner.Owns(have.Description) {
 		return
 	}
-	wanted := *want
-	if group.KeepWeights {
-		wanted.Weight = have.Weight
-	}
+	wanted, is := *want, backend.Weight{Value: have.Weight, Mark: have.Description}
+	next := is.Next(backend.Weight{Value: want.Weight, Mark: want.Description}, drains, group.KeepWeights)
+	wanted.Weight, wanted.Description = next.Value, next.Mark
 	if wanted != *have {
 		change.set = append(change.set, wanted)
 		change.setBefore = append(change.setBefore, *have)

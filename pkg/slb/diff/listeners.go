@@ -98,10 +98,11 @@ func (d *differ) needsOf(want *model.Listener) []string {
 	return []string{model.TargetGroup(want.Group), model.TargetAccess}
 }
 
-// awaits reports whether a group is to have backend servers that take traffic, or may have to: in doubt nobody knows.
+// awaits reports whether a group is to have backend servers that take traffic, or may have to: in doubt nobody knows. There may also be endpoints none of which can be a
+// backend: then a listener that serves goes on to do so where it is.
 func (d *differ) awaits(name string) bool {
 	group := d.desired.Group(name)
-	return group != nil && (group.Doubt || group.Serves())
+	return group != nil && (group.Doubt || len(group.Held) > 0 || group.Serves())
 }
 
 // meanwhile makes the steps that keep the group of a listener in line with the endpoints while the listener stays in it.
