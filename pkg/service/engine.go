@@ -183,6 +183,8 @@ type Request struct {
 	DueSoon func(within time.Duration) []Balancer
 	// Applied is what this process knows to be applied, nil before the first pass.
 	Applied *Record
+	// Edited says that somebody has edited what the Service asks for: what the cloud refused before is tried again.
+	Edited bool
 }
 
 // Together returns the id of a load balancer that is read for drift detection, and up to most ids with those of others that become due within a time. idOf returns
@@ -299,6 +301,8 @@ type Deployment struct {
 	Progress bool
 	// Refused are the names of annotations that the cloud refused to apply.
 	Refused []string
+	// Untagged are the keys of tags that were removed from the load balancer.
+	Untagged []string
 	// Uncertain says that a call may or may not have taken effect, or may do so later.
 	Uncertain bool
 	// RefusedBackend says that a call failed because of a backend in it.

@@ -142,7 +142,7 @@ func TestReasonsAreTexts(t *testing.T) {
 	t.Parallel()
 	reasons := []string{
 		ReasonEnsured, ReasonCleaned, ReasonSyncFailed, ReasonCleanFailed, ReasonSkipSyncBackends, ReasonPreservedOnDelete,
-		ReasonFeatureNotSupported, ReasonFailedSetEIPAddress,
+		ReasonFeatureNotSupported, ReasonFailedSetEIPAddress, ReasonLoadBalancerLocked, ReasonLoadBalancerStopped,
 		ReasonFailedUpdateGate, ReasonAnnotationChanged, ReasonFailedAddFinalizer, ReasonFailedRemoveFinalizer, ReasonFailedUpdateStatus,
 		ReasonInvalidAnnotation, ReasonUnknownAnnotation,
 		ReasonAnnotationNoEffect, ReasonImmutableAttribute, ReasonListenerConflict, ReasonLoadBalancerNotReusable, ReasonMoveRefused,

@@ -33,6 +33,8 @@ const (
 	ReasonKeptInUse               = "KeptInUse"
 	ReasonCertificateExpired      = "CertificateExpired"
 	ReasonCertificateExpiring     = "CertificateExpiring"
+	ReasonLoadBalancerLocked      = "LoadBalancerLocked"
+	ReasonLoadBalancerStopped     = "LoadBalancerStopped"
 	ReasonPaused                  = "Paused"
 	ReasonQuotaReached            = "QuotaReached"
 	ReasonQuotaNearlyReached      = "QuotaNearlyReached"
