@@ -75,7 +75,9 @@ type NLBHealthCheck struct {
 	Healthy, Unhealthy *int
 	// The others are of HTTP checks.
 	Domain, URL, Method *string
-	Codes               []string
+	// Version is HTTP1.0 or HTTP1.1.
+	Version *string
+	Codes   []string
 }
 
 // NLBGroupQuery selects server groups.
@@ -133,6 +135,7 @@ type wireNLBHealthCheck struct {
 	HealthyThreshold, UnhealthyThreshold               int
 	HealthCheckDomain, HealthCheckUrl, HttpCheckMethod string
 	HealthCheckHttpCode                                []string
+	HealthCheckHttpVersion                             string
 }
 
 func (w *wireNLBGroup) group() NLBGroup {
@@ -148,7 +151,7 @@ func (w *wireNLBGroup) group() NLBGroup {
 				Enabled: &h.HealthCheckEnabled, Type: &h.HealthCheckType, ConnectPort: &h.HealthCheckConnectPort,
 				ConnectTimeout: &h.HealthCheckConnectTimeout, Interval: &h.HealthCheckInterval, Healthy: &h.HealthyThreshold,
 				Unhealthy: &h.UnhealthyThreshold, Domain: &h.HealthCheckDomain, URL: &h.HealthCheckUrl, Method: &h.HttpCheckMethod,
-				Codes: h.HealthCheckHttpCode,
+				Version: &h.HealthCheckHttpVersion, Codes: h.HealthCheckHttpCode,
 			},
 		},
 	}
@@ -163,7 +166,8 @@ func (s *NLBGroupSettings) params(in params) params {
 		setNumber(check+"HealthCheckConnectPort", h.ConnectPort).setNumber(check+"HealthCheckConnectTimeout", h.ConnectTimeout).
 		setNumber(check+"HealthCheckInterval", h.Interval).setNumber(check+"HealthyThreshold", h.Healthy).
 		setNumber(check+"UnhealthyThreshold", h.Unhealthy).setText(check+"HealthCheckDomain", h.Domain).
-		setText(check+"HealthCheckUrl", h.URL).setText(check+"HttpCheckMethod", h.Method).setList(check+"HealthCheckHttpCode", h.Codes)
+		setText(check+"HealthCheckUrl", h.URL).setText(check+"HttpCheckMethod", h.Method).
+		setText(check+"HealthCheckHttpVersion", h.Version).setList(check+"HealthCheckHttpCode", h.Codes)
 }
 
 // CreateNLBGroup begins to make a server group. For the token see [Client.CreateNLB].

@@ -163,7 +163,7 @@ func (e *engine) Refuse(params annotation.Params) error {
 	case e.config.DisablePublicSLB && params.AddressType() == alicloud.AddressInternet:
 		return &problem.ConfigError{Field: "disablePublicSLB", Reason: "public load balancers are switched off in the cloud config; ask for one with the annotation " +
 			annotation.AddressType.Key() + ": intranet"}
-	case !params.Has(annotation.ZoneMaps) && !params.Refused(annotation.ZoneMaps):
+	case !params.Has(annotation.ZoneMaps) && !params.Refused(annotation.ZoneMaps) && e.config.NLBZoneMaps == "":
 		return &problem.ConfigError{Field: annotation.ZoneMaps.Key(), Reason: "an NLB needs its zones and vSwitches, for example cn-hangzhou-a:vsw-1,cn-hangzhou-b:vsw-2"}
 	}
 	if err := mark.CheckNLBCluster(e.config.ClusterID); err != nil {

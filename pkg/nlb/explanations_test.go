@@ -70,6 +70,7 @@ var explanations = annotationpage.Explanations{
 	annotation.ConnectionDrain:        {Meaning: "Whether open connections to a backend server that is being removed continue for a while.", Other: "off"},
 	annotation.ConnectionDrainTimeout: {Meaning: "How long they continue.", Example: "30", Other: "300", With: map[annotation.Suffix]string{annotation.ConnectionDrain: "on"}},
 	annotation.PreserveClientIP:       {Meaning: "Whether backend servers see the address of the client. With it, a backend server cannot reach itself through the NLB. Does not apply to TCPSSL listeners and to server groups of type Ip.", Other: "on"},
+	annotation.HealthCheck:            {Meaning: "Whether the health of nodes is checked at the port of the Service (port), or at the port where kube-proxy reports whether the node serves the Service (node): the health check node port with externalTrafficPolicy Local, else 10256, with the path /healthz. Other health-check annotations take precedence. The official CCM ignores this annotation.", Example: "node", Other: "port"},
 	annotation.HealthCheckFlag:        {Meaning: "Whether the NLB checks the health of backend servers. Without this annotation, the other health-check annotations have no effect; new UDP listeners have no check.", Other: "on"},
 	annotation.HealthCheckType:        {Meaning: "Whether the check is a TCP connection, an HTTP request, or, for UDP listeners, a UDP datagram.", Other: "tcp", With: withCheck},
 	annotation.HealthCheckConnectPort: {Meaning: "The port to check; 0 is the port of the backend server.", Example: "8081", Other: "0", With: withCheck},
@@ -84,6 +85,8 @@ var explanations = annotationpage.Explanations{
 	annotation.HealthCheckMethod:   {Meaning: "The method of the HTTP request.", Example: "head", Other: "get", With: withHTTP},
 	annotation.HealthCheckHTTPCode: {Meaning: "The HTTP status codes of a healthy backend server.", Example: "http_2xx,http_3xx", Other: "http_2xx", With: withHTTP},
 
+	annotation.HealthCheckHTTPVersion: {Meaning: "The version of HTTP of the request.", Example: "HTTP1.1", Other: "HTTP1.0", With: withHTTP},
+
 	annotation.BackendLabel:             {Meaning: "Only nodes with all of these labels are backend servers. If no node has them, the backend servers stay unchanged.", Example: "pool=web", Other: "pool=shop"},
 	annotation.RemoveUnscheduledBackend: {Meaning: "Whether a cordoned node leaves the backend servers, through weight 0.", Other: "off"},
 	annotation.BackendIPVersion:         {Meaning: "Whether the backend servers of a dual-stack NLB are the IPv4 addresses of pods, the IPv6 addresses, or both, each for clients of its version.", Change: newGroups, Other: "dualstack", With: map[annotation.Suffix]string{annotation.IPVersion: "DualStack", annotation.BackendType: "eni"}},
@@ -91,6 +94,7 @@ var explanations = annotationpage.Explanations{
 	annotation.Weight:                   {Meaning: "The share of the Service in a group that it joined, spread over its backend servers.", Example: "50", Other: "10", With: map[annotation.Suffix]string{annotation.LoadBalancerID: "nlb-1", annotation.VGroupPort: "sgp-1:80"}},
 	annotation.DefaultWeight:            {Meaning: "The weight of each backend server. With externalTrafficPolicy Local, the weight is the number of endpoints.", Other: "10"},
 	annotation.IgnoreWeightUpdate:       {Meaning: "Whether weights that others have changed stay. A backend that drains gets 0 all the same, and then its weight again.", Other: "off"},
+	annotation.GracefulShutdown:         {Meaning: "Accepted as in the official CCM. With true, pods that terminate and still serve stay with weight 0 until they are gone, so that their connections can finish. The manager always does this, also without the annotation.", Other: "false", With: map[annotation.Suffix]string{annotation.BackendType: "eni"}},
 	annotation.BackendSubset:            {Meaning: "How many nodes are backends with externalTrafficPolicy Cluster: all while the quotas of the cloud allow it, then as many as they allow (auto); all (off); or this number. The field backendSubset of the cloud-config changes the default. The official CCM ignores this annotation.", Example: "2", Other: "1"},
 	annotation.BackendType:              {Meaning: "Whether the backend servers are nodes with their node port, or pods with their own address. Pods need addresses of network interfaces (Terway, ECI).", Change: newGroups, Other: "ecs"},
 }

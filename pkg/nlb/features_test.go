@@ -81,13 +81,14 @@ func TestEveryGroupSetting(t *testing.T) {
 		w.serve(1, testkit.TCP(80), with(annotation.Scheduler, "WLC"), with(annotation.ConnectionDrain, "on"), with(annotation.ConnectionDrainTimeout, "30"),
 			with(annotation.PreserveClientIP, "off"), with(annotation.HealthCheckFlag, "on"), with(annotation.HealthCheckType, "http"), with(annotation.HealthCheckConnectPort, "8080"),
 			with(annotation.HealthCheckConnectTimeout, "3"), with(annotation.HealthCheckInterval, "7"), with(annotation.HealthyThreshold, "3"), with(annotation.UnhealthyThreshold, "4"),
-			with(annotation.HealthCheckURI, "/healthz"), with(annotation.HealthCheckDomain, "web.example"), with(annotation.HealthCheckMethod, "HEAD"), with(annotation.HealthCheckHTTPCode, "http_2xx,http_3xx"))
+			with(annotation.HealthCheckURI, "/healthz"), with(annotation.HealthCheckDomain, "web.example"), with(annotation.HealthCheckMethod, "HEAD"), with(annotation.HealthCheckHTTPCode, "http_2xx,http_3xx"),
+			with(annotation.HealthCheckHTTPVersion, "http1.1"))
 		show := func() []any {
 			g := w.groups("web")[0]
 			h := g.HealthCheck
-			return []any{*g.Scheduler, *g.ConnectionDrain, *g.DrainTimeout, *g.PreserveClientIP, *h.Enabled, *h.Type, *h.ConnectPort, *h.ConnectTimeout, *h.Interval, *h.Healthy, *h.Unhealthy, *h.URL, *h.Domain, *h.Method, h.Codes}
+			return []any{*g.Scheduler, *g.ConnectionDrain, *g.DrainTimeout, *g.PreserveClientIP, *h.Enabled, *h.Type, *h.ConnectPort, *h.ConnectTimeout, *h.Interval, *h.Healthy, *h.Unhealthy, *h.URL, *h.Domain, *h.Method, h.Codes, *h.Version}
 		}
-		want := []any{"Wlc", true, 30, false, true, "HTTP", 8080, 3, 7, 3, 4, "/healthz", "web.example", "HEAD", []string{"http_2xx", "http_3xx"}}
+		want := []any{"Wlc", true, 30, false, true, "HTTP", 8080, 3, 7, 3, 4, "/healthz", "web.example", "HEAD", []string{"http_2xx", "http_3xx"}, "HTTP1.1"}
 		if diff := cmp.Diff(want, show()); diff != "" {
 			t.Errorf("group (-want +got):\n%s", diff)
 		}

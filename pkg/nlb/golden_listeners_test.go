@@ -61,8 +61,8 @@ func TestGoldenListeners(t *testing.T) {
 		{name: "range in ECS mode", nodes: 1, service: edits(testkit.TCP(80), with(annotation.ListenerPortRange, "80-400:80")), changes: []change{
 			{says: []string{"a range of ports needs"}, serves: []string{webOn80}},
 		}},
-		{name: "protocol of an unknown port, and of CLB", nodes: 1, service: edits(testkit.TCP(80), with(annotation.ProtocolPort, "udp:80,tcp:90")), changes: []change{
-			{says: []string{"udp:80 needs a port of the protocol UDP", "tcp:90 has no effect, because the Service has no port 90"}, serves: []string{webOn80}},
+		{name: "protocol of an unknown port", nodes: 1, service: edits(testkit.TCP(80), with(annotation.ProtocolPort, "tcp:80,tcp:90")), changes: []change{
+			{says: []string{"tcp:90 has no effect, because the Service has no port 90"}, serves: []string{webOn80}},
 		}},
 		{name: "stopped listener is started", nodes: 1, service: edits(testkit.TCP(80)), changes: []change{
 			{},

@@ -5,7 +5,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/nlb/model"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
@@ -23,7 +22,7 @@ func (n nlb) portStatuses() []corev1.PortStatus {
 // unserved returns the reason of the event about a port that is not served, "" for one that is served or soon may be.
 func (n nlb) unserved(port corev1.ServicePort) string {
 	i := slices.IndexFunc(n.desired.Listeners, func(l model.Listener) bool {
-		return l.ServicePort == port.Port && (l.Protocol == alicloud.NLBUDP) == (port.Protocol == corev1.ProtocolUDP)
+		return l.ServicePort == port.Port && l.Transport == port.Protocol
 	})
 	if i < 0 && n.desired.Conflicts(port) {
 		return problem.ReasonListenerConflict

@@ -8,12 +8,12 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 )
 
-// TestUnclearProtocolReplacesNoListener: what protocol-port says of a port fits no port of the Service, or contradicts itself. The listener that is
+// TestUnclearProtocolReplacesNoListener: what protocol-port says of a port contradicts itself, or is not accepted. The listener that is
 // there serves on, with its protocol and its group, also after a restart, and one event says what is wrong.
 func TestUnclearProtocolReplacesNoListener(t *testing.T) {
 	t.Parallel()
 	for value, says := range map[string]string{
-		"udp:443": "udp:443 needs a port of the protocol UDP", "tcp:443,tcpssl:443": "port 443 is specified twice", "tcpssl": "\"tcpssl\" is not accepted",
+		"udp:443,tcpssl:443": "port 443 is specified twice", "tcp:443,tcpssl:443": "port 443 is specified twice", "tcpssl": "\"tcpssl\" is not accepted",
 	} {
 		for name, between := range map[string]func(*world){"in one process": func(*world) {}, "after a restart": (*world).restart} {
 			t.Run(value+" "+name, func(t *testing.T) {

@@ -79,5 +79,5 @@ backend servers and default weights, the default applies without the annotation.
 var groupSettings = []annotation.Suffix{
 	annotation.Scheduler, annotation.ConnectionDrain, annotation.ConnectionDrainTimeout, annotation.PreserveClientIP, annotation.HealthCheckFlag, annotation.HealthCheckType,
 	annotation.HealthCheckConnectPort, annotation.HealthCheckConnectTimeout, annotation.HealthCheckInterval, annotation.HealthyThreshold, annotation.UnhealthyThreshold,
-	annotation.HealthCheckURI, annotation.HealthCheckDomain, annotation.HealthCheckMethod, annotation.HealthCheckHTTPCode,
+	annotation.HealthCheckURI, annotation.HealthCheckDomain, annotation.HealthCheckMethod, annotation.HealthCheckHTTPCode, annotation.HealthCheckHTTPVersion, annotation.HealthCheck, annotation.GracefulShutdown,
 }

@@ -50,6 +50,12 @@ type Config struct {
 	TypeAnnotation bool
 	// BackendSubset is how many nodes are backends of a Service with externalTrafficPolicy Cluster. The official CCM has none.
 	BackendSubset backend.Subset
+	// IPMode is the mode of the addresses of CLBs, see [annotation.IPMode]. Empty: VIP. The official CCM has none.
+	IPMode string
+	// DefaultNLB gives Services without a class an NLB. The official CCM gives them a CLB.
+	DefaultNLB bool
+	// NLBZoneMaps are the zones of new NLBs of Services that name none, as in the annotation. The official CCM has none.
+	NLBZoneMaps string
 	// Quotas are those of the account, by the codes of the Quota Center. Empty: not known. The official CCM has none.
 	Quotas map[string]int
 	// DisableQuotaCenter leaves the quotas of the account unread. The official CCM has no such field.
@@ -108,6 +114,9 @@ type settings struct {
 	// The rest is ours.
 	Paused             bool              `json:"paused"`
 	BackendSubset      string            `json:"backendSubset"`
+	IPMode             string            `json:"ipMode"`
+	DefaultProduct     string            `json:"defaultProduct"`
+	NLBZoneMaps        string            `json:"nlbZoneMaps"`
 	Quotas             map[string]int    `json:"quotas"`
 	DisableQuotaCenter bool              `json:"disableQuotaCenter"`
 	Endpoints          map[string]string `json:"endpoints"`
@@ -206,6 +215,8 @@ func (f fileConfig) check() (Config, error) {
 	}
 	var problems problemList
 	config.BackendSubset = problems.subset(g.BackendSubset)
+	config.IPMode, config.NLBZoneMaps = problems.annotationValue("ipMode", annotation.IPMode, g.IPMode), problems.annotationValue("nlbZoneMaps", annotation.ZoneMaps, g.NLBZoneMaps)
+	config.DefaultNLB = problems.defaultsToNLB(g.DefaultProduct)
 	for _, wrong := range quota.Check(g.Quotas) {
 		problems.addf("Global.%s", wrong)
 	}
@@ -260,6 +271,23 @@ func (p *problemList) backendENI(kind string) bool {
 		p.addf("Global.serviceBackendType: %q, accepted: \"ecs\" or \"eni\"", kind)
 	}
 	return kind == "eni"
+}
+
+// defaultsToNLB reports whether Services without a class get an NLB.
+func (p *problemList) defaultsToNLB(product string) bool {
+	if product != "" && product != "clb" && product != "nlb" {
+		p.addf("Global.defaultProduct: %q, accepted: \"clb\" or \"nlb\"", product)
+	}
+	return product == "nlb"
+}
+
+// annotationValue returns what a field says that is the default of an annotation, in its normal form.
+func (p *problemList) annotationValue(field string, suffix annotation.Suffix, text string) string {
+	value, accepted, ok := annotation.DefaultOf(suffix, text)
+	if !ok {
+		p.addf("Global.%s: %q, accepted: %s", field, text, accepted)
+	}
+	return value
 }
 
 // yamlOff is what the word off becomes in YAML without quotes: a boolean.

@@ -208,13 +208,18 @@ func (e *examination) subsetOf(svc *corev1.Service, product service.Product, nod
 	return most
 }
 
+// classes says which product a Service asks for.
+func (e *examination) classes() config.Config {
+	return config.Config{TypeAnnotation: e.config.TypeAnnotation, DefaultNLB: e.config.DefaultNLB}
+}
+
 // productOf returns the product of the load balancer of a Service, false for one that is not the manager's.
 func (e *examination) productOf(svc *corev1.Service) (product service.Product, ok bool) {
 	switch {
 	case svc.Spec.Type != corev1.ServiceTypeLoadBalancer:
 		return service.Product{}, false
-	case nlb.Product.AskedBy(config.Config{TypeAnnotation: e.config.TypeAnnotation}, svc):
+	case nlb.Product.AskedBy(e.classes(), svc):
 		return nlb.Product, !e.settings.WithoutNLB
 	}
-	return slb.Product, !e.settings.WithoutCLB && slb.Product.Wants(svc)
+	return slb.Product, !e.settings.WithoutCLB && slb.Product.AskedBy(e.classes(), svc)
 }

@@ -135,6 +135,7 @@ func (c *Cloud) serviceConfig() config.Config {
 		DisablePublicSLB: c.config.DisablePublicSLB, DefaultBackendENI: c.config.BackendENI || c.env.BackendENI,
 		ControlPlaneNodes: c.settings.ControlPlaneNodes, Region: c.client.Region(), TypeAnnotation: c.config.TypeAnnotation,
 		APIServerAddresses: c.settings.APIServerAddresses, Policy: c.policy(), Paused: c.pause.active,
+		IPMode: c.config.IPMode, DefaultNLB: c.config.DefaultNLB, NLBZoneMaps: c.config.NLBZoneMaps,
 		BackendSubset: c.config.BackendSubset, Quotas: quota.NewBook(c.config.Quotas),
 	}
 }

@@ -15,7 +15,7 @@ const (
 	wishDomain = "service.beta.kubernetes.io/"
 	// noteInterval bounds how often changes of labels and of annotations that ask for nothing have the load balancer read. They may be
 	// a user's, who wants it read, or those of a program that writes them again and again, which nothing tells apart.
-	noteInterval = time.Minute
+	noteInterval = 20 * time.Second
 )
 
 // edition is what users edit of a Service: everything but what this program, the API server and the controllers of Kubernetes write. It

@@ -57,7 +57,8 @@ type Product struct {
 	Name string
 	// Class is the load balancer class of its Services.
 	Class string
-	// Classless says that Services without a class have one, too, unless the annotation [AnnotationClass] is on them.
+	// Classless says that Services without a class have one, too, unless the annotation [AnnotationClass] is on them, or the cloud-config names
+	// another product. One that has a load balancer of another product keeps that: its address would change.
 	Classless bool
 	// Type is the value of the annotation [annotation.Type] that asks for it on a Service without a class; empty for none.
 	Type string

@@ -33,7 +33,19 @@ func (p Product) AskedBy(config config.Config, svc *corev1.Service) bool {
 	if kind, typed := typeOf(config, svc); typed {
 		return p.Type != "" && p.Type == kind && p.mayServe(svc)
 	}
+	if svc.Spec.LoadBalancerClass == nil && config.DefaultNLB {
+		p.Classless = p.isDefault(svc)
+	}
 	return p.Wants(svc)
+}
+
+// isDefault reports whether a Service without a class is the product's where the cloud-config has these get an NLB. One that has a load balancer keeps it: another one would have another
+// address.
+func (p Product) isDefault(svc *corev1.Service) bool {
+	if slices.ContainsFunc(svc.Finalizers, func(f string) bool { return strings.HasPrefix(f, finalizers) }) {
+		return HasFinalizer(svc, p.Finalizer)
+	}
+	return !p.Classless
 }
 
 // Serves reports whether the product makes passes over a Service: it has something of the product, or asks for that and has nothing of another one.

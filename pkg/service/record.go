@@ -47,6 +47,9 @@ type Record struct {
 	// Unlike everything that the author of the Service can write, it proves that the load balancer is the Service's, or that of its group.
 	Creation *Creation `json:"creation,omitempty"`
 	Made     string    `json:"made,omitempty"`
+	// Scheduler is the default of the listeners, which the policy and the kind of the backends choose, and with it whether weights are numbers of endpoints.
+	// It is empty for a load balancer that was adopted, until a pass over it has succeeded: what such a pass finds stays.
+	Scheduler string `json:"scheduler,omitempty"`
 	// Existing says that the load balancer is one that the Service names by its id, so that it never becomes its own.
 	Existing bool `json:"existing,omitempty"`
 	// UID is that of the Service that a stored Record is about. Backup tools restore the status of a Service in another cluster, where

@@ -59,14 +59,17 @@ func setLabels(svc *corev1.Service, id string, securityGroup *string) {
 	}
 }
 
-// withModes keeps the modes of addresses: the API server adds them, and without them every pass would write the status anew.
+// withModes keeps the modes of addresses: the API server adds them, and without them every pass would write the status anew. It adds VIP only; the other
+// mode is of a time when the Service asked for it.
 func withModes(wanted, have corev1.LoadBalancerStatus) corev1.LoadBalancerStatus {
 	wanted = *wanted.DeepCopy()
 	for i := range wanted.Ingress {
 		ingress := &wanted.Ingress[i]
 		at := slices.IndexFunc(have.Ingress, func(h corev1.LoadBalancerIngress) bool { return h.IP == ingress.IP })
 		if ingress.IPMode == nil && ingress.IP != "" && at >= 0 {
-			ingress.IPMode = have.Ingress[at].IPMode
+			if ingress.IPMode = have.Ingress[at].IPMode; ingress.IPMode != nil {
+				ingress.IPMode = new(corev1.LoadBalancerIPModeVIP)
+			}
 		}
 	}
 	return wanted

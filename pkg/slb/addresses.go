@@ -35,8 +35,8 @@ func (c clb) status(ctx context.Context, params annotation.Params) service.Shown
 	}
 	serves := c.serves(actual)
 	manages := c.managesListeners(params)
-	if !manages {
-		serves = leadsHere(c.ports, c.desired, actual)
+	if !manages { // whether a listener leads here is up to its owner; whether the Service may use the CLB, the policy has said
+		serves = actual.LoadBalancer.Address != ""
 	}
 	var ports []corev1.PortStatus
 	if c.desired != nil && manages {
@@ -47,7 +47,7 @@ func (c clb) status(ctx context.Context, params annotation.Params) service.Shown
 	}
 	external, addresses, problems := c.externalAddresses(ctx, c.observed, params)
 	c.addresses, c.showing = addresses, c.ID()
-	shown := service.Shown{Balancer: c, Status: statusOf(actual, params, external), Ports: ports, Problems: problems}
+	shown := service.Shown{Balancer: c, Status: statusOf(actual, params, external, c.ipMode(actual, params)), Ports: ports, Problems: problems}
 	if len(problems) > 0 || addresses.doubt != "" {
 		shown.Wake = addresses.wake()
 	}
@@ -72,8 +72,32 @@ func (c clb) managesListeners(params annotation.Params) bool {
 	return !c.Reused() || params.OverridesListeners() || c.stays != nil && c.desired != nil && c.desired.Override
 }
 
+// ipMode says whether nodes of the cluster may answer for the addresses of the CLB, nil to leave that to the API server, which then says so. With Proxy, also clients in the cluster
+// go through the CLB: with auto they do where pods expect what only the CLB adds, the PROXY protocol, or where it ends TLS or HTTP.
+func (c clb) ipMode(actual *model.Model, params annotation.Params) *corev1.LoadBalancerIPMode {
+	mode := corev1.LoadBalancerIPMode(params.Or(annotation.IPMode, c.config.IPMode))
+	if mode == annotation.IPModeAuto {
+		mode = corev1.LoadBalancerIPModeVIP
+		if c.desired != nil && slices.ContainsFunc(c.desired.Listeners, func(want model.Listener) bool { return changesTraffic(&want, actual) }) {
+			mode = corev1.LoadBalancerIPModeProxy
+		}
+	}
+	if mode == "" {
+		return nil
+	}
+	return &mode
+}
+
+// changesTraffic reports whether pods get something else through the listener on a port than what clients send.
+func changesTraffic(want *model.Listener, actual *model.Model) bool {
+	return slices.ContainsFunc(actual.Listeners, func(have model.Listener) bool {
+		onPort := have.Port == want.Port && (have.Protocol == alicloud.ProtocolUDP) == (want.Protocol == alicloud.ProtocolUDP)
+		return onPort && (slices.Contains(annotation.Layer7, have.Protocol) || have.Attributes[alicloud.AttributeProxyProtocol] == "true")
+	})
+}
+
 // statusOf returns what the Service shows of its CLB; external are addresses to show in place of the CLB's own.
-func statusOf(actual *model.Model, params annotation.Params, external []string) *corev1.LoadBalancerStatus {
+func statusOf(actual *model.Model, params annotation.Params, external []string, mode *corev1.LoadBalancerIPMode) *corev1.LoadBalancerStatus {
 	if name := params.Get(annotation.Hostname); name != "" {
 		return &corev1.LoadBalancerStatus{Ingress: []corev1.LoadBalancerIngress{{Hostname: name}}}
 	}
@@ -82,7 +106,7 @@ func statusOf(actual *model.Model, params annotation.Params, external []string) 
 	}
 	status := &corev1.LoadBalancerStatus{}
 	for _, address := range external {
-		status.Ingress = append(status.Ingress, corev1.LoadBalancerIngress{IP: address})
+		status.Ingress = append(status.Ingress, corev1.LoadBalancerIngress{IP: address, IPMode: mode})
 	}
 	return status
 }

@@ -73,6 +73,7 @@ func (c clb) Plan(ctx context.Context, in service.Inputs) (service.Goal, error) 
 	}
 	input := c.input(in)
 	input.Shared, input.PortRoom = shared, c.portRoom(in)
+	input.Scheduler, record.Scheduler = in.Applied.Scheduler, input.DefaultScheduler()
 	input.Params = reversal(in.Params, in.Applied, actual)
 	input.RemoveTags, input.RemoveDomains = removable, diff.NotIn(in.Applied.Domains, record.Domains)
 	input.Certificates = c.readCertificates(ctx, in.Params)

@@ -139,7 +139,7 @@ func (c clb) PlanRemoval(svc *corev1.Service, applied *service.Record) (service.
 	actual := c.model()
 	params, _ := annotation.Parse(svc.Annotations)
 	removal := service.Removal{
-		Plan: plan{clb: c}, ID: c.ID(), Reused: actual.Reused, Preserved: params.Preserves(), Status: statusOf(actual, params, nil),
+		Plan: plan{clb: c}, ID: c.ID(), Reused: actual.Reused, Preserved: params.Preserves(), Status: statusOf(actual, params, nil, c.ipMode(actual, params)),
 	}
 	switch {
 	case !c.group.IsZero():

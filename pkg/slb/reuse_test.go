@@ -128,8 +128,8 @@ func TestReuseWithoutOverride(t *testing.T) {
 	if n := len(w.state()["mine"].Groups); n != 2 {
 		t.Errorf("%d groups, want those of both ports", n)
 	}
-	if shown := w.get("web").Status.LoadBalancer.Ingress; len(shown) != 0 {
-		t.Errorf("the Service shows %v, and no listener leads to it", shown)
+	if shown := w.get("web").Status.LoadBalancer.Ingress; len(shown) != 1 || shown[0].IP != lb.Address {
+		t.Errorf("the Service shows %v, want %s", shown, lb.Address)
 	}
 	if events := w.newEvents(); len(events) != 2 || !strings.HasPrefix(events[0], "Normal "+problem.ReasonListenersLeftAlone) {
 		t.Errorf("events = %q", events)

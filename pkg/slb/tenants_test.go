@@ -167,42 +167,26 @@ func TestTagsOfAnOwnersCLB(t *testing.T) {
 	}
 }
 
-// TestAddressOfAnOwnersCLB: the address of an existing CLB whose listeners are its owner's is shown only while it leads to the Service.
-// With it in the status, the nodes would send what is meant for the owner's port to the pods of the Service.
+// TestAddressOfAnOwnersCLB: a Service that may use an existing CLB shows its address at once, although its owner's listeners do not lead to it yet, as
+// with an NLB and with the official CCM. Who may not use it shows nothing.
 func TestAddressOfAnOwnersCLB(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	threeNodes(w)
-	lb := w.makeCLB()
-	w.makeListener(lb.ID, 443, "by hand")
-	w.put(reusing("web", lb.ID, "false", 443))
-	w.put(reusing("shop", lb.ID, "false", 80))
-	w.mustPass("web")
-	w.mustPass("shop")
-	for _, name := range []string{"web", "shop"} {
-		if shown := w.get(name).Status.LoadBalancer.Ingress; len(shown) != 0 {
-			t.Errorf("%s shows %v, want nothing", name, shown)
+	for _, reuse := range []policy.Reuse{policy.ReuseAny, policy.ReuseOff} {
+		w := newWorld(t)
+		threeNodes(w)
+		w.config.Policy.LoadBalancerReuse = reuse
+		w.restart()
+		lb := w.makeCLB()
+		w.makeListener(lb.ID, 443, "by hand")
+		w.put(reusing("web", lb.ID, "false", 443))
+		_ = w.pass("web")
+		var want []corev1.LoadBalancerIngress
+		if reuse == policy.ReuseAny {
+			want = []corev1.LoadBalancerIngress{{IP: lb.Address}}
 		}
-	}
-	groups, err := w.api.DescribeVServerGroups(t.Context(), lb.ID)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for port, service := range map[int]string{80: "shop", 8443: "web"} {
-		at := slices.IndexFunc(groups, func(g alicloud.VServerGroup) bool { return strings.Contains(g.Name, "/"+service+"/") })
-		listener := alicloud.Listener{ListenerKey: alicloud.ListenerKey{Port: port, Protocol: alicloud.ProtocolTCP}, Description: "by hand", VServerGroupID: groups[at].ID, Attributes: alicloud.Attributes{}}
-		if err := w.api.CreateListener(t.Context(), lb.ID, listener); err != nil {
-			t.Fatal(err)
+		if diff := cmp.Diff(want, w.get("web").Status.LoadBalancer.Ingress); diff != "" {
+			t.Errorf("reuse %s: status (-want +got):\n%s", reuse, diff)
 		}
-	}
-	w.restart()
-	w.mustPass("web")
-	w.mustPass("shop")
-	if shown := w.get("shop").Status.LoadBalancer.Ingress; len(shown) != 1 || shown[0].IP != lb.Address {
-		t.Errorf("shop shows %v, want %s: a listener leads to it", shown, lb.Address)
-	}
-	if shown := w.get("web").Status.LoadBalancer.Ingress; len(shown) != 0 {
-		t.Errorf("web shows %v, want nothing: port 443 leads elsewhere", shown)
 	}
 }
 

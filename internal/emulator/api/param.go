@@ -34,8 +34,9 @@ type Param struct {
 	Required bool
 	// Min and Max bound a number; for strings the length in characters, for lists the number of items. Max 0 = no bound.
 	Min, Max int
-	// Enum lists the accepted values; empty accepts any.
-	Enum []string
+	// Enum lists the accepted values; empty accepts any. AnyCase also accepts them in other letter cases.
+	Enum    []string
+	AnyCase bool
 	// Prefix begins further accepted values beside those of Enum; "" accepts none.
 	Prefix string
 	// Also is a single number accepted outside Min..Max (-1 for "no limit", -520 for "the backend's port").
@@ -79,6 +80,11 @@ func Required(p *Param) { p.Required = true }
 
 // OneOf restricts a parameter to the given values.
 func OneOf(values ...string) func(*Param) { return func(p *Param) { p.Enum = values } }
+
+// OneOfAnyCase restricts a parameter to the given values, in whatever letter case they are sent, and takes them as they are given here.
+func OneOfAnyCase(values ...string) func(*Param) {
+	return func(p *Param) { p.Enum, p.AnyCase = values, true }
+}
 
 // OrPrefix accepts, beside the values of OneOf, all that begin with the prefix.
 func OrPrefix(prefix string) func(*Param) { return func(p *Param) { p.Prefix = prefix } }
@@ -153,6 +159,10 @@ func (p *Param) check(params Params) *Error {
 			return Invalid(p.Name, "not a JSON array of objects")
 		}
 	default:
+		if at := slices.IndexFunc(p.Enum, func(known string) bool { return strings.EqualFold(known, value) }); p.AnyCase && at >= 0 {
+			value = p.Enum[at]
+			params[p.Name] = value
+		}
 		return p.checkString(value)
 	}
 	return nil

@@ -7,6 +7,7 @@ func nlbBehavior() []Fact {
 	return []Fact{
 		behave(p, "servers-per-call-40", assumed("current pages say 200, older ones 40, which the official CCM sends"), "one call accepts 40 servers, and no more", by("AddServersToServerGroup"), with(`{"quotas":{"nlbServersPerCall":200}}`)),
 		behave(p, "groups-tcpssl", assumed("the page of CreateServerGroup does not list it, clients in production use it"), "a server group can have the protocol TCPSSL, and then does not preserve client addresses", by("CreateServerGroup"), with(`{"nlbGroupsRefuseTCPSSL":true}`)),
+		behave(p, "udp-checks-of-tcpssl", assumed(noSource), "a server group of the protocol TCPSSL can be checked by UDP", by("CreateServerGroup", "UpdateServerGroupAttribute"), with(`{"nlbTCPSSLRefusesUDPChecks":true}`)),
 		behave(p, "group-tags-all", assumed(noSource), "a search for server groups by several tags finds those with all of them", by("ListServerGroups"), with(`{"nlbGroupTagsAny":true}`)),
 		behave(p, "one-port-over-tls", assumed(noSource), "a TCPSSL listener has one port, no range", by("CreateListener"), with(`{"nlbRangesOverTLS":true}`)),
 		behave(p, "reads-at-first", assumed("the page names a code for it"), "a read of a load balancer by its ID succeeds from the first moment", by("GetLoadBalancerAttribute"), with(`{"nlbReadsFailAtFirst":true}`)),

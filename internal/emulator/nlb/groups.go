@@ -18,21 +18,21 @@ const (
 func groupSettings() []api.Param {
 	check := func(name string) string { return "HealthCheckConfig." + name }
 	return []api.Param{
-		api.Flag("ConnectionDrainEnabled"), api.Num("ConnectionDrainTimeout", 0, 900), api.Str("Scheduler", api.OneOf("Wrr", "Wlc", "rr", "sch", "tch", "qch")),
+		api.Flag("ConnectionDrainEnabled"), api.Num("ConnectionDrainTimeout", 0, 900), api.Str("Scheduler", api.OneOfAnyCase("Wrr", "Wlc", "rr", "sch", "tch", "qch")),
 		api.Flag("PreserveClientIpEnabled"),
-		api.Flag(check("HealthCheckEnabled")), api.Str(check("HealthCheckType"), api.OneOf(tcp, "HTTP", udp)), api.Num(check("HealthCheckConnectPort"), 0, 65535),
+		api.Flag(check("HealthCheckEnabled")), api.Str(check("HealthCheckType"), api.OneOfAnyCase(tcp, "HTTP", udp)), api.Num(check("HealthCheckConnectPort"), 0, 65535),
 		api.Num(check("HealthCheckConnectTimeout"), 1, 300), api.Num(check("HealthCheckInterval"), 1, 300), api.Num(check("HealthyThreshold"), 2, 10),
 		api.Num(check("UnhealthyThreshold"), 2, 10), api.Str(check("HealthCheckDomain"), api.Len(1, 80)), api.Str(check("HealthCheckUrl"), api.Len(1, 80)),
-		api.Str(check("HttpCheckMethod"), api.OneOf("GET", "HEAD")), api.ListOf(check("HealthCheckHttpCode"), 0), api.Str(check("HttpVersion")),
+		api.Str(check("HttpCheckMethod"), api.OneOfAnyCase("GET", "HEAD")), api.ListOf(check("HealthCheckHttpCode"), 0), api.Str(check("HealthCheckHttpVersion"), api.OneOfAnyCase("HTTP1.0", "HTTP1.1")),
 		api.Str(check("HealthCheckReq"), api.Len(1, 512)), api.Str(check("HealthCheckExp"), api.Len(1, 512)),
 	}
 }
 
 func (s service) groupActions() []api.Action {
 	create := append(groupSettings(),
-		api.Str("ServerGroupName", api.Required), api.Str("VpcId", api.Required), api.Str("ServerGroupType", api.OneOf(instanceGroup, ipGroup)),
-		api.Str("Protocol", api.OneOf(tcp, udp, "TCP_UDP", tcpSSL)), api.Str("AddressIPVersion", api.OneOf(ipv4, dualStack)),
-		api.Str("IpVersionAffinityMode", api.OneOf("Affinity", "NonAffinity")), api.Flag("AnyPortEnabled"), api.Str("ResourceGroupId"), cloud.TagParams(cloud.MaxTags))
+		api.Str("ServerGroupName", api.Required), api.Str("VpcId", api.Required), api.Str("ServerGroupType", api.OneOfAnyCase(instanceGroup, ipGroup)),
+		api.Str("Protocol", api.OneOfAnyCase(tcp, udp, "TCP_UDP", tcpSSL)), api.Str("AddressIPVersion", api.OneOfAnyCase(ipv4, dualStack)),
+		api.Str("IpVersionAffinityMode", api.OneOfAnyCase("Affinity", "NonAffinity")), api.Flag("AnyPortEnabled"), api.Str("ResourceGroupId"), cloud.TagParams(cloud.MaxTags))
 	return []api.Action{
 		{Name: "CreateServerGroup", Kind: api.Write, Params: write(create...), Run: s.createGroup},
 		{Name: "ListServerGroups", Kind: api.Read, Params: list(
@@ -66,7 +66,7 @@ func (s service) createGroup(c *api.Call) (any, error) {
 		if bad := s.checkNewGroup(c, g); bad != nil {
 			return nil, bad
 		}
-		if bad := checkGroup(g); bad != nil {
+		if bad := s.checkGroup(c, g); bad != nil {
 			return nil, bad
 		}
 		return checked(c, func() (any, error) {
@@ -113,11 +113,14 @@ func setGroup(c *api.Call, g *cloud.NLBGroup) {
 	} else if len(h.Codes) == 0 && h.Type == "HTTP" {
 		h.Codes = []string{"http_2xx"}
 	}
-	h.Version, h.Request, h.Expect = c.Or(check+"HttpVersion", h.Version), c.Or(check+"HealthCheckReq", h.Request), c.Or(check+"HealthCheckExp", h.Expect)
+	if h.Version == "" && h.Type == "HTTP" {
+		h.Version = "HTTP1.0"
+	}
+	h.Version, h.Request, h.Expect = c.Or(check+"HealthCheckHttpVersion", h.Version), c.Or(check+"HealthCheckReq", h.Request), c.Or(check+"HealthCheckExp", h.Expect)
 }
 
 // checkGroup holds the settings of a group to the rules between them.
-func checkGroup(g *cloud.NLBGroup) *api.Error {
+func (s service) checkGroup(c *api.Call, g *cloud.NLBGroup) *api.Error {
 	if bad := checkName("ServerGroupName", g.Name); bad != nil {
 		return bad
 	}
@@ -127,19 +130,19 @@ func checkGroup(g *cloud.NLBGroup) *api.Error {
 	case g.Scheduler == "qch" && g.Protocol != udp:
 		return illegal("Scheduler", "qch needs a UDP group")
 	}
-	return checkHealthCheck(g, g.HealthCheck)
+	return s.checkHealthCheck(c, g, g.HealthCheck)
 }
 
 // maxInterval is the longest interval between two checks of a group that is not UDP, in seconds; of a UDP one it is 300.
 const maxInterval = 50
 
-func checkHealthCheck(g *cloud.NLBGroup, h cloud.NLBHealthCheck) *api.Error {
+func (s service) checkHealthCheck(c *api.Call, g *cloud.NLBGroup, h cloud.NLBHealthCheck) *api.Error {
 	switch {
 	case !h.Enabled:
 		return nil
 	case g.AnyPort && h.ConnectPort == 0:
 		return api.BadRequest("IllegalParam.AnyPortServerGroupConflictWithHealthCheckConfig", "A group for any port needs a port for its health check.")
-	case h.Type == udp && g.Protocol != udp:
+	case h.Type == udp && g.Protocol != udp && (g.Protocol != tcpSSL || c.Holds("nlb.udp-checks-of-tcpssl") && s.NLBTCPSSLRefusesUDPChecks):
 		return illegal("healthCheckType", "only a UDP group is checked by UDP")
 	case h.Type == "HTTP" && h.URL != "" && h.URL[0] != '/':
 		return api.BadRequest("IlleagalParam.healthCheckUrl", "The path starts with a slash.") // the misspelled code is the API's own
@@ -195,7 +198,7 @@ func (s service) updateGroup(c *api.Call) (any, error) {
 		}
 		updated := *g
 		setGroup(c, &updated)
-		if bad := checkGroup(&updated); bad != nil {
+		if bad := s.checkGroup(c, &updated); bad != nil {
 			return nil, bad
 		}
 		return checked(c, func() (any, error) {
@@ -232,7 +235,8 @@ type (
 		HealthyThreshold, UnhealthyThreshold               int
 		HealthCheckDomain, HealthCheckUrl, HttpCheckMethod string
 		HealthCheckHttpCode                                []string
-		HttpVersion, HealthCheckReq, HealthCheckExp        string
+		HealthCheckHttpVersion                             string
+		HealthCheckReq, HealthCheckExp                     string
 	}
 	groupView struct { //nolint:revive // names on the wire
 		ServerGroupId, ServerGroupName, ServerGroupType, ServerGroupStatus string

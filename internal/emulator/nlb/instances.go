@@ -37,11 +37,11 @@ func zoneParams() api.Param {
 func (s service) instanceActions() []api.Action {
 	return []api.Action{
 		{Name: "CreateLoadBalancer", Kind: api.Write, Params: write(
-			api.Str("AddressType", api.Required, api.OneOf(internet, intranet)), api.Str("VpcId", api.Required), required(zoneParams()),
-			api.Str("LoadBalancerName", api.Len(2, 128)), api.Str("AddressIpVersion", api.OneOf(ipv4, dualStack)), api.Str("LoadBalancerType", api.OneOf("Network")),
+			api.Str("AddressType", api.Required, api.OneOfAnyCase(internet, intranet)), api.Str("VpcId", api.Required), required(zoneParams()),
+			api.Str("LoadBalancerName", api.Len(2, 128)), api.Str("AddressIpVersion", api.OneOfAnyCase(ipv4, dualStack)), api.Str("LoadBalancerType", api.OneOfAnyCase("Network")),
 			api.Str("BandwidthPackageId"), api.Str("ResourceGroupId"), api.ListOf("SecurityGroupIds", 0),
 			api.Flag("DeletionProtectionConfig.Enabled"), api.Str("DeletionProtectionConfig.Reason", api.Len(2, 128)),
-			api.Str("ModificationProtectionConfig.Status", api.OneOf(consoleProtection, nonProtection)), api.Str("ModificationProtectionConfig.Reason", api.Len(2, 128)),
+			api.Str("ModificationProtectionConfig.Status", api.OneOfAnyCase(consoleProtection, nonProtection)), api.Str("ModificationProtectionConfig.Reason", api.Len(2, 128)),
 			cloud.TagParams(cloud.MaxTags),
 		), Run: s.create},
 		{Name: "GetLoadBalancerAttribute", Kind: api.Read, Params: []api.Param{lbID()}, Run: s.get},

@@ -10,20 +10,20 @@ func listenerSettings() []api.Param {
 	return []api.Param{
 		api.Str("ListenerDescription", api.Len(2, 256)), api.Num("IdleTimeout", 1, maxIdle), api.Str("SecurityPolicyId"),
 		api.ListOf("CertificateIds", 0), api.ListOf("CaCertificateIds", 0), api.Flag("CaEnabled"), api.Flag("AlpnEnabled"),
-		api.Str("AlpnPolicy", api.OneOf("HTTP1Only", "HTTP2Only", "HTTP2Optional", "HTTP2Preferred")), api.Num("Cps", 0, 1_000_000),
+		api.Str("AlpnPolicy", api.OneOfAnyCase("HTTP1Only", "HTTP2Only", "HTTP2Optional", "HTTP2Preferred")), api.Num("Cps", 0, 1_000_000),
 		api.Flag("ProxyProtocolEnabled"), api.Str("ProxyProtocolV2Config"), api.Num("Mss", 0, 1500), api.Flag("SecSensorEnabled"),
 	}
 }
 
 func (s service) listenerActions() []api.Action {
 	create := append(listenerSettings(),
-		lbID(), api.Num("ListenerPort", 0, 65535, api.Required), api.Str("ListenerProtocol", api.Required, api.OneOf(tcp, udp, tcpSSL)),
+		lbID(), api.Num("ListenerPort", 0, 65535, api.Required), api.Str("ListenerProtocol", api.Required, api.OneOfAnyCase(tcp, udp, tcpSSL)),
 		groupID(), api.Num("StartPort", 1, 65535), api.Num("EndPort", 1, 65535), cloud.TagParams(cloud.MaxTags))
 	return []api.Action{
 		{Name: "CreateListener", Kind: api.Write, Params: write(create...), Run: s.createListener},
 		{Name: "GetListenerAttribute", Kind: api.Read, Params: []api.Param{listenerID()}, Run: s.getListener},
 		{Name: "ListListeners", Kind: api.Read, Params: list(
-			api.ListOf("LoadBalancerIds", 20), api.ListOf("ListenerIds", 20), api.Str("ListenerProtocol", api.OneOf(tcp, udp, tcpSSL)), cloud.TagParams(20),
+			api.ListOf("LoadBalancerIds", 20), api.ListOf("ListenerIds", 20), api.Str("ListenerProtocol", api.OneOfAnyCase(tcp, udp, tcpSSL)), cloud.TagParams(20),
 		), Run: s.listListeners},
 		{Name: "UpdateListenerAttribute", Kind: api.Write, Params: write(append(listenerSettings(), listenerID(), api.Str("ServerGroupId"))...), Run: s.updateListener},
 		{Name: "DeleteListener", Kind: api.Write, Params: write(listenerID()), Run: s.deleteListener},

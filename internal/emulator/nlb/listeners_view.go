@@ -12,7 +12,8 @@ type listenerView struct { //nolint:revive // names on the wire
 	ListenerId, LoadBalancerId, ListenerProtocol, ListenerDescription string
 	ListenerStatus, RegionId, ServerGroupId                           string
 	ListenerPort                                                      int
-	StartPort, EndPort                                                string // text, and "" for a listener on one port
+	StartPort                                                         string `json:",omitempty"` // text, and absent for a listener on one port, where "" is no number
+	EndPort                                                           string `json:",omitempty"`
 	IdleTimeout, Cps, Mss                                             int
 	CertificateIds, CaCertificateIds                                  []string
 	CaEnabled, AlpnEnabled, ProxyProtocolEnabled, SecSensorEnabled    bool

@@ -12,7 +12,7 @@ func (s service) networkActions() []api.Action {
 	pack := api.Str("BandwidthPackageId", api.Required)
 	return []api.Action{
 		{Name: "UpdateLoadBalancerAddressTypeConfig", Kind: api.Write, Params: write(
-			lbID(), api.Str("AddressType", api.Required, api.OneOf(internet, intranet)), zoneParams(),
+			lbID(), api.Str("AddressType", api.Required, api.OneOfAnyCase(internet, intranet)), zoneParams(),
 		), Run: s.changing(s.updateAddressType)},
 		{Name: "UpdateLoadBalancerZones", Kind: api.Write, Params: write(lbID(), required(zoneParams())), Run: s.changing(s.updateZones)},
 		{Name: "LoadBalancerJoinSecurityGroup", Kind: api.Write, Params: write(lbID(), groups), Run: s.changing(s.join)},

@@ -22,7 +22,7 @@ const maxWeight = 100
 
 func (s service) serverActions() []api.Action {
 	id := []api.Param{
-		api.Str("ServerId", api.Required), api.Str("ServerType", api.Required, api.OneOf(ecsServer, eniServer, eciServer, ipServer)), api.Str("ServerIp"),
+		api.Str("ServerId", api.Required), api.Str("ServerType", api.Required, api.OneOfAnyCase(ecsServer, eniServer, eciServer, ipServer)), api.Str("ServerIp"),
 		api.Num("Port", 0, 65535),
 	}
 	servers := func(more ...api.Param) api.Param {

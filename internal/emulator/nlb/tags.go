@@ -15,7 +15,7 @@ const (
 )
 
 func (s service) tagActions() []api.Action {
-	kind := api.Str("ResourceType", api.Required, api.OneOf("loadbalancer", "servergroup", "listener", "securitypolicy"))
+	kind := api.Str("ResourceType", api.Required, api.OneOfAnyCase("loadbalancer", "servergroup", "listener", "securitypolicy"))
 	ids := api.ListOf("ResourceId", maxTagged)
 	tags := required(api.ObjectsOf("Tag", cloud.MaxTags, api.Str("Key", api.Required, api.Len(1, 64)), api.Str("Value", api.Len(0, 128))))
 	return []api.Action{

@@ -140,7 +140,7 @@ type builder struct {
 	chosen map[int32]string
 	ranges map[int32][2]int
 	joined map[int32]string
-	// unclear are ports of TCP for which protocol-port asks for something that is not accepted.
+	// unclear are ports for which protocol-port asks for something that is not accepted.
 	unclear sets.Set[int32]
 	// joinedTwice are ports to which vgroup-port gives two groups.
 	joinedTwice sets.Set[int32]
@@ -181,6 +181,10 @@ func Build(in Input) (*model.Model, []problem.Problem) {
 	b.dead()
 	b.problems = append(b.problems, b.resolver.Shortages()...)
 	b.overlaps()
+	b.problems = append(b.problems, in.Backends().Unserved(in.Service.Spec.IPFamilies)...)
+	if !problem.HasInvalid(b.problems) { // that is reported first
+		b.problems = append(b.problems, in.Params.Idle(b.model.Protocols())...)
+	}
 	slices.SortStableFunc(b.model.Listeners, func(a, c model.Listener) int {
 		first, _ := a.Span()
 		from, _ := c.Span()
@@ -232,7 +236,7 @@ func (b *builder) port(port corev1.ServicePort) {
 		b.model.Taken, b.problems = append(b.model.Taken, port), append(b.problems, problems...)
 		return
 	}
-	listener := model.Listener{NLBListener: alicloud.NLBListener{Port: int(port.Port), Protocol: string(port.Protocol)}, ServicePort: port.Port}
+	listener := model.Listener{NLBListener: alicloud.NLBListener{Port: int(port.Port), Protocol: string(port.Protocol)}, ServicePort: port.Port, Transport: port.Protocol}
 	if span, ok := b.ranges[port.Port]; ok {
 		listener.Port, listener.StartPort, listener.EndPort = 0, span[0], span[1]
 	}

@@ -45,7 +45,7 @@ func (b *builder) group(port corev1.ServicePort, l *model.Listener) (model.Group
 	b.servers(&group, &set)
 	b.groupSettings(&group, port, l)
 	if !b.in.pods() && port.NodePort == 0 {
-		b.problem(problem.ReasonSkipSyncBackends, "port %d has no node port, so nodes cannot be its backend servers", port.Port)
+		b.problems = append(b.problems, backend.WithoutNodePort(port))
 		return group, false
 	}
 	group, ok := b.join(group, port, text)
@@ -57,6 +57,7 @@ func (b *builder) group(port corev1.ServicePort, l *model.Listener) (model.Group
 // it is the whole mark, also where the name of a group would have to be cut.
 func (b *builder) join(group model.Group, port corev1.ServicePort, text string) (model.Group, bool) {
 	id, ok := b.joined[port.Port]
+	b.divide(&group)
 	if b.observed.Reused && (b.in.Params.Refused(annotation.VGroupPort) || b.joinedTwice.Has(port.Port)) {
 		return group, false
 	}
@@ -90,7 +91,6 @@ func (b *builder) join(group model.Group, port corev1.ServicePort, text string) 
 			}
 		}
 	}
-	b.divide(&group)
 	return group, true
 }
 
@@ -111,11 +111,17 @@ func made(group *model.Group) bool {
 	return marked || slices.ContainsFunc(group.Tags, func(t alicloud.Tag) bool { return t.Key == mark.TagOwner })
 }
 
-// divide spreads the weight that the Service has in a group of others.
+// divide spreads the weight that the Service has in a group.
 func (b *builder) divide(group *model.Group) {
-	if group.Foreign && b.in.Params.Has(annotation.Weight) {
+	if b.sharesGroups() && b.in.Params.Has(annotation.Weight) {
 		backend.Divide(group.Servers, b.in.Params.Int(annotation.Weight, alicloud.MaxWeight), func(s *alicloud.NLBServer) *int { return &s.Weight })
 	}
+}
+
+// sharesGroups reports whether the annotation weight counts: on an existing NLB once a port joins a group of others, and then for all ports, as with a CLB and with
+// the official CCM.
+func (b *builder) sharesGroups() bool {
+	return b.observed.Reused && (b.in.Params.Has(annotation.VGroupPort) || b.in.Params.Refused(annotation.VGroupPort))
 }
 
 // serverOf returns a backend as a group has it; false says that the group knows servers by their addresses, and that it has none.
@@ -225,7 +231,14 @@ func (b *builder) healthCheck(group *model.Group, port corev1.ServicePort, l *mo
 	if check.Enabled != nil && b.in.Params.Reverted[annotation.HealthCheckFlag] && l.Protocol == alicloud.NLBUDP {
 		*check.Enabled = false // as without the annotation from the beginning: the check of the API is by TCP
 	}
-	if check.Enabled == nil {
+	node := backend.NodeCheckPort(b.in.Service, b.in.Params, b.in.pods())
+	switch {
+	case check.Enabled == nil && node > 0:
+		check.Enabled = new(true)
+	case check.Enabled == nil && b.in.Params.Reverted[annotation.HealthCheck]:
+		check.Enabled, check.Type, check.ConnectPort = new(l.Protocol != alicloud.NLBUDP), new(alicloud.NLBTCP), new(0)
+		return
+	case check.Enabled == nil:
 		checkTargetPort(check, port, l)
 		return
 	}
@@ -236,8 +249,23 @@ func (b *builder) healthCheck(group *model.Group, port corev1.ServicePort, l *mo
 	check.ConnectPort, check.Healthy, check.Unhealthy = b.number(annotation.HealthCheckConnectPort), b.number(annotation.HealthyThreshold), b.number(annotation.UnhealthyThreshold)
 	checkTargetPort(check, port, l)
 	b.checkTimes(group, port, l)
-	if b.in.Params.Get(annotation.HealthCheckType) == "http" {
+	if b.in.Params.Get(annotation.HealthCheckType) == "http" || node > 0 && check.Type == nil {
 		b.checkHTTP(check)
+		nodeCheck(check, node)
+	}
+}
+
+// nodeCheck has nodes checked by what kube-proxy says of them, where no annotation says anything else.
+func nodeCheck(check *alicloud.NLBHealthCheck, port int) {
+	if port == 0 {
+		return
+	}
+	check.Type = new("HTTP")
+	if check.ConnectPort == nil {
+		check.ConnectPort = &port
+	}
+	if check.URL == nil {
+		check.URL = new(backend.NodeCheckPath)
 	}
 }
 
@@ -275,8 +303,8 @@ func take(into *int, value *int) {
 // maxInterval is the longest interval between two checks of a listener that is not UDP, in seconds. The same page has it.
 const maxInterval = 50
 
-// checkTimes sets the interval and the timeout of the check. For a UDP port the interval has to be at least the timeout, and the others have a
-// lower limit.
+// checkTimes sets the interval and the timeout of the check. That by UDP needs an interval of at least the timeout, and listeners that are not UDP have
+// a lower limit.
 func (b *builder) checkTimes(group *model.Group, port corev1.ServicePort, l *model.Listener) {
 	check := &group.HealthCheck
 	interval, timeout := b.number(annotation.HealthCheckInterval), b.number(annotation.HealthCheckConnectTimeout)
@@ -288,8 +316,8 @@ func (b *builder) checkTimes(group *model.Group, port corev1.ServicePort, l *mod
 	take(&often, interval)
 	take(&long, timeout)
 	switch {
-	case l.Protocol == alicloud.NLBUDP && often < long:
-		b.problem(problem.ReasonInvalidAnnotation, "%s: %d is not accepted for the UDP port %d: at least %s, which is %d",
+	case model.Text(check.Type) == alicloud.NLBUDP && often < long:
+		b.problem(problem.ReasonInvalidAnnotation, "%s: %d is not accepted for the check of port %d by UDP: at least %s, which is %d",
 			annotation.HealthCheckInterval, often, port.Port, annotation.HealthCheckConnectTimeout, long)
 		return
 	case l.Protocol != alicloud.NLBUDP && often > maxInterval:
@@ -302,7 +330,7 @@ func (b *builder) checkTimes(group *model.Group, port corev1.ServicePort, l *mod
 
 // checkHTTP sets what only checks by HTTP have.
 func (b *builder) checkHTTP(check *alicloud.NLBHealthCheck) {
-	check.URL, check.Domain = b.text(annotation.HealthCheckURI), b.text(annotation.HealthCheckDomain)
+	check.URL, check.Domain, check.Version = b.text(annotation.HealthCheckURI), b.text(annotation.HealthCheckDomain), b.text(annotation.HealthCheckHTTPVersion)
 	check.Codes = annotation.ListOf(b.in.Params, annotation.HealthCheckHTTPCode)
 	if method := b.text(annotation.HealthCheckMethod); method != nil {
 		*method = strings.ToUpper(*method)

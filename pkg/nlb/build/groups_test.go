@@ -51,7 +51,7 @@ func TestServerGroups(t *testing.T) {
 		{"clients' addresses with TLS no longer asked for", all(tls, removed("preserve-client-ip")),
 			[]string{"30080.TCPSSL PreserveClientIP=false Type=Instance"}, nil},
 
-		{"IPv6 of pods", all(pods, set("ip-version", "DualStack", "backend-ip-version", "ipv6")),
+		{"IPv6 of pods", all(pods, endpoints(), set("ip-version", "DualStack", "backend-ip-version", "ipv6")),
 			[]string{"8080.TCP AddressIPVersion=DualStack Affinity=NonAffinity Type=Instance"}, nil},
 		{"both families of pods", all(pods, set("ip-version", "DualStack", "backend-ip-version", "DualStack")),
 			[]string{"8080.TCP AddressIPVersion=DualStack Affinity=Affinity Type=Instance"}, nil},
@@ -100,10 +100,11 @@ func TestHealthChecks(t *testing.T) {
 		{"interval of UDP", all(udp, on("health-check-interval", "51")), []string{"Enabled=true", "Interval=51"}, nil},
 		{"interval of UDP as long as the timeout", all(udp, on("health-check-interval", "9", "health-check-connect-timeout", "9")),
 			[]string{"ConnectTimeout=9", "Enabled=true", "Interval=9"}, nil},
-		{"interval of UDP shorter than the timeout", all(udp, on("health-check-connect-timeout", "9")), []string{"Enabled=true"}, []string{
-			"InvalidAnnotation: " + key + "health-check-interval: 5 is not accepted for the UDP port 80: at least " + key +
+		{"interval of a check by UDP shorter than the timeout", all(udp, on("health-check-type", "udp", "health-check-connect-timeout", "9")), []string{"Enabled=true", "Type=UDP"}, []string{
+			"InvalidAnnotation: " + key + "health-check-interval: 5 is not accepted for the check of port 80 by UDP: at least " + key +
 				"health-check-connect-timeout, which is 9",
 		}},
+		{"interval of a UDP port that is checked by TCP", all(udp, on("health-check-connect-timeout", "9")), []string{"ConnectTimeout=9", "Enabled=true"}, nil},
 	})
 }
 

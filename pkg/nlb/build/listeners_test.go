@@ -36,7 +36,8 @@ func TestListeners(t *testing.T) {
 		}},
 		{"without a node port the listener stays as it is", func(f *fixture) { f.svc.Spec.Ports[0].NodePort = 0 },
 			[]string{"TCP 80 -> 0.TCP blocked: SkipSyncBackends"}, []string{
-				"SkipSyncBackends: port 80 has no node port, so nodes cannot be its backend servers",
+				"FeatureNotSupported: port 80 has no node port (allocateLoadBalancerNodePorts is false); that needs the annotation " +
+					"service.beta.kubernetes.io/backend-type: eni",
 			}},
 		{"pods need no node port", all(pods, func(f *fixture) { f.svc.Spec.Ports[0].NodePort = 0 }), []string{"TCP 80 -> 8080.TCP"}, nil},
 
@@ -74,7 +75,10 @@ func TestListeners(t *testing.T) {
 				"CertificateIDs=[cert-1] SecurityPolicyID=tls_cipher_policy_1_2 Certificates=[cert-2 cert-3]"}, nil},
 		{"settings of TLS switched off", tls("cacert", "off", "alpn", "off"),
 			[]string{"TCPSSL 80 -> 30080.TCPSSL ALPNEnabled=false CAEnabled=false CertificateIDs=[cert-1]"}, nil},
-		{"settings of TLS without TLS", set("cert-id", "cert-1", "tls-cipher-policy", "tls_cipher_policy_1_2"), []string{tcp}, nil},
+		{"settings of TLS without TLS", set("cert-id", "cert-1", "tls-cipher-policy", "tls_cipher_policy_1_2"), []string{tcp}, []string{
+			"AnnotationNoEffect: " + key + "cert-id has no effect: no port is served by tcpssl",
+			"AnnotationNoEffect: " + key + "tls-cipher-policy has no effect: no port is served by tcpssl",
+		}},
 		{"certificates that were removed", all(tls(), func(f *fixture) { f.removeCertificates = []string{"cert-2"} }),
 			[]string{"TCPSSL 80 -> 30080.TCPSSL CertificateIDs=[cert-1] RemoveCertificates=[cert-2]"}, nil},
 	})
@@ -91,12 +95,16 @@ func TestProtocolOfListeners(t *testing.T) {
 		{"one protocol for each transport of the port", all(port(80, corev1.ProtocolUDP), set("protocol-port", "tcpssl:80,udp:80", "cert-id",
 			"cert-1")),
 			[]string{"TCPSSL 80 -> 30080.TCPSSL" + cert, "UDP 80 -> 30080.UDP"}, nil},
-		{"TLS of a UDP port", all(udp, set("protocol-port", "tcpssl:80", "cert-id", "cert-1")), []string{"UDP 80 -> 30080.UDP"}, []string{
-			"InvalidAnnotation: " + key + "protocol-port: tcpssl:80 needs a port of the protocol TCP; accepted for this one: udp",
+		{"TLS of a UDP port", all(udp, set("protocol-port", "tcpssl:80", "cert-id", "cert-1")), []string{"TCPSSL 80 -> 30080.TCPSSL" + cert}, []string{
+			"AnnotationNoEffect: " + key + "protocol-port: tcpssl:80 makes a listener that nodes do not answer: the Service declares port 80 as UDP",
 		}},
-		{"UDP of a TCP port", set("protocol-port", "udp:80"), []string{tcp}, []string{
-			"InvalidAnnotation: " + key + "protocol-port: udp:80 needs a port of the protocol UDP; accepted for this one: tcp",
+		{"UDP of a TCP port", set("protocol-port", "udp:80"), []string{"UDP 80 -> 30080.UDP"}, []string{
+			"AnnotationNoEffect: " + key + "protocol-port: udp:80 makes a listener that nodes do not answer: the Service declares port 80 as TCP",
 		}},
+		{"UDP of a TCP port of pods", all(pods, set("protocol-port", "udp:80")), []string{"UDP 80 -> 8080.UDP"}, nil},
+		{"UDP of a port of both", all(port(80, corev1.ProtocolUDP), set("protocol-port", "udp:80")), []string{tcp, "UDP 80 -> 30080.UDP"}, nil},
+		{"not accepted, with a listener of another transport", all(set("protocol-port", "quic:80"), existing(ours(80, "UDP", "sgp-1"))),
+			[]string{"UDP 80 -> 30080.UDP blocked: InvalidAnnotation"}, []string{refused}},
 		{"a port that the Service does not have", set("protocol-port", "tcp:81"), []string{tcp}, []string{
 			"AnnotationNoEffect: " + key + "protocol-port: tcp:81 has no effect, because the Service has no port 81",
 		}},

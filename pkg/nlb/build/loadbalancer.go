@@ -35,6 +35,9 @@ func (b *builder) loadBalancer() {
 		ModificationProtectionReason: mark.ProtectionReason,
 		Tags:                         slices.Concat(b.ownership(), tags),
 	}
+	if b.observed.LoadBalancer.ID == "" && !params.Has(annotation.ZoneMaps) && !params.Refused(annotation.ZoneMaps) {
+		b.model.LoadBalancer.Zones = annotation.ZonesIn(b.in.Config.NLBZoneMaps)
+	}
 	b.elasticAddresses()
 	want := &b.model.Want
 	want.Tags, want.RemoveTags = tags, b.in.RemoveTags

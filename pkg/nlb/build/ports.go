@@ -25,44 +25,54 @@ func (b *builder) servicePort(suffix annotation.Suffix, item, text string) (core
 	return b.in.Service.Spec.Ports[at], true
 }
 
-// chooseProtocol gives a port a protocol: TCPSSL is for ports of TCP, and there may be a port of each protocol with the number.
+// chooseProtocol gives a port a protocol. As with the official CCM, the annotation decides whatever the Service declares; where the Service declares both TCP
+// and UDP on the port, it is about the one of its own transport.
 func (b *builder) chooseProtocol(port corev1.ServicePort, protocol string) {
-	transport := corev1.ProtocolTCP
-	if protocol == alicloud.NLBUDP {
-		transport = corev1.ProtocolUDP
-	}
-	has := slices.ContainsFunc(b.in.Service.Spec.Ports, func(p corev1.ServicePort) bool { return p.Port == port.Port && p.Protocol == transport })
 	switch before, twice := b.chosen[port.Port]; {
-	case !has:
-		b.unclear.Insert(port.Port)
-		b.problem(problem.ReasonInvalidAnnotation, "%s: %s:%d needs a port of the protocol %s; accepted for this one: %s",
-			annotation.ProtocolPort, strings.ToLower(protocol), port.Port, transport, strings.ToLower(string(port.Protocol)))
-	case protocol == alicloud.NLBUDP:
+	case protocol == alicloud.NLBUDP && b.declares(port.Port, true):
 	case twice && before != protocol:
 		b.unclear.Insert(port.Port)
 		b.problem(problem.ReasonInvalidAnnotation, "%s: port %d is specified twice", annotation.ProtocolPort, port.Port)
 	default:
 		b.chosen[port.Port] = protocol
+		if !b.declares(port.Port, isUDP(protocol)) && !b.in.pods() {
+			b.problem(problem.ReasonAnnotationNoEffect, "%s: %s:%d makes a listener that nodes do not answer: the Service declares port %d as %s",
+				annotation.ProtocolPort, strings.ToLower(protocol), port.Port, port.Port, port.Protocol)
+		}
 	}
 }
 
 // protocol sets the protocol of the listener on a port. Where nobody knows what the author of the Service wants, it is that of the listener that is
 // there: another one would take its place.
 func (b *builder) protocol(port corev1.ServicePort, l *model.Listener) {
-	if port.Protocol != corev1.ProtocolTCP {
-		return
-	}
 	chosen, ok := b.chosen[port.Port]
-	if ok {
+	if ok && b.mayHave(port, chosen) {
 		l.Protocol = chosen
 	}
 	if !b.unclear.Has(port.Port) && (ok || !b.in.Params.Refused(annotation.ProtocolPort)) {
 		return
 	}
-	if have := b.observed.Listener(l.Key()); have != nil && b.owner.OwnsNLB(model.Text(have.Description)) {
-		l.Protocol = have.Protocol
+	for i := range b.observed.Listeners {
+		have := &b.observed.Listeners[i]
+		if have.Ports() == l.Ports() && b.mayHave(port, have.Protocol) && b.owner.OwnsNLB(model.Text(have.Description)) {
+			l.Protocol = have.Protocol
+		}
 	}
 }
+
+// mayHave reports whether a listener of the protocol can be that of the port, and not that of the other port of the same number.
+func (b *builder) mayHave(port corev1.ServicePort, protocol string) bool {
+	return isUDP(protocol) == (port.Protocol == corev1.ProtocolUDP) || !b.declares(port.Port, isUDP(protocol))
+}
+
+// declares reports whether the Service has the port with UDP, or with TCP.
+func (b *builder) declares(number int32, udp bool) bool {
+	return slices.ContainsFunc(b.in.Service.Spec.Ports, func(p corev1.ServicePort) bool {
+		return p.Port == number && (p.Protocol == corev1.ProtocolUDP) == udp
+	})
+}
+
+func isUDP(protocol string) bool { return protocol == alicloud.NLBUDP }
 
 // chooseRange gives a port a range of listener ports.
 func (b *builder) chooseRange(port corev1.ServicePort, item string) {

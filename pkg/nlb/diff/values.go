@@ -112,7 +112,7 @@ func groupChanges(want, have *alicloud.NLBGroupSettings) (alicloud.NLBGroupSetti
 			ConnectTimeout: change(c, "checkTimeout", w.ConnectTimeout, h.ConnectTimeout), Interval: change(c, "checkInterval", w.Interval, h.Interval),
 			Healthy: change(c, "healthy", w.Healthy, h.Healthy), Unhealthy: change(c, "unhealthy", w.Unhealthy, h.Unhealthy),
 			Domain: change(c, "checkDomain", w.Domain, h.Domain), URL: change(c, "checkURI", w.URL, h.URL), Method: changeFolded(c, "checkMethod", w.Method, h.Method),
-			Codes: changeList(c, "checkCodes", w.Codes, h.Codes),
+			Version: change(c, "checkVersion", w.Version, h.Version), Codes: changeList(c, "checkCodes", w.Codes, h.Codes),
 		},
 	}
 	if changed.DrainTimeout != nil && changed.ConnectionDrain == nil {

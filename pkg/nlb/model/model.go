@@ -88,8 +88,9 @@ type Listener struct {
 	alicloud.NLBListener
 	// Group is the name of the server group in a desired model.
 	Group string
-	// ServicePort is the port of the Service. Desired models only.
+	// ServicePort and Transport are the port of the Service and its protocol. Desired models only.
 	ServicePort int32
+	Transport   corev1.Protocol
 	// Blocked keeps the listener as it is, because nobody knows what it has to be: the reason of the event that says why, empty for one
 	// that is not blocked.
 	Blocked string
@@ -141,6 +142,15 @@ func Text(value *string) string {
 		return ""
 	}
 	return *value
+}
+
+// Protocols are those of the listeners, in lower case.
+func (m *Model) Protocols() sets.Set[string] {
+	protocols := sets.New[string]()
+	for i := range m.Listeners {
+		protocols.Insert(strings.ToLower(m.Listeners[i].Protocol))
+	}
+	return protocols
 }
 
 // Listener returns the listener of a key, nil for none.

@@ -87,6 +87,9 @@ var documentedValues = map[Suffix][2][]string{
 	DefaultWeight:            {{"0", "100"}, {"-1", "101"}},
 	IgnoreWeightUpdate:       {{"on", "off", "On"}, {"true"}},
 	Group:                    {{"web", "a-1", "infra/web"}, {"Web", "-a", "a/b/c", "a b", "web/"}},
+	GracefulShutdown:         {{"true", "false"}, {"on", "True"}},
+	HealthCheck:              {{"node", "port"}, {"Node", "on"}},
+	IPMode:                   {{"VIP", "Proxy", "auto", "proxy"}, {"vips", "true"}},
 	GroupOverflow:            {{"true", "false"}, {"on", "yes"}},
 	BackendSubset:            {{"auto", "off", "1", "25", "9999"}, {"0", "-1", "all", "10000", "025", "2.5", "Auto"}},
 }

@@ -45,7 +45,8 @@ const (
 	Hostname               Suffix = "loadbalancer-hostname"
 	TunnelType             Suffix = "loadbalancer-tunnel-type"
 	Type                   Suffix = "loadbalancer-type"
-	// Group and GroupOverflow are of this program; the official CCM does not know them.
+	// IPMode, Group and GroupOverflow are of this program; the official CCM does not know them.
+	IPMode        Suffix = "loadbalancer-ip-mode"
 	Group         Suffix = "loadbalancer-group"
 	GroupOverflow Suffix = "loadbalancer-group-overflow"
 
@@ -74,6 +75,8 @@ const (
 	XForwardedForSLBPort   Suffix = "loadbalancer-xforwardedfor-slbport"
 	XForwardedForSrcPort   Suffix = "loadbalancer-xforwardedfor-clientsrcport"
 
+	// HealthCheck is of this program; the official CCM does not know it.
+	HealthCheck               Suffix = "loadbalancer-health-check"
 	HealthCheckSwitch         Suffix = "loadbalancer-health-check-switch"
 	HealthCheckFlag           Suffix = "loadbalancer-health-check-flag"
 	HealthCheckType           Suffix = "loadbalancer-health-check-type"
@@ -95,6 +98,7 @@ const (
 	Weight                   Suffix = "loadbalancer-weight"
 	DefaultWeight            Suffix = "loadbalancer-default-weight"
 	IgnoreWeightUpdate       Suffix = "loadbalancer-ignore-weight-update"
+	GracefulShutdown         Suffix = "loadbalancer-graceful-shutdown"
 	// BackendSubset is of this program; the official CCM does not know it.
 	BackendSubset Suffix = "loadbalancer-backend-subset"
 )
@@ -110,6 +114,19 @@ const BackendType = "service.beta.kubernetes.io/backend-type"
 
 // ExternalEIP is the value of [ExternalIPType] that shows the elastic addresses of the load balancer.
 const ExternalEIP = "eip"
+
+// Values of [IPMode].
+const (
+	IPModeVIP   = "VIP"
+	IPModeProxy = "Proxy"
+	IPModeAuto  = "auto"
+)
+
+// Values of [HealthCheck]: nodes are checked at the port of the Service, or at that at which kube-proxy says whether it serves the Service there.
+const (
+	CheckPort = "port"
+	CheckNode = "node"
+)
 
 // GateLoadBalancerType is the feature gate, by the name that it has in the official CCM, behind which the annotation [Type]
 // says which kind of load balancer a Service has: an NLB, or one of another controller.
@@ -250,6 +267,7 @@ func InstanceAnnotations() []Row {
 		{Suffix: PreserveOnDelete, Value: Value{Kind: Pattern, Pattern: `.+`, Sample: "true"}},
 		{Suffix: ExternalIPType, Scope: ScopeStatus, Value: Value{Kind: Enum, Values: []string{ExternalEIP}}},
 		{Suffix: Hostname, Scope: ScopeStatus, Value: Value{Kind: DNSName}},
+		{Suffix: IPMode, Scope: ScopeStatus, Value: Value{Kind: Enum, Values: []string{IPModeVIP, IPModeProxy, IPModeAuto}, FoldCase: true}, Default: IPModeVIP},
 		{Suffix: TunnelType, Value: Value{Kind: Pattern, Pattern: `.*`}},
 		{Suffix: Type, Value: Value{Kind: Pattern, Pattern: `.*`}},
 	}
@@ -265,6 +283,7 @@ func BackendAnnotations() []Row {
 		{Suffix: Weight, Scope: ScopeBackends, Value: Value{Kind: Integer, Min: 0, Max: 100}},
 		{Suffix: DefaultWeight, Scope: ScopeBackends, Value: Value{Kind: Integer, Min: 0, Max: 100}, Default: "100"},
 		{Suffix: IgnoreWeightUpdate, Scope: ScopeBackends, Value: Value{Kind: Enum, Values: []string{"on", "off"}, FoldCase: true}, Default: "off"},
+		{Suffix: GracefulShutdown, Value: Value{Kind: Enum, Values: []string{"true", "false"}}, Default: "true"},
 		{Suffix: BackendSubset, Scope: ScopeBackends, Value: Value{Kind: Pattern, Pattern: `auto|off|[1-9]\d{0,3}`, Sample: "25", Rule: subsetSizes}, Default: "auto"},
 	}
 }

@@ -67,6 +67,7 @@ func accessAnnotations() []Row {
 func healthCheckAnnotations() []Row {
 	threshold := Value{Kind: Integer, Min: 2, Max: 10}
 	return []Row{
+		{Suffix: HealthCheck, Reverts: true, Protocols: httpChecks, Default: CheckPort, Value: Value{Kind: Enum, Values: []string{CheckNode, CheckPort}}},
 		{Suffix: HealthCheckSwitch, Reverts: true, Attribute: alicloud.AttributeHealthCheckSwitch, Protocols: Layer4, Default: "on", AtCreation: true, Value: onOff},
 		{Suffix: HealthCheckFlag, Reverts: true, Attribute: alicloud.AttributeHealthCheck, Protocols: Layer7, Default: "off", AtCreation: true, Value: onOff},
 		{Suffix: HealthCheckType, Reverts: true, Attribute: alicloud.AttributeHealthCheckType, Protocols: tcpOnly, Default: "tcp",

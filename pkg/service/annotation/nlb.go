@@ -34,6 +34,8 @@ const (
 
 	ServerGroupType  Suffix = "loadbalancer-server-group-type"
 	PreserveClientIP Suffix = "loadbalancer-preserve-client-ip"
+
+	HealthCheckHTTPVersion Suffix = "loadbalancer-health-check-http-version"
 )
 
 // Values of annotations of an NLB that count without further words.
@@ -150,6 +152,7 @@ func nlbBackendRows() []Row {
 		{Suffix: ConnectionDrain, Reverts: true, Default: "off", Value: onOff},
 		{Suffix: ConnectionDrainTimeout, Value: seconds(0, maxIdle)},
 		{Suffix: PreserveClientIP, Reverts: true, Default: "on", Value: onOff},
+		{Suffix: HealthCheck, Reverts: true, Default: CheckPort, Value: Value{Kind: Enum, Values: []string{CheckNode, CheckPort}}},
 		{Suffix: HealthCheckFlag, Reverts: true, Default: "on", Value: onOff},
 		{Suffix: HealthCheckType, Reverts: true, Default: "tcp", Value: Value{Kind: Enum, Values: []string{"tcp", "http", "udp"}, FoldCase: true}},
 		{Suffix: HealthCheckConnectPort, Reverts: true, Default: "0", Value: Value{Kind: Integer, Max: 65535}},
@@ -161,6 +164,7 @@ func nlbBackendRows() []Row {
 		{Suffix: HealthCheckDomain, Reverts: true, Revert: "$SERVER_IP", Value: Value{Kind: Pattern, Pattern: `\$SERVER_IP|[A-Za-z0-9.-]{1,80}`, Sample: "$SERVER_IP"}},
 		{Suffix: HealthCheckMethod, Reverts: true, Revert: "get", Value: Value{Kind: Enum, Values: []string{"get", "head"}, FoldCase: true}},
 		{Suffix: HealthCheckHTTPCode, Reverts: true, Default: "http_2xx", Value: Value{Kind: List, Pattern: `http_[2345]xx`, Sample: "http_2xx"}},
+		{Suffix: HealthCheckHTTPVersion, Reverts: true, Revert: "HTTP1.0", Value: Value{Kind: Enum, Values: []string{"HTTP1.0", "HTTP1.1"}, FoldCase: true}},
 	}
 	for _, row := range BackendAnnotations() {
 		switch row.Suffix {
@@ -197,7 +201,7 @@ func dualStack(p Params) bool { return p.Get(IPVersion) == DualStackNLB }
 // healthChecks are the annotations that count with [HealthCheckFlag] only.
 var healthChecks = []Suffix{
 	HealthCheckType, HealthCheckConnectPort, HealthCheckConnectTimeout, HealthCheckInterval, HealthyThreshold, UnhealthyThreshold,
-	HealthCheckURI, HealthCheckDomain, HealthCheckMethod, HealthCheckHTTPCode,
+	HealthCheckURI, HealthCheckDomain, HealthCheckMethod, HealthCheckHTTPCode, HealthCheckHTTPVersion,
 }
 
 var nlbRules = slices.Concat(healthCheckRules(), []rule{
@@ -231,20 +235,40 @@ func healthCheckRules() []rule {
 
 // ZonesOf returns the zones of the annotation zone-maps, nothing where its value was refused.
 func ZonesOf(params Params) []alicloud.NLBZone {
-	if !params.Has(ZoneMaps) {
+	return ZonesIn(params.Get(ZoneMaps))
+}
+
+// DefaultOf reads the text of a field of the cloud-config that stands for an annotation where a Service has none. Without ok, accepted says what would be.
+func DefaultOf(suffix Suffix, text string) (value, accepted string, ok bool) {
+	if text = strings.TrimSpace(text); text == "" {
+		return "", "", true
+	}
+	rows := slices.Concat(Table(), NLBTable())
+	row := rows[slices.IndexFunc(rows, func(r Row) bool { return r.Suffix == suffix })]
+	value, ok = row.Value.Parse(text)
+	if ok && suffix == ZoneMaps && badZoneList(ZonesIn(value)) {
+		value, ok = "", false
+	}
+	return value, row.Value.Accepts(), ok
+}
+
+// ZonesIn returns the zones in a text in the form of the annotation zone-maps.
+func ZonesIn(text string) []alicloud.NLBZone {
+	if text == "" {
 		return nil
 	}
 	var zones []alicloud.NLBZone
-	for item := range strings.SplitSeq(params.Get(ZoneMaps), ",") {
+	for item := range strings.SplitSeq(text, ",") {
 		parts := append(strings.Split(item, ":"), "", "")
 		zones = append(zones, alicloud.NLBZone{ZoneID: parts[0], VSwitchID: parts[1], PrivateIPv4: parts[2], AllocationID: parts[3]})
 	}
 	return zones
 }
 
-func badZones(p Params) bool {
+func badZones(p Params) bool { return badZoneList(ZonesOf(p)) }
+
+func badZoneList(zones []alicloud.NLBZone) bool {
 	seen := map[string]bool{}
-	zones := ZonesOf(p)
 	for _, zone := range zones {
 		address, err := netip.ParseAddr(zone.PrivateIPv4)
 		if seen[zone.ZoneID] || zone.PrivateIPv4 != "" && (err != nil || !address.Is4()) {

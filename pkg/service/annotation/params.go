@@ -188,7 +188,7 @@ var deadNames = map[Suffix]Suffix{
 // elsewhereOfCLB are the annotations that only an NLB has.
 var elsewhereOfCLB = map[Suffix]Suffix{
 	ZoneMaps: "", IPv6AddressType: "", SecurityGroupIDs: "", BandwidthPackageID: "", CrossZoneEnabled: "", ListenerPortRange: "", AdditionalCertIDs: "",
-	CACertID: "", CACert: "", ALPN: "", ALPNPolicy: "", Cps: "", PPV2EpID: "", PPV2EpsID: "", PPV2VPCID: "", ServerGroupType: "", PreserveClientIP: "",
+	CACertID: "", CACert: "", ALPN: "", ALPNPolicy: "", Cps: "", PPV2EpID: "", PPV2EpsID: "", PPV2VPCID: "", ServerGroupType: "", PreserveClientIP: "", HealthCheckHTTPVersion: "",
 }
 
 // FamilyStart begins the suffixes of this family; other controllers share the prefixes (private zones, for example).

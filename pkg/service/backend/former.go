@@ -2,9 +2,11 @@ package backend
 
 import (
 	"maps"
+	"net/netip"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
 )
 
@@ -17,12 +19,32 @@ func Former(in Input, port corev1.ServicePort, there []Backend, group string) Se
 		port.NodePort = int32(there[at].Port) //nolint:gosec // a port
 	}
 	// Nobody has asked for the interfaces of pods where nodes are to be the backends from now on; those that are there are known. Nor says
-	// the family of the new backends anything about these.
-	in.Interfaces, in.BothFamilies = withThose(in.Interfaces, there), true
+	// the family of the new backends anything about these: the group takes those that it has.
+	in.Interfaces = withThose(in.Interfaces, there)
+	in.Family, in.BothFamilies = familiesOf(there)
 	set, _ := NewResolver(in).Backends(port, group)
 	keepPorts(set.Backends, there)
 	keepPorts(set.Draining, there)
 	return set
+}
+
+// familiesOf returns the family of the pods among the backends, and whether there are both, or none of which anybody knows.
+func familiesOf(there []Backend) (family discoveryv1.AddressType, both bool) {
+	has := map[discoveryv1.AddressType]bool{}
+	for _, b := range there {
+		address, err := netip.ParseAddr(b.IP)
+		switch {
+		case b.Kind != KindInterface || err != nil:
+		case address.Is4():
+			has[discoveryv1.AddressTypeIPv4] = true
+		default:
+			has[discoveryv1.AddressTypeIPv6] = true
+		}
+	}
+	if len(has) != 1 {
+		return discoveryv1.AddressTypeIPv4, true
+	}
+	return slices.Collect(maps.Keys(has))[0], false
 }
 
 // withThose adds the interfaces of backends to those that are known.

@@ -84,6 +84,16 @@ func (in Input) Ineffective() []problem.Problem {
 	if in.Params.Has(annotation.DefaultWeight) && in.Local && !in.Pods {
 		problems = append(problems, problem.Newf(problem.ReasonAnnotationNoEffect, "%s has no effect with externalTrafficPolicy Local: the weights are the numbers of endpoints", annotation.DefaultWeight))
 	}
+	if in.Pods && in.Params.Get(annotation.HealthCheck) == annotation.CheckNode {
+		problems = append(problems, problem.Newf(problem.ReasonAnnotationNoEffect, "%s: node has no effect with %s: eni: it is about nodes", annotation.HealthCheck, annotation.BackendType))
+	}
+	switch graceful := in.Params.Get(annotation.GracefulShutdown); {
+	case graceful == "":
+	case !in.Pods:
+		problems = append(problems, problem.Newf(problem.ReasonAnnotationNoEffect, "%s has no effect without %s: eni: it is about pods", annotation.GracefulShutdown, annotation.BackendType))
+	case graceful != "true":
+		problems = append(problems, problem.Newf(problem.ReasonAnnotationNoEffect, "%s: %q has no effect: pods that terminate always finish their connections", annotation.GracefulShutdown, graceful))
+	}
 	if mode := in.withoutSubset(); mode != "" {
 		problems = append(problems, problem.Newf(problem.ReasonAnnotationNoEffect,
 			"%s: %s has no effect with %s: the pods determine the backends", annotation.BackendSubset, in.Params.Get(annotation.BackendSubset), mode))

@@ -41,6 +41,12 @@ type Config struct {
 	ControlPlaneNodes backend.ControlPlanePolicy
 	// BackendSubset is how many of the nodes are backends of a Service that does not say so. Default [backend.SubsetAuto].
 	BackendSubset backend.Subset
+	// IPMode is the mode of the addresses of Services that do not say so, see [annotation.IPMode]. Empty leaves it to the API server.
+	IPMode string
+	// DefaultNLB has Services without a class get an NLB instead of a CLB.
+	DefaultNLB bool
+	// NLBZoneMaps are the zones of new NLBs of Services that name none, as in the annotation. Empty: each Service needs the annotation.
+	NLBZoneMaps string
 	// Quotas is what is known of the quotas of the account.
 	Quotas *quota.Book
 }

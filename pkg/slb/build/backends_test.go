@@ -154,7 +154,9 @@ func TestAnnotationsOfOtherModes(t *testing.T) {
 			svc.Spec.ExternalTrafficPolicy = corev1.ServiceExternalTrafficPolicyLocal
 			annotate(svc, annotation.BackendSubset, "25")
 		},
-		"number of nodes with pods": func(svc *corev1.Service) { eni(svc); annotate(svc, annotation.BackendSubset, "25") },
+		"graceful shutdown of nodes": func(svc *corev1.Service) { annotate(svc, annotation.GracefulShutdown, "true") },
+		"no graceful shutdown":       func(svc *corev1.Service) { eni(svc); annotate(svc, annotation.GracefulShutdown, "false") },
+		"number of nodes with pods":  func(svc *corev1.Service) { eni(svc); annotate(svc, annotation.BackendSubset, "25") },
 	} {
 		c := newFixture(80)
 		change(c.svc)

@@ -39,6 +39,8 @@ type Input struct {
 	// RemoveTags are keys of tags, and RemoveDomains domains of extensions, that earlier passes wrote and that left the
 	// annotations.
 	RemoveTags, RemoveDomains []string
+	// Scheduler is that of [service.Record], as it was applied. Where the default is another one now, what it decides on follows.
+	Scheduler string
 	// Certificates are those that the annotations name, by id.
 	Certificates map[string]Certificate
 	// Now is when certificates are compared with.
@@ -87,7 +89,10 @@ func Build(in Input) (*model.Model, []problem.Problem) {
 	b.checkForwards()
 	b.certificates()
 	b.unserved()
-	b.report()
+	b.problems = append(b.problems, b.in.Backends().Unserved(b.in.Service.Spec.IPFamilies)...)
+	if !problem.HasInvalid(b.problems) { // that is reported first
+		b.problems = append(b.problems, b.in.Params.Idle(b.model.Protocols())...)
+	}
 	slices.SortStableFunc(b.model.Listeners, func(a, c model.Listener) int {
 		return cmp.Or(cmp.Compare(a.Port, c.Port), cmp.Compare(a.Protocol, c.Protocol))
 	})
@@ -110,7 +115,7 @@ func (b *builder) reuse() {
 	b.model.Reused = true
 	b.model.Override = b.in.Params.OverridesListeners()
 	if !b.model.Override {
-		b.problem(problem.ReasonListenersLeftAlone, "the Service does not manage the listeners and attributes of an existing CLB, and shows its address only while a listener forwards to its vServer groups; to manage them, set %s: \"true\"", annotation.ForceOverrideListeners)
+		b.problem(problem.ReasonListenersLeftAlone, "the Service does not manage the listeners and attributes of an existing CLB; to manage them, set %s: \"true\"", annotation.ForceOverrideListeners)
 	}
 }
 
@@ -119,14 +124,6 @@ func (b *builder) unsupported() {
 	spec, params := b.in.Service.Spec, b.in.Params
 	if spec.IPFamilyPolicy != nil && *spec.IPFamilyPolicy == corev1.IPFamilyPolicyRequireDualStack {
 		b.problem(problem.ReasonFeatureNotSupported, "ipFamilyPolicy RequireDualStack: a CLB has one address family, %s (annotation %s)", b.in.ipVersion(), annotation.IPVersion)
-	}
-	backendFamily := corev1.IPv4Protocol
-	if b.in.ipv6Backends() {
-		backendFamily = corev1.IPv6Protocol
-	}
-	if len(spec.IPFamilies) > 0 && !slices.Contains(spec.IPFamilies, backendFamily) {
-		b.problem(problem.ReasonFeatureNotSupported, "ipFamilies %v: backend servers are reached by %s, which the Service does not have; IPv6 backend servers need %s: eni, %s: ipv6 and %s: ipv6",
-			spec.IPFamilies, backendFamily, annotation.BackendType, annotation.IPVersion, annotation.BackendIPVersion)
 	}
 	if params.Get(annotation.BackendIPVersion) == annotation.FamilyIPv6 && !b.in.ipv6Backends() {
 		b.problem(problem.ReasonAnnotationNoEffect, "%s: ipv6 has no effect without %s: eni and %s: ipv6", annotation.BackendIPVersion, annotation.BackendType, annotation.IPVersion)
@@ -198,6 +195,7 @@ func (b *builder) port(port corev1.ServicePort) {
 		group.Name = "" // a listener that redirects has no group
 	} else {
 		attributes = b.managedAttributes(protocol)
+		b.followDefault(key, attributes)
 	}
 	listener := model.Listener{
 		ListenerKey: key,
@@ -236,8 +234,7 @@ func (b *builder) group(port corev1.ServicePort) (model.Group, bool) {
 	case b.eni():
 		mark = b.owner.Mark(backend.TargetPort(port))
 	case port.NodePort == 0:
-		b.problem(problem.ReasonFeatureNotSupported,
-			"port %d has no node port (allocateLoadBalancerNodePorts is false); that needs the annotation %s: eni", port.Port, annotation.BackendType)
+		b.problems = append(b.problems, backend.WithoutNodePort(port))
 		return model.Group{}, false
 	}
 	set, problems := b.resolver.Backends(port, mark)
@@ -245,7 +242,7 @@ func (b *builder) group(port corev1.ServicePort) (model.Group, bool) {
 	servers := b.servers(&set, mark)
 	return model.Group{
 		Name: mark, Backends: servers, Dead: b.dead(mark, len(servers)), Draining: serversOf(slices.Values(set.Draining), len(set.Draining), mark), Doubt: set.Doubt, Gone: set.Gone, Held: set.Held,
-		Counted: set.Counted, Balances: set.Balances, KeepWeights: b.in.Params.Get(annotation.IgnoreWeightUpdate) == "on",
+		Counted: set.Counted && !b.in.defaultChanged(), Balances: set.Balances, KeepWeights: b.in.Params.Get(annotation.IgnoreWeightUpdate) == "on",
 	}, true
 }
 
@@ -350,12 +347,4 @@ func (in Input) interfacesNow() (pods, known bool) {
 		}
 	}
 	return pods, known
-}
-
-// report reports nodes that would be backends but have no provider ID yet. One message names them all.
-func (b *builder) report() {
-	names := b.in.Nodes.Unresolved()
-	if len(names) > 0 {
-		b.problem(problem.ReasonSkipSyncBackends, "nodes without provider ID are not backends yet: %s", problem.Some(names))
-	}
 }

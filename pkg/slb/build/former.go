@@ -79,7 +79,7 @@ func (b *builder) formerGroup(port corev1.ServicePort, have *model.Group) (model
 	set := backend.Former(b.in.Backends(), port, there, text)
 	group := model.Group{
 		ID: have.ID, Name: have.Name, Backends: serversOf(set.All, set.Len(), text), Draining: serversOf(slices.Values(set.Draining), len(set.Draining), text),
-		Doubt: set.Doubt, Gone: set.Gone, Held: set.Held, Counted: set.Counted, KeepWeights: b.in.Params.Get(annotation.IgnoreWeightUpdate) == "on",
+		Doubt: set.Doubt, Gone: set.Gone, Held: set.Held, Counted: set.Counted && !b.in.defaultChanged(), KeepWeights: b.in.Params.Get(annotation.IgnoreWeightUpdate) == "on",
 	}
 	b.divide(&group)
 	return group, !b.keepUndecided(&group)

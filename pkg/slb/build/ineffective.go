@@ -2,7 +2,6 @@ package build
 
 import (
 	"fmt"
-	"strings"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb/model"
@@ -14,19 +13,13 @@ const (
 	defaultCheckTimeout  = 5
 )
 
-// Ineffective returns what only the log reports: annotations that act on no listener, and timeouts that the cloud does not use as
+// Ineffective returns what only the log reports: annotations of health checks that act on no listener, and timeouts that the cloud does not use as
 // written. They make no event, because frameworks for game servers put all annotations of health checks on every Service.
 func Ineffective(params annotation.Params, model *model.Model) []string {
 	if params.Invalid || model == nil || len(model.Listeners) == 0 {
 		return nil // that is reported first
 	}
-	var found []string
-	for _, row := range annotation.ListenerTable() {
-		if row.Attribute != "" && params.Has(row.Suffix) && !model.Listens(row.Protocols) {
-			found = append(found, fmt.Sprintf("%s has no effect: no port is served by %s", row.Suffix, strings.Join(row.Protocols, " or ")))
-		}
-	}
-	return append(found, shortTimeouts(params, model)...)
+	return append(params.IdleChecks(model.Protocols()), shortTimeouts(params, model)...)
 }
 
 // shortTimeouts: where a check would wait less than the interval, the cloud waits for the interval.

@@ -19,7 +19,6 @@ func TestIneffective(t *testing.T) {
 		{"none", nil, nil},
 		{"acts on the port", map[annotation.Suffix]string{annotation.HealthyThreshold: "3", annotation.EstablishedTimeout: "10"}, nil},
 		{"of other protocols", map[annotation.Suffix]string{annotation.HealthCheckFlag: "on", annotation.HTTP2Enabled: "on"}, []string{
-			"service.beta.kubernetes.io/alibaba-cloud-loadbalancer-http2-enabled has no effect: no port is served by https",
 			"service.beta.kubernetes.io/alibaba-cloud-loadbalancer-health-check-flag has no effect: no port is served by http or https",
 		}},
 		{"timeout at the interval", map[annotation.Suffix]string{annotation.HealthCheckConnectTimeout: "7", annotation.HealthCheckInterval: "7"}, nil},

@@ -334,6 +334,13 @@ func (g *Group) Drop(backends []alicloud.Backend) {
 }
 
 // Listens reports whether there is a listener of one of the protocols.
-func (m *Model) Listens(protocols []string) bool {
-	return slices.ContainsFunc(m.Listeners, func(l Listener) bool { return slices.Contains(protocols, l.Protocol) })
+func (m *Model) Listens(protocols []string) bool { return m.Protocols().HasAny(protocols...) }
+
+// Protocols are those of the listeners, in lower case.
+func (m *Model) Protocols() sets.Set[string] {
+	protocols := sets.New[string]()
+	for i := range m.Listeners {
+		protocols.Insert(m.Listeners[i].Protocol)
+	}
+	return protocols
 }
