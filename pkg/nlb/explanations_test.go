@@ -77,7 +77,7 @@ var explanations = annotationpage.Explanations{
 	annotation.HealthCheckConnectTimeout: {
 		Meaning: "The timeout of a check.", Example: "10", Other: "5", With: withCheck,
 	},
-	annotation.HealthCheckInterval: {Meaning: "The interval between two checks: for UDP at least the timeout, for other listeners at most 50 s.", Example: "10", Other: "5", With: withCheck},
+	annotation.HealthCheckInterval: {Meaning: "The interval between two checks: for checks by UDP at least the timeout, for listeners that are not UDP at most 50 s.", Example: "10", Other: "5", With: withCheck},
 	annotation.HealthyThreshold:    {Meaning: "The number of successful checks after which a backend server gets traffic.", Other: "3", With: withCheck},
 	annotation.UnhealthyThreshold:  {Meaning: "The number of failed checks after which a backend server gets no traffic.", Other: "3", With: withCheck},
 	annotation.HealthCheckURI:      {Meaning: "The path of the HTTP request.", Other: "/ready", With: withHTTP},
@@ -91,7 +91,7 @@ var explanations = annotationpage.Explanations{
 	annotation.RemoveUnscheduledBackend: {Meaning: "Whether a cordoned node leaves the backend servers, through weight 0.", Other: "off"},
 	annotation.BackendIPVersion:         {Meaning: "Whether the backend servers of a dual-stack NLB are the IPv4 addresses of pods, the IPv6 addresses, or both, each for clients of its version.", Change: newGroups, Other: "dualstack", With: map[annotation.Suffix]string{annotation.IPVersion: "DualStack", annotation.BackendType: "eni"}},
 	annotation.VGroupPort:               {Meaning: "Existing server groups, and the ports of the Service whose backend servers join them.", Other: "sgp-1:443", With: withID},
-	annotation.Weight:                   {Meaning: "The share of the Service in a group that it joined, spread over its backend servers.", Example: "50", Other: "10", With: map[annotation.Suffix]string{annotation.LoadBalancerID: "nlb-1", annotation.VGroupPort: "sgp-1:80"}},
+	annotation.Weight:                   {Meaning: "The share of the Service in a group that it joined, spread over its backend servers. It holds for all ports of the Service, also those that joined no group.", Example: "50", Other: "10", With: map[annotation.Suffix]string{annotation.LoadBalancerID: "nlb-1", annotation.VGroupPort: "sgp-1:80"}},
 	annotation.DefaultWeight:            {Meaning: "The weight of each backend server. With externalTrafficPolicy Local, the weight is the number of endpoints.", Other: "10"},
 	annotation.IgnoreWeightUpdate:       {Meaning: "Whether weights that others have changed stay. A backend that drains gets 0 all the same, and then its weight again.", Other: "off"},
 	annotation.GracefulShutdown:         {Meaning: "Accepted as in the official CCM. With true, pods that terminate and still serve stay with weight 0 until they are gone, so that their connections can finish. The manager always does this, also without the annotation.", Other: "false", With: map[annotation.Suffix]string{annotation.BackendType: "eni"}},

@@ -167,6 +167,7 @@ func nlbPublic(r *R) {
 func nlbGroups(r *R) {
 	group := r.serverGroup(P{"Protocol": "TCPSSL", "Tag.1.Key": "conformance-a", "Tag.1.Value": r.options.Tag}, fits("nlb.groups-tcpssl"))
 	r.do("nlb", "ListServerGroups", P{"ServerGroupIds.1": group}, shows("nlb.groups-tcpssl", "ServerGroups.0.PreserveClientIpEnabled", false))
+	r.serverGroup(P{"Protocol": "TCPSSL", "HealthCheckConfig.HealthCheckType": "UDP"}, fits("nlb.udp-checks-of-tcpssl"))
 	r.do("nlb", "ListServerGroups", P{"Tag.1.Key": "conformance-a", "Tag.1.Value": r.options.Tag, "Tag.2.Key": "conformance-b", "Tag.2.Value": r.options.Tag},
 		shows("nlb.group-tags-all", "ServerGroups.#", 0))
 	r.do("nlb", "TagResources", P{"ResourceType": "servergroup", "ResourceId.1": group, "Tag.1.Key": "conformance-c", "Tag.1.Value": "c"})
