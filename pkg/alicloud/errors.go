@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode"
@@ -115,6 +116,12 @@ var (
 		"ORDER.QUOTA_EXCEEDED", "ORDER.QUANTITY_INVALID", "TooManyBackendServers", "VSwitchAvailableIpNotExist", "AuthorizationLimitExceed",
 	)
 
+	// lockedCodes say that a load balancer takes no change, because it is locked (arrears, or by the vendor) or was stopped.
+	lockedCodes = sets.New("ActionNotAllowed", "LbStatusNotSupport", "OperationDenied.LoadBalancerLocked")
+
+	// quotaFamilies are codes that may name the quota behind a dot, for example QuotaLimitExceeds.TotalAclEntry.
+	quotaFamilies = []string{"QuotaExceeded", "QuotaLimitExceeds"}
+
 	duplicateCodes = sets.New(
 		"ListenerAlreadyExists", "InvalidCIDRBlock.Duplicate", "InvalidRouteEntry.Duplicate",
 		"RouterEntryConflict.Duplicated", "VPC_ROUTE_ENTRY_CIDR_BLOCK_DUPLICATE", "Duplicated.VpcNextHop",
@@ -158,7 +165,9 @@ func (e *Error) isThrottled() bool {
 // IsQuota reports whether a quota of the account or of the resource is used up.
 func IsQuota(err error) bool {
 	e, ok := asAPIError(err)
-	return ok && (quotaCodes.Has(e.Code) || e.Code == "QuotaExceeded" || strings.HasPrefix(e.Code, "QuotaExceeded."))
+	return ok && (quotaCodes.Has(e.Code) || slices.ContainsFunc(quotaFamilies, func(family string) bool {
+		return e.Code == family || strings.HasPrefix(e.Code, family+".")
+	}))
 }
 
 // IsDuplicate reports whether what the call should create is there already, made by whomever.
@@ -166,6 +175,9 @@ func IsDuplicate(err error) bool {
 	e, ok := asAPIError(err)
 	return ok && (duplicateCodes.Has(e.Code) || hasNLBCode(e, nlbDuplicateCodes))
 }
+
+// IsLocked reports whether the load balancer takes no change at all: whatever a call asks for is not the reason.
+func IsLocked(err error) bool { return hasCode(err, lockedCodes) }
 
 // IsAuth reports whether the access key, its signature or the clock that signed was refused. It says nothing about any resource.
 func IsAuth(err error) bool { return hasCode(err, authCodes) }

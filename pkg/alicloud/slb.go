@@ -44,6 +44,8 @@ const (
 const (
 	resourceTypeInstance = "instance"
 	loadBalancerActive   = "active"
+	loadBalancerInactive = "inactive"
+	loadBalancerLocked   = "locked"
 )
 
 // LoadBalancer is a Classic Load Balancer (CLB) instance. In calls that write, an empty field is not sent.
@@ -88,6 +90,12 @@ func (lb *LoadBalancer) Tag(key string) (string, bool) {
 	}
 	return "", false
 }
+
+// Locked reports whether the CLB takes no change and carries no traffic.
+func (lb *LoadBalancer) Locked() bool { return lb.Status == loadBalancerLocked }
+
+// Stopped reports whether somebody has stopped the CLB, so that it carries no traffic.
+func (lb *LoadBalancer) Stopped() bool { return lb.Status == loadBalancerInactive }
 
 // Active reports whether the CLB carries traffic.
 func (lb *LoadBalancer) Active() bool { return lb.Status == loadBalancerActive }

@@ -179,9 +179,12 @@ func (n nlb) locked() bool {
 
 // withoutUnread leaves out the steps on parts that could not be read, those that need to know the security group of the source ranges, as without
 // it nobody knows which ones the load balancer is to join and to leave, and those by which a listener leaves its group for one that has to have
-// servers.
+// servers. On an existing load balancer that the Service may not be allowed to use, it gets no new port.
 func (n nlb) withoutUnread(steps []model.Step) []model.Step {
 	return slices.DeleteFunc(slices.Clone(steps), func(s model.Step) bool {
+		if s.Op == model.OpCreateListener && n.Reused() && n.unread[model.PartLoadBalancer] != nil {
+			return true
+		}
 		needsAccess := s.Op == model.OpLeave || slices.Contains(s.Needs, model.TargetAccess)
 		if s.Part() == model.PartCertificates && n.unread[model.PartListeners] != nil {
 			return true

@@ -16,6 +16,7 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
 )
 
 // refreshed is what [nlb.Refresh] finds, part by part.
@@ -95,6 +96,9 @@ func (e *engine) refreshLoadBalancer(ctx context.Context, of service.Request, fo
 			if !at.presence.IsZero() {
 				nlb.presence, nlb.group, nlb.from = at.presence, at.group, at.from
 				*nlb = nlb.leavingFor(last, at.leaves)
+			} else if nlb.standsDespite(of.Params, err) {
+				found.unread[model.PartLoadBalancer] = err
+				return nil
 			}
 			return err
 		}
@@ -104,6 +108,18 @@ func (e *engine) refreshLoadBalancer(ctx context.Context, of service.Request, fo
 		*nlb = e.awaitCreation(of.Service, *nlb)
 	}
 	return nil
+}
+
+// standsDespite reports whether what is known of the NLB stands although it cannot be read, or the Service may not use it any more, because
+// the policy has changed: what the Service has there follows its endpoints. Otherwise its dead servers would take traffic for as long as
+// that lasts.
+func (o observed) standsDespite(params annotation.Params, err error) bool {
+	if !o.presence.Present() || !o.listeners.Known() || !o.groups.Known() {
+		return false
+	}
+	refused, ok := errors.AsType[*problem.ConfigError](err)
+	asked := params.Get(annotation.LoadBalancerID)
+	return service.IsUnread(err) || ok && refused.Event == problem.ReasonLoadBalancerNotReusable && o.presence.Reused() && (asked == "" || asked == o.id())
 }
 
 // refreshListeners reads the listeners, with their additional certificates where there may be any: those take a call for each TCPSSL

@@ -64,7 +64,7 @@ func sameValues(a, b map[string]string, counts func(key string) bool) bool {
 // anything is planned, so that touching a Service repairs what was changed by hand in the cloud.
 func (s state) edited(svc *corev1.Service) state {
 	before, now := s.edition, editionOf(svc)
-	s.edition = now
+	s.edition, s.isEdited = now, before.spec != nil && !now.sameWish(before)
 	switch {
 	case before.spec == nil: // the first pass reads anyway
 	case !now.sameWish(before):

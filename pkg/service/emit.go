@@ -45,16 +45,20 @@ func addressNote(svc *corev1.Service, known state, done ensured) string {
 
 // emitProblems emits one event per reason. A pass that failed has not seen everything: what it did not find is not resolved.
 func (r *Reconciler) emitProblems(svc *corev1.Service, problems []problem.Problem, syncErr error) {
-	var reasons []string
+	if reasons := r.emitEach(svc, problems); syncErr == nil {
+		r.events.Retain(events.Of(svc), reasons...)
+	}
+}
+
+// emitEach emits one event per reason, and returns the reasons.
+func (r *Reconciler) emitEach(svc *corev1.Service, problems []problem.Problem) (reasons []string) {
 	for _, found := range problem.ByReason(problems) {
 		r.events.Emit(events.Of(svc), events.Event{
 			Object: svc, Type: problem.EventType(found.Reason), Reason: found.Reason, Message: found.Message, Outcome: found.Message,
 		})
 		reasons = append(reasons, found.Reason)
 	}
-	if syncErr == nil {
-		r.events.Retain(events.Of(svc), reasons...)
-	}
+	return reasons
 }
 
 // emitFailure emits a Warning about a failed pass, once per signature.

@@ -183,6 +183,8 @@ type Request struct {
 	DueSoon func(within time.Duration) []Balancer
 	// Applied is what this process knows to be applied, nil before the first pass.
 	Applied *Record
+	// Edited says that somebody has edited what the Service asks for: what the cloud refused before is tried again.
+	Edited bool
 }
 
 // Together returns the id of a load balancer that is read for drift detection, and up to most ids with those of others that become due within a time. idOf returns
@@ -299,6 +301,8 @@ type Deployment struct {
 	Progress bool
 	// Refused are the names of annotations that the cloud refused to apply.
 	Refused []string
+	// Untagged are the keys of tags that were removed from the load balancer.
+	Untagged []string
 	// Uncertain says that a call may or may not have taken effect, or may do so later.
 	Uncertain bool
 	// RefusedBackend says that a call failed because of a backend in it.
@@ -319,6 +323,8 @@ type Deployment struct {
 	Shared []string
 	// GoesBack says that the cloud refused a load balancer to which the Service was to move: the next pass, at once, goes on where the Service was before.
 	GoesBack bool
+	// Problems are what stays in the cloud after a removal, for the author of the Service: nobody else hears of it.
+	Problems []problem.Problem
 	// Registered reports whether the address of a pod gets traffic in every group that is to have it.
 	Registered func(address string) bool
 	Err        error

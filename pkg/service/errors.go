@@ -24,6 +24,8 @@ const (
 	atOnce = time.Millisecond
 	// conflictWait is how often a port that belongs to somebody else is read again.
 	conflictWait = time.Minute
+	// lockedWait is how often a load balancer is read that is locked. Nothing says when the debts are paid.
+	lockedWait = 2 * time.Minute
 	// maxBusyInRow is how often an answer may be busy before what is known is no longer trusted. At most 5 s apart,
 	// that is about a minute; transitions are much shorter.
 	maxBusyInRow = 12

@@ -1,6 +1,15 @@
 package service
 
-import "time"
+import (
+	"cmp"
+	"errors"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
+)
 
 // Part is one part of what an engine knows of a load balancer. A part in doubt keeps its value, and blocks only the steps that depend on
 // it.
@@ -23,3 +32,21 @@ func (p *Part[T]) Known() bool { return !p.ReadAt.IsZero() }
 
 // Trusted reports whether the value needs no reading.
 func (p *Part[T]) Trusted() bool { return p.Known() && p.Doubt == "" }
+
+// JoinUnread returns why parts could not be read, always in the same order: the same outcome in another order would be another event.
+func JoinUnread[K cmp.Ordered](unread map[K]error) error {
+	var errs []error
+	for _, part := range slices.Sorted(maps.Keys(unread)) {
+		errs = append(errs, unread[part])
+	}
+	return errors.Join(errs...)
+}
+
+// IsUnread reports whether an error says nothing but that something could not be read: not that it is gone, or may be, nor that the Service
+// may not use it. What is known of it stands then.
+func IsUnread(err error) bool {
+	_, refused := errors.AsType[*problem.ConfigError](err)
+	_, waits := errors.AsType[*problem.WaitError](err)
+	_, failed := errors.AsType[*alicloud.Error](err)
+	return failed && !refused && !waits && !alicloud.IsNotFound(err)
+}

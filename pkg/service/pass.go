@@ -258,7 +258,7 @@ func recordApply(applied Record, wanted *Record, done Deployment, failed bool) (
 	if done.Balancer.ID() == "" || wanted == nil {
 		return &applied, nil
 	}
-	record := done.Balancer.Recorded(applied.after(*wanted, failed, done.Refused))
+	record := done.Balancer.Recorded(applied.after(*wanted, failed, done.Refused, done.Untagged))
 	return &record, &record
 }
 
@@ -271,6 +271,8 @@ func (r *Reconciler) next(known state, done ensured, syncErr error) (time.Durati
 		return soonest(r.opts.ResyncPeriod, done.keptWait), nil
 	case syncErr != nil:
 		return 0, syncErr
+	case problem.HasReason(done.problems, problem.ReasonLoadBalancerLocked):
+		wait = lockedWait
 	case problem.HasReason(done.problems, problem.ReasonListenerConflict):
 		wait = conflictWait
 	case problem.HasReason(done.problems, problem.ReasonSkipSyncBackends):

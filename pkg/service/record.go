@@ -159,11 +159,12 @@ func (r Record) coversLeft(other Record) bool {
 }
 
 // after returns the Record after a plan that leads to wanted. refused are annotations that the cloud refused to apply: their
-// removal must not set a default that nobody asked for.
-func (r Record) after(wanted Record, failed bool, refused []string) Record {
+// removal must not set a default that nobody asked for. untagged are keys of tags that were removed, which nothing has to do again.
+func (r Record) after(wanted Record, failed bool, refused, untagged []string) Record {
 	if !failed {
 		return wanted
 	}
+	r.TagKeys = slices.DeleteFunc(slices.Clone(r.TagKeys), func(key string) bool { return slices.Contains(untagged, key) })
 	wanted.Annotations = slices.DeleteFunc(slices.Clone(wanted.Annotations), func(name string) bool { return slices.Contains(refused, name) })
 	return r.and(wanted)
 }

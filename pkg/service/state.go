@@ -36,6 +36,8 @@ type state struct {
 	skipped   skipped
 	// edition is the Service as the last pass saw it.
 	edition edition
+	// isEdited says that somebody has edited what the Service asks for since the pass before.
+	isEdited bool
 	// cause says why the Service is written to; empty once everything was.
 	cause string
 	// readAt is when the whole load balancer was read, driftAt when it is read again to repair drift.
@@ -171,7 +173,7 @@ func (s state) forgotten() state {
 
 // request returns what [Balancer.Refresh] needs to know of the Service.
 func (s state) request(svc *corev1.Service, params annotation.Params, adopted bool) Request {
-	return Request{Service: svc, Params: params, Adopted: adopted, DriftDue: !time.Now().Before(s.driftAt), Unsettled: !s.unsettledSince.IsZero(), Applied: s.record}
+	return Request{Service: svc, Params: params, Adopted: adopted, DriftDue: !time.Now().Before(s.driftAt), Unsettled: !s.unsettledSince.IsZero(), Applied: s.record, Edited: s.isEdited}
 }
 
 // refreshed returns the state after the load balancer was read.

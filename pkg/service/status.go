@@ -100,7 +100,7 @@ func conditionOf(product Product, done ensured, syncErr error, retryLater bool) 
 // unmetWish returns the gravest of the problems that keep the load balancer from matching the Service, until its author changes
 // something.
 func unmetWish(problems []problem.Problem) (problem.Problem, bool) {
-	return firstOf(problems, problem.ReasonInvalidAnnotation, problem.ReasonListenerConflict, problem.ReasonMoveRefused, problem.ReasonFeatureNotSupported,
+	return firstOf(problems, problem.ReasonLoadBalancerLocked, problem.ReasonLoadBalancerStopped, problem.ReasonInvalidAnnotation, problem.ReasonListenerConflict, problem.ReasonMoveRefused, problem.ReasonFeatureNotSupported,
 		problem.ReasonImmutableAttribute, problem.ReasonLoadBalancerNotReusable)
 }
 

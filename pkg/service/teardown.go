@@ -168,6 +168,7 @@ func (r *Reconciler) removeFrom(ctx context.Context, svc *corev1.Service, known 
 		return known, removal, err
 	}
 	deployed := deploy(ctx, svc, known.engine.Product(), removal.Plan, noteNothing)
+	r.emitEach(svc, deployed.Problems)
 	r.doubtOthers(svc, held, deployed)
 	return known.deployed(deployed), removal, deployed.outcome()
 }
@@ -176,9 +177,10 @@ func (r *Reconciler) removeFrom(ctx context.Context, svc *corev1.Service, known 
 func (r *Reconciler) removeLeftovers(ctx context.Context, svc *corev1.Service, known state) (state, error) {
 	balancer, plan, err := known.balancer.PlanLeftovers(ctx, svc)
 	known.balancer = balancer
-	if err != nil || len(plan.Steps()) == 0 {
+	if err != nil {
 		return known, err
 	}
 	deployed := deploy(ctx, svc, known.engine.Product(), plan, noteNothing)
+	r.emitEach(svc, deployed.Problems)
 	return known.deployed(deployed), deployed.outcome()
 }

@@ -12,12 +12,16 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/groups"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/presence"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb/model"
 )
 
-// eipWait is how long a CLB without an elastic address is not asked again.
-const eipWait = time.Minute
+const (
+	// eipWait is how long a CLB without an elastic address is not asked for one again at first, and maxEIPWait the longest that it is not.
+	eipWait    = time.Minute
+	maxEIPWait = 30 * time.Minute
+)
 
 // Status implements service.Balancer.
 func (c clb) Status(ctx context.Context, params annotation.Params) service.Shown {
@@ -44,8 +48,8 @@ func (c clb) status(ctx context.Context, params annotation.Params) service.Shown
 	external, addresses, problems := c.externalAddresses(ctx, c.observed, params)
 	c.addresses, c.showing = addresses, c.ID()
 	shown := service.Shown{Balancer: c, Status: statusOf(actual, params, external), Ports: ports, Problems: problems}
-	if len(problems) > 0 {
-		shown.Wake = eipWait
+	if len(problems) > 0 || addresses.doubt != "" {
+		shown.Wake = addresses.wake()
 	}
 	return shown
 }
@@ -83,40 +87,105 @@ func statusOf(actual *model.Model, params annotation.Params, external []string) 
 	return status
 }
 
-// externalAddresses returns the addresses that the Service shows in place of the CLB's, nil for the CLB's own, and the elastic
-// addresses as they are known then.
-func (e *engine) externalAddresses(ctx context.Context, clb observed, params annotation.Params) ([]string, service.Part[[]string], []problem.Problem) {
-	if params.Get(annotation.ExternalIPType) != annotation.ExternalEIP || params.Has(annotation.Hostname) {
-		return nil, clb.addresses, nil
-	}
-	id, known := clb.loadBalancer.Value.ID, clb.addresses
-	// Where there is none, one may be bound at any time, and no event says so.
-	if !known.Known() || len(known.Value) == 0 && time.Since(known.ReadAt) >= eipWait {
-		known = e.readAddresses(ctx, id)
-	}
-	switch {
-	case known.Doubt != "":
-		return nil, known, []problem.Problem{problem.Newf(problem.ReasonFailedSetEIPAddress, "cannot read the elastic addresses of CLB %s; the Service shows the CLB's own address: %s",
-			id, known.Doubt)}
-	case len(known.Value) == 0:
-		return nil, known, []problem.Problem{problem.Newf(problem.ReasonFailedSetEIPAddress, "CLB %s has no elastic address; the Service shows the CLB's own", id)}
-	}
-	return known.Value, known, nil
+// elastic is what is known of the elastic addresses of a CLB.
+type elastic struct {
+	// shown are the last ones that were read, sorted, and doubt is why others may be bound by now.
+	shown []string
+	doubt string
+	// asked is when they were last asked for, zero where they are to be asked for.
+	asked time.Time
+	// lacking is since when there have been none, or nobody could read them; zero while neither is so.
+	lacking time.Time
+	// missing says since when answers lack those that are shown.
+	missing presence.Missing
 }
 
-func (e *engine) readAddresses(ctx context.Context, id string) service.Part[[]string] {
-	var read service.Part[[]string]
+// wait is after what time they are asked for again: soon at first, and then twice as long after the start each time. Nothing says when one
+// is bound.
+func (a *elastic) wait() time.Duration {
+	if a.lacking.IsZero() {
+		return eipWait
+	}
+	return min(max(time.Since(a.lacking), eipWait), maxEIPWait)
+}
+
+// wake is after what time the next read is due, 0 for none.
+func (a *elastic) wake() time.Duration {
+	if len(a.shown) > 0 && a.doubt == "" {
+		return 0
+	}
+	return max(time.Until(a.asked.Add(a.wait())), time.Nanosecond)
+}
+
+// ask has them read again at the next opportunity. What they were stays shown until then.
+func (a *elastic) ask() { a.asked = time.Time{} }
+
+// begun returns what a Service says itself of the elastic addresses of its CLB, which another process has read.
+func (a elastic) begun(svc *corev1.Service, lb *alicloud.LoadBalancer, params annotation.Params) elastic {
+	if !a.asked.IsZero() || len(a.shown) > 0 || params.Get(annotation.ExternalIPType) != annotation.ExternalEIP || svc.Labels[service.LabelLoadBalancerID] != lb.ID {
+		return a
+	}
+	for _, ingress := range svc.Status.LoadBalancer.Ingress {
+		if ingress.IP != "" && ingress.IP != lb.Address {
+			a.shown = append(a.shown, ingress.IP)
+		}
+	}
+	return a
+}
+
+// externalAddresses returns the addresses that the Service shows in place of the CLB's, nil for the CLB's own, and the elastic
+// addresses as they are known then. Where they cannot be read, and while only one answer lacks them, the last ones stay: clients know them.
+func (e *engine) externalAddresses(ctx context.Context, clb observed, params annotation.Params) ([]string, elastic, []problem.Problem) {
+	known := clb.addresses
+	if params.Get(annotation.ExternalIPType) != annotation.ExternalEIP || params.Has(annotation.Hostname) {
+		return nil, known, nil
+	}
+	id := clb.loadBalancer.Value.ID
+	if known.asked.IsZero() || (len(known.shown) == 0 || known.doubt != "") && time.Since(known.asked) >= known.wait() {
+		known = e.readAddresses(ctx, id, known)
+	}
+	switch {
+	case len(known.shown) > 0 && (known.doubt == "" || time.Since(known.lacking) < eipWait):
+		return known.shown, known, nil
+	case len(known.shown) > 0:
+		return known.shown, known, []problem.Problem{problem.Newf(problem.ReasonFailedSetEIPAddress, "cannot read the elastic addresses of CLB %s; the Service goes on to show the last ones: %s",
+			id, known.doubt)}
+	case known.doubt != "":
+		return nil, known, []problem.Problem{problem.Newf(problem.ReasonFailedSetEIPAddress, "cannot read the elastic addresses of CLB %s; the Service shows the CLB's own address: %s",
+			id, known.doubt)}
+	}
+	return nil, known, []problem.Problem{problem.Newf(problem.ReasonFailedSetEIPAddress, "CLB %s has no elastic address; the Service shows the CLB's own", id)}
+}
+
+func (e *engine) readAddresses(ctx context.Context, id string, known elastic) elastic {
+	now := time.Now()
+	known.asked = now
 	found, err := e.api.DescribeEIPs(ctx, alicloud.EIPOfLoadBalancer, id)
-	addresses := make([]string, 0, len(found))
-	for _, eip := range found {
-		addresses = append(addresses, eip.Address)
+	if err == nil && len(found) == 0 && len(known.shown) > 0 {
+		known.missing, err = e.missing.Confirm(known.missing, true, "no elastic address was found")
 	}
-	slices.Sort(addresses)
-	read.Set(addresses)
 	if err != nil {
-		read.Invalidate(failureText(err))
+		known.doubt = failureText(err)
+		if known.lacking.IsZero() {
+			known.lacking = now
+		}
+		if errors.As(err, new(*problem.WaitError)) {
+			known.asked = now.Add(e.missing.Over - known.wait())
+		}
+		return known
 	}
-	return read
+	known.shown, known.doubt, known.missing = nil, "", presence.Missing{}
+	for _, eip := range found {
+		known.shown = append(known.shown, eip.Address)
+	}
+	slices.Sort(known.shown)
+	switch {
+	case len(known.shown) > 0:
+		known.lacking = time.Time{}
+	case known.lacking.IsZero():
+		known.lacking = now
+	}
+	return known
 }
 
 // failureText is what a failed call said, without what differs from attempt to attempt.

@@ -200,6 +200,8 @@ type clb struct {
 	taken bool
 	// crowdedSince is since when the CLB of the group has had no room for backend servers because others have not given up some yet.
 	crowdedSince time.Time
+	// listUnreadSince is since when the access control list could not be read after all else of the Service was removed, zero while it could.
+	listUnreadSince time.Time
 	// unread are the parts that could not be read in this pass.
 	unread map[model.Part]error
 	// alsoOwned are the ids of further CLBs with the owner tag of the Service, as the last search before a removal has found them.

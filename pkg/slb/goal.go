@@ -91,7 +91,7 @@ func (c clb) Plan(ctx context.Context, in service.Inputs) (service.Goal, error) 
 	if actual == nil && c.access.Value != nil {
 		actual = &model.Model{Access: c.access.Value}
 	}
-	desired.Exact = c.before != nil
+	desired.Exact, desired.InUse = c.before != nil, c.inUse()
 	steps := diff.Diff(desired, actual, mark.ServiceName(in.Service), input.ClusterID)
 	if c.before != nil {
 		steps = steps.Repairing(diff.Diff(desired, c.before, mark.ServiceName(in.Service), input.ClusterID))
@@ -106,8 +106,30 @@ func (c clb) Plan(ctx context.Context, in service.Inputs) (service.Goal, error) 
 	if !in.Invalid {
 		goal.Ineffective = build.Ineffective(in.Params, desired)
 	}
-	goal.Plan = plan{clb: c, desired: desired, Plan: steps.WithoutSteps(c.unread)}
+	steps = steps.WithoutSteps(c.unread)
+	if c.Reused() && c.unread[model.PartLoadBalancer] != nil {
+		steps = steps.WithoutNewPorts()
+	}
+	goal.Problems = append(goal.Problems, serviceability(actual)...)
+	if actual != nil && actual.LoadBalancer.Locked() { // the cloud would refuse each step
+		c.loadBalancer.Invalidate("it is locked")
+		steps, goal.Applied = model.Plan{}, nil
+	}
+	goal.Plan = plan{clb: c, desired: desired, Plan: steps}
 	return goal, nil
+}
+
+// serviceability says why a CLB carries no traffic although it has all that the Service asks for.
+func serviceability(actual *model.Model) []problem.Problem {
+	switch {
+	case actual == nil:
+	case actual.LoadBalancer.Locked():
+		return []problem.Problem{problem.Newf(problem.ReasonLoadBalancerLocked, "CLB %s is locked, for example because of arrears: it carries no traffic, and takes no change until it is unlocked; see the bills of the account",
+			actual.LoadBalancer.ID)}
+	case actual.LoadBalancer.Stopped():
+		return []problem.Problem{problem.Newf(problem.ReasonLoadBalancerStopped, "CLB %s was stopped, and carries no traffic until somebody starts it again in the console", actual.LoadBalancer.ID)}
+	}
+	return nil
 }
 
 // leaveUntagged leaves the owner tag out of what is wanted, unless the CLB has it, or has lost it since it was created: with the tag, it

@@ -201,9 +201,8 @@ func (c clb) planGroupRemoval(svc *corev1.Service, applied *service.Record, remo
 	default:
 		removal.Reused = true
 		record := loadRecord(applied, svc, actual)
-		nothing := &model.Model{RemoveTags: c.shared.TagsOfNobody(c.group, svc, record.TagKeys)}
-		removal.Plan = plan{clb: c, Plan: diff.Diff(nothing, actual, mark.ServiceName(svc), c.group.ClusterID)}
 		removal.Kept, removal.KeptFor, err = c.shared.Kept(svc, c.group, c.ID(), tagged, "listeners and vServer groups")
+		removal = c.leaves(removal, &model.Model{RemoveTags: c.shared.TagsOfNobody(c.group, svc, record.TagKeys)}, mark.OwnerOf(svc, c.group.ClusterID))
 	}
 	return removal, err
 }
@@ -241,7 +240,8 @@ func (c clb) withAccess(ctx context.Context, svc *corev1.Service, found service.
 	on.access = c.access
 	list, _, err := observe.AccessList(ctx, c.api, svc, on.accessLists(svc), c.access.Value != nil)
 	if err != nil {
-		return c.with(on.invalidate("its access control list could not be read")), err
+		on.access.Invalidate(failureText(err)) // see PlanLeftovers
+		return on, nil
 	}
 	on.access.Set(list)
 	return on, nil

@@ -287,7 +287,7 @@ func (e *engine) claimed(ctx context.Context, svc *corev1.Service, id string, ha
 		return nil, false, err
 	}
 	claim, err := e.claimOf(ctx, svc, lb)
-	if err == nil && claim == claimGroup { // one that the Service uses by its id, without being in the group
+	if err == nil && (claim == claimGroup || claim == claimOther) { // one that the Service uses by its id, without being in the group, or that got the tag of another Service
 		marked, failure := e.marksOn(ctx, svc, lb)
 		return lb, marked, failure
 	}

@@ -37,8 +37,8 @@ type observed struct {
 	formerEmpty map[string]presence.Emptiness
 	// accessMissing says whether that list is missing, groupsMissing the same of vServer groups.
 	accessMissing, groupsMissing presence.Missing
-	// addresses are the elastic addresses of the CLB, sorted.
-	addresses service.Part[[]string]
+	// addresses are the elastic addresses of the CLB.
+	addresses elastic
 	// comparisons is how often drift is detected by comparison before everything is read again.
 	comparisons int
 	// groupsUnlisted says that no list of the groups was read, only those that the listeners name.
@@ -167,7 +167,8 @@ func (o *observed) setObserved(model *model.Model) {
 func (o observed) compared() observed {
 	o.loadBalancer.Set(o.loadBalancer.Value)
 	o.listeners.Set(o.listeners.Value)
-	o.extensions, o.addresses = service.Part[struct{}]{}, service.Part[[]string]{}
+	o.extensions = service.Part[struct{}]{}
+	o.addresses.ask()
 	o.access.Invalidate("due for drift detection")
 	o.groupsUnlisted = false
 	o.comparisons--

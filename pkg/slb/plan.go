@@ -49,14 +49,14 @@ func (p plan) Deploy(ctx context.Context, svc *corev1.Service, create service.Cr
 		p.clb.shared.WakeOnConflict(p.clb.group, svc, p.clb.ID(), p.Problems)
 		p.clb.waitsNoMore(svc)
 		p.clb.hold(svc)
-		return service.Deployment{Balancer: p.clb, Registered: p.registered(p.clb)}
+		return service.Deployment{Balancer: p.clb, Registered: p.registered(p.clb), Problems: p.kept()}
 	}
 	observed := p.clb.model()
 	if observed == nil {
 		observed = &model.Model{Access: p.clb.access.Value}
 	}
 	applier := deploy.New(p.clb.api, &p.clb.answers, observed)
-	applier.Create = create
+	applier.Create, applier.Moves = create, p.clb.from != ""
 	if most, known := p.clb.mostServers(svc); known {
 		applier.Limit(most)
 	}
@@ -86,10 +86,18 @@ func (p plan) Deploy(ctx context.Context, svc *corev1.Service, create service.Cr
 	after.learn(err)
 	goesBack, err := after.noteCreation(svc, p.Plan, applier.NotCreated, after.waitsForOthers(svc, err))
 	return service.Deployment{
-		Balancer: after, Writes: applier.Writes, Progress: applier.Progress, Refused: applier.RefusedAnnotations(), Uncertain: len(applier.Doubts) > 0,
+		Balancer: after, Writes: applier.Writes, Progress: applier.Progress, Refused: applier.RefusedAnnotations(), Untagged: applier.Untagged, Uncertain: len(applier.Doubts) > 0,
 		RefusedBackend: applier.RefusedServer, Interrupted: applier.Interrupted, Lost: applier.Lost, Shared: p.shared(), Exhausted: applier.Exhausted,
-		GoesBack: goesBack, Registered: p.registered(after), Err: err,
+		GoesBack: goesBack, Registered: p.registered(after), Problems: p.kept(), Err: err,
 	}
+}
+
+// kept is what a removal leaves in the cloud. Problems of other plans are known before they are carried out.
+func (p plan) kept() []problem.Problem {
+	if p.desired != nil {
+		return nil
+	}
+	return slices.DeleteFunc(slices.Clone(p.Problems), func(found problem.Problem) bool { return found.Reason != problem.ReasonKeptInUse })
 }
 
 // creator is the Service as one that needs a CLB.

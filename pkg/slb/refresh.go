@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"time"
 
@@ -16,6 +15,7 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/groups"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb/deploy"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb/model"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb/observe"
@@ -38,6 +38,9 @@ type refreshed struct {
 
 // Refresh implements service.Balancer.
 func (c clb) Refresh(ctx context.Context, of service.Request) (service.Refreshed, error) {
+	if of.Edited {
+		c.answers.TryAgain(c.ID())
+	}
 	c.observed = c.regrouped(of, c.observed)
 	if c.presence.IsZero() {
 		record, _ := service.RecordOn(of.Service)
@@ -45,7 +48,10 @@ func (c clb) Refresh(ctx context.Context, of service.Request) (service.Refreshed
 	}
 	found, err := c.refresh(ctx, of, c.observed, c.charge)
 	if err == nil && found.clb.model() == nil && len(found.unread) > 0 {
-		err = errors.Join(slices.Collect(maps.Values(found.unread))...) // nothing is created while anything is unknown
+		err = service.JoinUnread(found.unread) // nothing is created while anything is unknown
+	}
+	if found.clb.presence.Present() {
+		found.clb.addresses = found.clb.addresses.begun(of.Service, &found.clb.loadBalancer.Value, of.Params)
 	}
 	after := c.with(found.clb)
 	after.unread, after.before = found.unread, nil
@@ -54,7 +60,7 @@ func (c clb) Refresh(ctx context.Context, of service.Request) (service.Refreshed
 	}
 	result := service.Refreshed{
 		Balancer: after, Applied: found.record, Whole: found.whole, Some: found.some, Together: found.together,
-		Unread: errors.Join(slices.Collect(maps.Values(found.unread))...),
+		Unread: service.JoinUnread(found.unread),
 	}
 	if found.whole {
 		result.Vanished = found.clb.presence.Vanished()
@@ -113,15 +119,19 @@ func (e *engine) refreshLoadBalancer(ctx context.Context, of service.Request, fo
 		return err
 	}
 	at, err := e.locate(ctx, of, *clb)
-	if err != nil {
-		if !at.presence.IsZero() {
-			clb.presence, clb.group = at.presence, at.group
-			*clb = clb.leaving(at.leaves)
-		}
+	switch {
+	case err != nil && !at.presence.IsZero():
+		clb.presence, clb.group = at.presence, at.group
+		*clb = clb.leaving(at.leaves)
+		return err
+	case err != nil && clb.standsDespite(err):
+		found.unread[model.PartLoadBalancer] = err
+		return nil
+	case err != nil:
 		return err
 	}
 	if at.presence.Reused() {
-		if err := e.admit(ctx, of.Service, of.Params, &at.lb); err != nil {
+		if err := e.admitOrFollow(ctx, of, &at.lb, found); err != nil {
 			return err
 		}
 	}
@@ -133,9 +143,33 @@ func (e *engine) refreshLoadBalancer(ctx context.Context, of service.Request, fo
 	}
 	clb.presence, clb.group, clb.stays, clb.from = at.presence, at.group, at.stays, at.from
 	clb.loadBalancer.Set(at.lb)
+	if refused := found.unread[model.PartLoadBalancer]; refused != nil {
+		clb.loadBalancer.Invalidate(failureText(refused)) // it is admitted again without any event
+	}
 	*clb = clb.leaving(groups.LeftBefore(of.Service, at.group, at.leaves)) // without this place, which a move that was begun may have noted as one to leave
-	clb.addresses = service.Part[[]string]{}
+	clb.addresses.ask()
 	e.observeTogether(ctx, of, found)
+	return nil
+}
+
+// standsDespite reports whether what is known of the CLB stands although it cannot be read: its groups follow the endpoints, and its
+// listeners the ports of the Service.
+func (o observed) standsDespite(err error) bool {
+	return service.IsUnread(err) && !alicloud.HasCode(err, model.CodeLoadBalancerGone) && o.presence.Present() && o.listeners.Known() && o.groups.Known()
+}
+
+// admitOrFollow fails if the Service may not use an existing CLB. One that is on it nevertheless, because the policy, or a tag of the CLB,
+// changed later, keeps what it has there: that follows its endpoints, and only what is new is refused. Otherwise its dead backends would
+// take traffic for as long as nobody decides.
+func (e *engine) admitOrFollow(ctx context.Context, of service.Request, lb *alicloud.LoadBalancer, found *refreshed) error {
+	refused := e.admit(ctx, of.Service, of.Params, lb)
+	if _, config := errors.AsType[*problem.ConfigError](refused); !config {
+		return refused
+	}
+	if on, err := e.marksOn(ctx, of.Service, lb); err != nil || !on {
+		return errors.Join(refused, err)
+	}
+	found.unread[model.PartLoadBalancer] = refused
 	return nil
 }
 
@@ -153,7 +187,7 @@ func (e *engine) takePreload(ctx context.Context, of service.Request, found *ref
 	}
 	found.charge.Correct(&model.LoadBalancer, time.Now())
 	clb.setObserved(model)
-	clb.groupsAsked, clb.extensions, clb.access, clb.addresses = of.Params.Get(annotation.VGroupPort), service.Part[struct{}]{}, service.Part[*alicloud.AccessList]{}, service.Part[[]string]{}
+	clb.groupsAsked, clb.extensions, clb.access, clb.addresses = of.Params.Get(annotation.VGroupPort), service.Part[struct{}]{}, service.Part[*alicloud.AccessList]{}, elastic{}
 	clb.groupsUnlisted, found.whole, found.some, found.together = true, true, true, true
 	return true, nil
 }

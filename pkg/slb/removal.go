@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
@@ -58,7 +60,7 @@ func (c clb) RefreshForRemoval(ctx context.Context, svc *corev1.Service, applied
 	params, _ := annotation.Parse(svc.Annotations)
 	record := loadRecord(applied, svc, found.model())
 	if found.access, _, err = c.refreshAccess(ctx, svc, params, found.observed, record); err != nil {
-		return found, err
+		found.access.Invalidate(failureText(err)) // it outlives the CLB, see PlanLeftovers
 	}
 	return found.unlessUsed(ctx, svc)
 }
@@ -109,7 +111,8 @@ func (c clb) readForRemoval(ctx context.Context, svc *corev1.Service) (service.B
 	c.setObserved(actual)
 	list, _, err := observe.AccessList(ctx, c.api, svc, c.accessLists(svc), c.access.Value != nil)
 	if err != nil {
-		return c.with(c.invalidate("its access control list could not be read")), err
+		c.access.Invalidate(failureText(err)) // see PlanLeftovers
+		return c, nil
 	}
 	c.access.Set(list)
 	return c, nil
@@ -160,8 +163,7 @@ func (c clb) PlanRemoval(svc *corev1.Service, applied *service.Record) (service.
 		}
 		record := loadRecord(applied, svc, actual)
 		tags, err := c.removableTags(svc, record, service.Record{})
-		nothing := &model.Model{Reused: true, Override: true, RemoveTags: tags}
-		removal.Plan = plan{clb: c, Plan: diff.Diff(nothing, actual, mark.ServiceName(svc), clusterID)}
+		removal = c.leaves(removal, &model.Model{Reused: true, Override: true, RemoveTags: tags}, mark.OwnerOf(svc, clusterID))
 		return removal, err
 	case removal.Preserved:
 		removal.Plan = plan{clb: c, Plan: diff.Preserving(actual, mark.Preserved(svc, c.config.ClusterID))}
@@ -171,6 +173,27 @@ func (c clb) PlanRemoval(svc *corev1.Service, applied *service.Record) (service.
 		removal.Kept = service.KeptBeside(Product, svc, c.ID(), c.alsoOwned)
 	}
 	return removal, nil
+}
+
+// leaves plans the removal of what the Service has on a CLB that stays. What somebody else uses stays, too.
+func (c clb) leaves(removal service.Removal, nothing *model.Model, owner mark.Owner) service.Removal {
+	nothing.InUse = c.inUse()
+	removal.Plan = plan{clb: c, Plan: diff.Diff(nothing, c.model(), owner.Service, owner.ClusterID)}
+	return removal
+}
+
+// inUse returns the ids of what the cloud does not delete because somebody else uses it.
+func (c clb) inUse() sets.Set[string] {
+	used, now := sets.New[string](), time.Now()
+	for i := range c.groups.Value {
+		if id := c.groups.Value[i].ID; c.answers.InUse(id, now) {
+			used.Insert(id)
+		}
+	}
+	if list := c.access.Value; list != nil && c.answers.InUse(list.ID, now) {
+		used.Insert(list.ID)
+	}
+	return used
 }
 
 // kept returns why a CLB stays in the cloud that may have been created for the Service, empty for one that was not.
@@ -202,17 +225,41 @@ func (c clb) Removed(removal service.Removal) (known service.Balancer, leftovers
 	return c.with(after), c.access.Value != nil || c.access.Doubt != "" || c.access.Known()
 }
 
-// PlanLeftovers implements service.Balancer. The access control list outlives its CLB.
+// unreadGrace is how long a Service is held that is to be removed, while nobody knows whether it has an access control list.
+const unreadGrace = 10 * time.Minute
+
+// PlanLeftovers implements service.Balancer. The access control list outlives its CLB. One that cannot be read does not hold the Service for
+// ever, and neither does one that somebody else uses.
 func (c clb) PlanLeftovers(ctx context.Context, svc *corev1.Service) (service.Balancer, service.Plan, error) {
+	nothing := plan{clb: c}
 	if params, _ := annotation.Parse(svc.Annotations); params.Preserves() {
-		return c, plan{clb: c}, nil
+		return c, nothing, nil
 	}
 	record, _ := service.RecordOn(svc)
 	expected := len(annotation.SourceRangesOf(svc)) > 0 || slices.Contains(record.Annotations, service.RecordedSourceRanges)
 	list, _, err := observe.AccessList(ctx, c.api, svc, c.accessLists(svc), expected && !c.access.Known())
-	if err != nil || list == nil {
-		return c, plan{clb: c}, err
+	switch {
+	case err != nil && alicloud.IsForbidden(err) && !expected && c.access.Value == nil:
+		return c, nothing, nil // whoever may not read lists has made none
+	case err != nil && c.listUnreadSince.IsZero():
+		c.listUnreadSince = time.Now()
+		return c, nothing, err
+	case err != nil && time.Since(c.listUnreadSince) < unreadGrace:
+		return c, nothing, err
+	case err != nil:
+		return c, c.leavesList("access control list %s, which holds the source ranges of this Service, stays if it exists: it could not be read (%s); if nothing uses it, delete it",
+			model.AccessListName(svc.UID), failureText(err)), nil
+	case list == nil:
+		return c, nothing, nil
 	}
 	c.access.Set(list)
+	if c.answers.InUse(list.ID, time.Now()) {
+		return c, c.leavesList("%s", diff.ListInUse(list)), nil
+	}
 	return c, plan{clb: c, Plan: diff.AccessListDeletion(list)}, nil
+}
+
+// leavesList is a plan that leaves the access control list, and says so.
+func (c clb) leavesList(format string, args ...any) plan {
+	return plan{clb: c, Plan: model.Plan{Problems: []problem.Problem{problem.Newf(problem.ReasonKeptInUse, format, args...)}}}
 }

@@ -77,7 +77,7 @@ func TestReusePolicy(t *testing.T) {
 	}
 }
 
-// TestReuseIsRevoked: a CLB that loses the tag is left as it is.
+// TestReuseIsRevoked: on a CLB that loses the tag, a Service gets no further port. What it has there follows its nodes and its ports.
 func TestReuseIsRevoked(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -90,13 +90,16 @@ func TestReuseIsRevoked(t *testing.T) {
 	if err := w.api.UntagLoadBalancer(t.Context(), lb.ID, []string{mark.TagAllow}); err != nil {
 		t.Fatal(err)
 	}
-	before := w.state()
 	w.deleteNode("c")
-	w.change("web", func(svc *corev1.Service) { svc.Spec.Ports[0].Port = 81 })
-	w.calls()
+	w.change("web", func(svc *corev1.Service) { svc.Spec.Ports = append(svc.Spec.Ports, testPort(81, corev1.ProtocolTCP)) })
 	_ = w.pass("web")
-	if diff := cmp.Diff(before, w.state()); diff != "" {
-		t.Errorf("after the tag went (-before +after):\n%s", diff)
+	if got, keys := w.state()["mine"].serving("tcp:80"), w.listenerKeys(); !slices.Equal(got, []string{"i-a 100", "i-b 100"}) || !slices.Equal(keys, []string{"tcp:80"}) {
+		t.Errorf("after the tag went: port 80 leads to %v, listeners %v", got, keys)
+	}
+	w.change("web", func(svc *corev1.Service) { svc.Spec.Ports = svc.Spec.Ports[1:] })
+	_ = w.pass("web")
+	if keys := w.listenerKeys(); len(keys) != 0 {
+		t.Errorf("listeners %v once the Service has only a new port", keys)
 	}
 }
 

@@ -28,10 +28,13 @@ func SourceRangesOf(svc *corev1.Service) []string {
 	return strings.Split(text, ",")
 }
 
-// maxRanges is how many source ranges a Service may have. An access control list takes 300 entries, and a Service has room for tens of thousands,
-// each of which would wait for the rate limit.
-// Source: https://www.alibabacloud.com/help/en/slb/classic-load-balancer/product-overview/limits.
-const maxRanges = 1000
+const (
+	// maxRanges is how many source ranges a Service may have. It has room for tens of thousands, each of which would wait for the rate limit.
+	maxRanges = 1000
+	// maxListEntries is how many entries an access control list of CLB takes. The cloud would refuse the others with each pass.
+	// Source: https://www.alibabacloud.com/help/en/slb/classic-load-balancer/product-overview/limits.
+	maxListEntries = 300
+)
 
 func tooManyRanges(svc *corev1.Service) []problem.Problem {
 	n := len(SourceRangesOf(svc))
@@ -73,7 +76,11 @@ func ParseSourceRanges(svc *corev1.Service, family string) ([]string, []problem.
 		return nil, append(problems, problem.Newf(problem.ReasonInvalidAnnotation, "loadBalancerSourceRanges: no range remains, and an access control list without entries might admit everyone"))
 	}
 	slices.Sort(blocks)
-	return slices.Compact(blocks), problems
+	if blocks = slices.Compact(blocks); len(blocks) > maxListEntries {
+		return nil, append(problems, problem.Newf(problem.ReasonInvalidAnnotation,
+			"loadBalancerSourceRanges: %d ranges are not accepted; accepted: at most %d, as many as an access control list takes", len(blocks), maxListEntries))
+	}
+	return blocks, problems
 }
 
 // ParseBothFamilies returns the blocks that may connect to a load balancer, sorted; none means everybody. Without ipv6 the load balancer

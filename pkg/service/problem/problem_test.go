@@ -142,12 +142,12 @@ func TestReasonsAreTexts(t *testing.T) {
 	t.Parallel()
 	reasons := []string{
 		ReasonEnsured, ReasonCleaned, ReasonSyncFailed, ReasonCleanFailed, ReasonSkipSyncBackends, ReasonPreservedOnDelete,
-		ReasonFeatureNotSupported, ReasonFailedSetEIPAddress,
+		ReasonFeatureNotSupported, ReasonFailedSetEIPAddress, ReasonLoadBalancerLocked, ReasonLoadBalancerStopped,
 		ReasonFailedUpdateGate, ReasonAnnotationChanged, ReasonFailedAddFinalizer, ReasonFailedRemoveFinalizer, ReasonFailedUpdateStatus,
 		ReasonInvalidAnnotation, ReasonUnknownAnnotation,
 		ReasonAnnotationNoEffect, ReasonImmutableAttribute, ReasonListenerConflict, ReasonLoadBalancerNotReusable, ReasonMoveRefused,
 		ReasonListenersLeftAlone, ReasonLoadBalancerRecreated,
-		ReasonLoadBalancerKept, ReasonCertificateExpired, ReasonCertificateExpiring, ReasonPaused, ReasonQuotaReached, ReasonQuotaNearlyReached,
+		ReasonLoadBalancerKept, ReasonKeptInUse, ReasonCertificateExpired, ReasonCertificateExpiring, ReasonPaused, ReasonQuotaReached, ReasonQuotaNearlyReached,
 	}
 	seen := map[string]bool{}
 	for _, reason := range reasons {

@@ -19,7 +19,17 @@ type Pause struct {
 	First time.Duration
 	// Least is the one after the second refusal in a row. Then each is twice as long as the one before, up to Longest.
 	Least, Longest time.Duration
+	// Since has the pause be as long as the call has been refused for by then, in place of Least and of doubling: whatever is put right soon is
+	// tried again soon.
+	Since bool
 }
+
+// Lasting is the pause of a call that may be refused for ever, such as one for which the role lacks a permission: less than 30 attempts in a
+// day.
+var Lasting = Pause{Since: true, Longest: 2 * time.Hour}
+
+// freeTries is for how long a call is tried with each pass, which has its own backoff, before it pauses.
+const freeTries = 10 * time.Second
 
 // Fixed returns a pause of the same length after each refusal.
 func Fixed(d time.Duration) Pause { return Pause{First: d, Least: d, Longest: d} }
@@ -39,6 +49,7 @@ type refused struct {
 	err   error
 	until time.Time
 	pause time.Duration
+	since time.Time
 }
 
 // Err returns why the cloud refused a call a short while ago, nil when the call may be made.
@@ -55,15 +66,20 @@ func (r *Refusals[K]) Err(what K, now time.Time) error {
 func (r *Refusals[K]) Add(what K, err error, pause Pause, now time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	wait := pause.First
+	wait, since := pause.First, now
 	if before, ok := r.byKey[what]; ok {
-		wait = pause.after(before.pause)
+		wait, since = pause.after(before.pause), before.since
+	}
+	if pause.Since {
+		if wait = min(now.Sub(since), pause.Longest); wait < freeTries {
+			wait = 0
+		}
 	}
 	maps.DeleteFunc(r.byKey, func(_ K, old refused) bool { return now.Sub(old.until) > pause.Longest })
 	if r.byKey == nil {
 		r.byKey = map[K]refused{}
 	}
-	r.byKey[what] = refused{err: err, until: now.Add(wait), pause: wait}
+	r.byKey[what] = refused{err: err, until: now.Add(wait), pause: wait, since: since}
 }
 
 // Drop forgets what the cloud accepts again.

@@ -53,9 +53,7 @@ func (b *builder) asksForAccessLists() bool {
 func (b *builder) restrict(attributes alicloud.Attributes) {
 	switch {
 	case b.model.KeepAccess:
-		for _, name := range []string{alicloud.AttributeACLStatus, alicloud.AttributeACLType, alicloud.AttributeACLIDs} {
-			delete(attributes, name)
-		}
+		maps.DeleteFunc(attributes, func(name, _ string) bool { return model.IsAccess(name) })
 	case b.model.Access != nil:
 		maps.Copy(attributes, alicloud.Attributes{alicloud.AttributeACLStatus: "on", alicloud.AttributeACLType: "white", alicloud.AttributeACLIDs: model.OwnAccessList})
 	}

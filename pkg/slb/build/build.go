@@ -72,7 +72,9 @@ func Build(in Input) (*model.Model, []problem.Problem) {
 	b.accessList()
 	b.chooseProtocols()
 	b.forwards()
+	b.model.Ports = sets.New[int]()
 	for _, port := range in.Service.Spec.Ports {
+		b.model.Ports.Insert(int(port.Port))
 		b.port(port)
 	}
 	if full := in.Shared.Full(len(in.Service.Spec.Ports)); len(full) > 0 {

@@ -4,10 +4,13 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"time"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb/model"
 )
+
+var errLastEntries = errors.New("the last entries of the access control list of the source ranges stay: without any, it may admit everybody")
 
 var errNoAccessList = errors.New("the access control list of the source ranges does not exist")
 
@@ -43,10 +46,14 @@ func (a *Applier) removeEntries(ctx context.Context, step model.Step) error {
 	if list == nil {
 		return errNoAccessList
 	}
+	left := slices.DeleteFunc(slices.Clone(list.Entries), func(e string) bool { return slices.Contains(step.Access.Entries, e) })
+	if len(left) == 0 { // those that come were refused
+		return errLastEntries
+	}
 	if err := a.call(ctx, func() error { return a.api.RemoveAccessListEntries(ctx, list.ID, step.Access.Entries) }); err != nil {
 		return err
 	}
-	list.Entries = slices.DeleteFunc(slices.Clone(list.Entries), func(e string) bool { return slices.Contains(step.Access.Entries, e) })
+	list.Entries = left
 	return nil
 }
 
@@ -55,7 +62,12 @@ func (a *Applier) deleteAccess(ctx context.Context, _ model.Step) error {
 	if list == nil {
 		return errNoAccessList
 	}
-	if err := a.call(ctx, func() error { return a.api.DeleteAccessList(ctx, list.ID) }); err != nil && !alicloud.IsNotFound(err) {
+	if err := a.memory.used(list.ID, time.Now()); err != nil {
+		return err
+	}
+	err := a.call(ctx, func() error { return a.api.DeleteAccessList(ctx, list.ID) })
+	a.memory.noteUse(list.ID, err, time.Now())
+	if err != nil && !alicloud.IsNotFound(err) {
 		return err
 	}
 	a.model.Access = nil

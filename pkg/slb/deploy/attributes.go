@@ -73,6 +73,7 @@ func (a *Applier) untag(ctx context.Context, step model.Step) error {
 	if err := a.call(ctx, func() error { return a.api.UntagLoadBalancer(ctx, have.ID, step.TagKeys) }); err != nil {
 		return err
 	}
+	a.Untagged = append(a.Untagged, step.TagKeys...)
 	have.Tags = slices.DeleteFunc(slices.Clone(have.Tags), func(t alicloud.Tag) bool { return slices.Contains(step.TagKeys, t.Key) })
 	return nil
 }

@@ -47,6 +47,8 @@ type Applier struct {
 	Turn func(create func() error) error
 	// Create makes that call, see pkg/service.
 	Create func(ctx context.Context, parameters any, send func(token string) (id string, err error)) error
+	// Moves says that the CLB is one that a Service moves to: how often that is tried is not decided here.
+	Moves bool
 	// Writes counts the calls, Progress says that the cloud accepted one.
 	Writes   int
 	Progress bool
@@ -62,6 +64,8 @@ type Applier struct {
 	Lost string
 	// NotCreated is why the cloud refuses to create the CLB, nil where it did not, and where it may do so in a moment.
 	NotCreated error
+	// Untagged are the keys of tags that were removed.
+	Untagged []string
 	// Charge is the internet charge type that was asked for, if any was.
 	Charge PendingCharge
 }
@@ -112,6 +116,12 @@ func (a *Applier) meanwhile(step model.Step) {
 
 // try carries out a step unless one that it builds on failed.
 func (a *Applier) try(ctx context.Context, step model.Step) {
+	if a.failed[model.TargetAccess] {
+		var left bool
+		if step, left = step.WithoutAccess(); !left {
+			return
+		}
+	}
 	switch {
 	case a.Interrupted:
 		return
@@ -133,8 +143,14 @@ func (a *Applier) try(ctx context.Context, step model.Step) {
 		a.fail(step, remembered{err})
 		return
 	}
+	if err := a.refusedLately(&step); err != nil {
+		a.fail(step, err)
+		return
+	}
 	a.refusedInARow = 0
+	before := a.attempt(&step)
 	err := a.do(ctx, step)
+	a.noteAttempt(before, &step, err)
 	a.noteQuota(step, err)
 	if step.Op == model.OpAddBackends && LacksRoom(err) && !a.late {
 		a.left, a.deferred = nil, append(a.deferred, step)
@@ -174,6 +190,10 @@ func (a *Applier) Denied(before map[string]bool) map[string]bool {
 func (a *Applier) fail(step model.Step, err error) {
 	if step.Op != model.OpTag || !isTagQuota(err) {
 		a.block(step)
+	}
+	if alicloud.IsLocked(err) { // whatever else it is asked for, it refuses, too
+		a.failed[model.TargetLoadBalancer] = true
+		a.Doubts[model.PartLoadBalancer] = "it is locked or stopped"
 	}
 	a.refused[step.Op] = !alicloud.IsAmbiguous(err)
 	if refusesListener(err) && !alicloud.IsThrottled(err) {

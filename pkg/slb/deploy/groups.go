@@ -3,6 +3,7 @@ package deploy
 import (
 	"context"
 	"slices"
+	"time"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb/model"
@@ -42,7 +43,11 @@ func (a *Applier) createGroupWith(ctx context.Context, name string, backends []a
 }
 
 func (a *Applier) deleteGroup(ctx context.Context, step model.Step) error {
+	if err := a.memory.used(step.GroupID, time.Now()); err != nil {
+		return err
+	}
 	err := a.call(ctx, func() error { return a.api.DeleteVServerGroup(ctx, step.GroupID) })
+	a.memory.noteUse(step.GroupID, err, time.Now())
 	if err != nil && !alicloud.IsNotFound(err) {
 		return err
 	}

@@ -16,7 +16,7 @@ import (
 
 // serverPause is how long a backend server that the cloud refused is left out. Whatever made the cloud refuse it (its VPC, its state, a quota of
 // its own) may end at any time.
-var serverPause = refusal.Pause{Least: minRefusedFor, Longest: 8 * time.Minute}
+var serverPause = refusal.Pause{Least: minRefusedFor, Longest: time.Hour}
 
 // minRefusedFor is how long what the cloud refused twice is not tried again.
 const minRefusedFor = time.Minute
@@ -38,7 +38,7 @@ func refusesServer(err error) bool {
 		return false
 	}
 	for _, other := range []func(error) bool{
-		alicloud.IsAmbiguous, alicloud.IsThrottled, alicloud.IsBusy, alicloud.IsAuth, alicloud.IsForbidden, resourceGone, alicloud.IsTooManyBackends, IsOverQuota,
+		alicloud.IsAmbiguous, alicloud.IsThrottled, alicloud.IsBusy, alicloud.IsAuth, alicloud.IsForbidden, resourceGone, alicloud.IsTooManyBackends, alicloud.IsLocked, IsOverQuota,
 	} {
 		if other(err) {
 			return false
@@ -72,11 +72,14 @@ type Memory struct {
 	servers      refusal.Refusals[change]
 	replacements refusal.Refusals[replacement]
 	shortages    refusal.Refusals[shortage]
+	attempts     refusal.Refusals[attempt]
 
 	mu    sync.Mutex // guards the rest
 	paces map[string]pace
 	// vacancies are ports that nothing serves because their listeners were deleted to make room for others.
 	vacancies map[vacancy]*model.Listener
+	// uses are vServer groups and access control lists that the cloud does not delete because they are used, by id.
+	uses map[string]use
 	// settle is the settle time of the CLB that was last written to: the first guess for others.
 	settle time.Duration
 }

@@ -11,8 +11,9 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb/model"
 )
 
-// replacePause is how long a replacement is not tried again that the cloud refused. Each attempt takes the port down for the time of four calls.
-var replacePause = refusal.Pause{Least: time.Minute, Longest: time.Hour}
+// replacePause is how long a replacement is not tried again that the cloud refused. Each attempt takes the port down for the time of four
+// calls; an edit of the Service has it made at once.
+var replacePause = refusal.Pause{Least: time.Hour, Longest: 12 * time.Hour}
 
 // vacancy is a port whose listener was deleted to make room for another one. UDP has ports of its own, and its listeners are never
 // replaced.

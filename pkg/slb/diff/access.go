@@ -1,11 +1,13 @@
 package diff
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb/model"
 )
 
@@ -50,6 +52,10 @@ func (d *differ) dropAccessList() {
 	if d.desired.Access != nil || d.actual.Access == nil || !d.managesListeners() {
 		return
 	}
+	if d.desired.InUse.Has(d.actual.Access.ID) {
+		d.problem(problem.ReasonKeptInUse, "%s", ListInUse(d.actual.Access))
+		return
+	}
 	step := deleteAccessStep(d.actual.Access)
 	for i := range d.actual.Listeners {
 		if !model.UsesAccessList(&d.actual.Listeners[i], d.actual.Access) {
@@ -64,6 +70,12 @@ func (d *differ) dropAccessList() {
 		step.Needs = append(step.Needs, target)
 	}
 	d.step(step)
+}
+
+// ListInUse says that an access control list stays because somebody else uses it.
+func ListInUse(list *alicloud.AccessList) string {
+	return fmt.Sprintf("access control list %s (%s), which holds the source ranges of this Service, stays: the cloud says that a listener which is not this Service's uses it; once nothing does, delete the list",
+		list.ID, list.Name)
 }
 
 func deleteAccessStep(list *alicloud.AccessList) model.Step {

@@ -93,32 +93,64 @@ func (d *differ) deleteGroups() {
 	}
 	for i := range d.actual.Groups {
 		group := &d.actual.Groups[i]
+		users := d.usersOf(group)
 		switch {
 		case d.wanted(group):
 		case group.Foreign(), d.owner.Owns(group.Name) && d.hasForeignBackends(group):
-			d.leaveGroup(group)
-		case d.owner.Owns(group.Name):
+			d.leaveGroup(group, users.leave)
+		case !d.owner.Owns(group.Name):
+		case len(users.others) > 0:
+			d.leaveGroup(group, users.leave)
+			d.problem(problem.ReasonKeptInUse, "vServer group %s (%s) stays, without backend servers of this Service: it is used by %s, which this Service does not manage; once nothing uses the group, delete it",
+				group.ID, group.Name, problem.Some(users.others))
+		case len(users.ours) > 0: // the cloud would refuse to delete it for as long
+		case d.desired.InUse.Has(group.ID):
+			d.leaveGroup(group, users.leave)
+			d.problem(problem.ReasonKeptInUse, "vServer group %s (%s) stays, without backend servers of this Service: the cloud says that something else uses it, for example a forwarding rule; once nothing does, delete the group",
+				group.ID, group.Name)
+		default:
 			d.step(model.Step{
-				Op: model.OpDeleteGroup, Target: model.TargetGroup(group.Name), Before: group.ID, GroupName: group.Name, GroupID: group.ID,
-				Needs: d.usersOf(group),
+				Op: model.OpDeleteGroup, Target: model.TargetGroup(group.Name), Before: group.ID, GroupName: group.Name, GroupID: group.ID, Needs: users.leave,
 			})
 		}
 	}
 }
 
-// usersOf are the listeners that must have left a group before it goes.
-func (d *differ) usersOf(group *model.Group) []string {
-	var users []string
-	for _, listener := range d.actual.Listeners {
-		if listener.GroupID == group.ID {
-			users = append(users, model.TargetListener(listener.ListenerKey))
-		}
-	}
-	return users
+// users are the listeners that use a group.
+type users struct {
+	// leave are the targets of those that leave it in this plan, which must have happened before the group goes.
+	leave []string
+	// ours are those of the Service that stay in it, and others those that the Service does not manage.
+	ours, others []string
 }
 
-// leaveGroup takes our backend servers out of a group in which somebody else has some too.
-func (d *differ) leaveGroup(group *model.Group) {
+func (d *differ) usersOf(group *model.Group) users {
+	var found users
+	for i := range d.actual.Listeners {
+		listener := &d.actual.Listeners[i]
+		switch {
+		case listener.GroupID != group.ID:
+		case d.leaves(listener):
+			found.leave = append(found.leave, model.TargetListener(listener.ListenerKey))
+		case d.managesListeners() && d.owner.Owns(listener.Description):
+			found.ours = append(found.ours, listener.String())
+		default:
+			found.others = append(found.others, "listener "+listener.String())
+		}
+	}
+	return found
+}
+
+// leaves reports whether the plan takes a listener out of the group that it uses, which nothing wants any more.
+func (d *differ) leaves(listener *model.Listener) bool {
+	target := model.TargetListener(listener.ListenerKey)
+	return slices.ContainsFunc(d.plan.Steps, func(s model.Step) bool {
+		return s.Replaced == listener || s.Target == target && (s.Op == model.OpDeleteListener || s.Op == model.OpSetListener && s.GroupName != "")
+	})
+}
+
+// leaveGroup takes our backend servers out of a group that somebody else uses, once the listeners of ours have left it.
+func (d *differ) leaveGroup(group *model.Group, users []string) {
 	var ours []alicloud.Backend
 	for _, b := range group.Backends {
 		if d.owner.Owns(b.Description) {
@@ -129,7 +161,7 @@ func (d *differ) leaveGroup(group *model.Group) {
 		return
 	}
 	step := d.backendStep(model.OpRemoveBackends, group.Name, group.ID, ours, nil)
-	step.Needs = d.usersOf(group)
+	step.Needs = users
 	d.step(step)
 }
 

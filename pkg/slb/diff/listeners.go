@@ -76,7 +76,7 @@ func (d *differ) createOrReplace(want, old *model.Listener) {
 	maps.Copy(attributes, model.WithAccessList(want.Attributes, d.actual.Access))
 	step := model.Step{
 		Op: model.OpCreateListener, Target: model.TargetListener(want.ListenerKey), After: ListenerText(attributes),
-		Needs: d.needsOf(want), GroupName: want.Group, Awaits: d.awaits(want.Group),
+		Needs: d.needsOf(want, want.Attributes[alicloud.AttributeACLIDs] == model.OwnAccessList), GroupName: want.Group, Awaits: d.awaits(want.Group),
 		Listener: alicloud.Listener{ListenerKey: want.ListenerKey, Description: want.Description, Attributes: attributes},
 	}
 	if old != nil {
@@ -90,12 +90,16 @@ func (d *differ) createOrReplace(want, old *model.Listener) {
 	d.startListener(want)
 }
 
-// needsOf returns what every write of a listener needs.
-func (d *differ) needsOf(want *model.Listener) []string {
-	if want.Group == "" {
-		return []string{model.TargetAccess}
+// needsOf returns what a write of a listener needs. restricts says that it changes who may connect.
+func (d *differ) needsOf(want *model.Listener, restricts bool) []string {
+	var needs []string
+	if want.Group != "" {
+		needs = append(needs, model.TargetGroup(want.Group))
 	}
-	return []string{model.TargetGroup(want.Group), model.TargetAccess}
+	if restricts {
+		needs = append(needs, model.TargetAccess)
+	}
+	return needs
 }
 
 // awaits reports whether a group is to have backend servers that take traffic, or may have to: in doubt nobody knows.
@@ -118,9 +122,9 @@ func (d *differ) meanwhile(listener *model.Listener) []model.Step {
 	return aside.plan.Steps
 }
 
-func (d *differ) startListener(want *model.Listener) {
+func (d *differ) startListener(want *model.Listener, needs ...string) {
 	d.step(model.Step{
-		Op: model.OpStartListener, Target: model.TargetListener(want.ListenerKey),
+		Op: model.OpStartListener, Target: model.TargetListener(want.ListenerKey), Needs: needs,
 		Listener: alicloud.Listener{ListenerKey: want.ListenerKey},
 	})
 }
@@ -138,34 +142,48 @@ func (d *differ) updateListener(want, have *model.Listener) {
 		note("VServerGroup", have.GroupID, want.Group)
 	}
 	attributes := d.listenerAttributes(want, have)
+	settings, access := len(after) > 0, false
 	for _, name := range slices.Sorted(maps.Keys(attributes)) {
 		if !have.Attributes.Same(name, attributes) {
 			note(name, have.Attributes[name], attributes[name])
+			access, settings = access || model.IsAccess(name), settings || !model.IsAccess(name)
 			if name == alicloud.AttributeProxyProtocol {
 				d.problem(problem.ReasonAnnotationChanged, "the PROXY protocol of listener %s changes: open connections break, and backends must support the new setting", have.ListenerKey)
 			}
 		}
 	}
+	restricts := access && d.changesOwnList(want, have)
 	if len(after) > 0 {
 		d.step(model.Step{
 			Op: model.OpSetListener, Target: model.TargetListener(want.ListenerKey),
 			Before: strings.Join(before, " "), After: strings.Join(after, " "),
-			Needs: d.needsOf(want), GroupName: want.Group, Awaits: d.awaits(want.Group), Meanwhile: d.meanwhile(have),
+			Needs: d.needsOf(want, restricts), OnlyAccess: !settings, GroupName: want.Group, Awaits: d.awaits(want.Group), Meanwhile: d.meanwhile(have),
 			Listener: alicloud.Listener{ListenerKey: want.ListenerKey, Description: want.Description, Attributes: attributes},
 		})
 	}
-	if have.Status == alicloud.ListenerStopped {
+	switch {
+	case have.Status == alicloud.ListenerStopped && restricts:
+		d.startListener(want, model.TargetAccess)
+	case have.Status == alicloud.ListenerStopped:
 		d.startListener(want)
 	}
 }
 
-// deleteListeners removes listeners of ours that nothing wants any more.
+// changesOwnList reports whether who may connect to a listener is, or was, what the access control list of the source ranges says. A list of
+// the user's own is neither read nor written.
+func (d *differ) changesOwnList(want, have *model.Listener) bool {
+	return want.Attributes[alicloud.AttributeACLIDs] == model.OwnAccessList || model.UsesAccessList(have, d.actual.Access)
+}
+
+// deleteListeners removes listeners of ours that nothing wants any more. Where the Service does not manage the listeners, or no longer does,
+// those go all the same whose port the Service does not have: nobody else changes them, and the node port that they lead to may become that
+// of another Service.
 func (d *differ) deleteListeners() {
-	if !d.managesListeners() {
-		return
-	}
 	for i := range d.actual.Listeners {
 		have := &d.actual.Listeners[i]
+		if !d.managesListeners() && d.desired.Ports.Has(have.Port) {
+			continue
+		}
 		if !d.owner.Owns(have.Description) || slices.Contains(d.replaced, have.ListenerKey) || d.desired.Listener(have.ListenerKey) != nil || d.standsIn(have) {
 			continue
 		}

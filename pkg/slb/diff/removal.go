@@ -17,7 +17,7 @@ func Deletion(actual *model.Model, owner ...alicloud.Tag) model.Plan {
 		plan.Steps = append(plan.Steps, model.Step{Op: model.OpTag, Target: model.TargetLoadBalancer, After: tagsText(owner), LoadBalancer: alicloud.LoadBalancer{Tags: owner}})
 	}
 	plan.Steps = append(plan.Steps, unprotect(actual)...)
-	plan.Steps = append(plan.Steps, model.Step{Op: model.OpDeleteLoadBalancer, Target: model.TargetLoadBalancer, Before: actual.LoadBalancer.ID, Needs: []string{string(model.OpSetProtection)}})
+	plan.Steps = append(plan.Steps, model.Step{Op: model.OpDeleteLoadBalancer, Target: model.TargetLoadBalancer, Before: actual.LoadBalancer.ID, Needs: []string{string(model.OpTag), string(model.OpSetProtection)}})
 	if actual.Access != nil {
 		plan.Steps = append(plan.Steps, deleteAccessStep(actual.Access))
 	}
@@ -65,7 +65,7 @@ func Preserving(actual *model.Model, preserved string) model.Plan {
 		plan.Steps = append(plan.Steps, model.Step{
 			// Last: without them the CLB is not found again.
 			Op: model.OpUntag, Target: model.TargetLoadBalancer, Before: strings.Join(keys, " "), TagKeys: keys,
-			Needs: []string{string(model.OpSetProtection), string(model.OpSetModification)},
+			Needs: []string{string(model.OpTag), string(model.OpSetProtection), string(model.OpSetModification)},
 		})
 	}
 	return plan

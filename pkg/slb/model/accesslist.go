@@ -29,6 +29,11 @@ func WithAccessList(attributes alicloud.Attributes, list *alicloud.AccessList) a
 	return resolved
 }
 
+// IsAccess reports whether an attribute of a listener says who may connect.
+func IsAccess(attribute string) bool {
+	return attribute == alicloud.AttributeACLStatus || attribute == alicloud.AttributeACLType || attribute == alicloud.AttributeACLIDs
+}
+
 // UsesAccessList reports whether an observed listener refers to the list.
 func UsesAccessList(listener *Listener, list *alicloud.AccessList) bool {
 	return list != nil && slices.Contains(listener.Attributes.ACLIDs(), list.ID)

@@ -1,9 +1,8 @@
 package model
 
 import (
+	"maps"
 	"slices"
-
-	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 )
 
 // Part names a part of what is known of a CLB.
@@ -27,7 +26,7 @@ func (s *Step) Parts() []Part {
 	case OpDeleteGroup:
 		return []Part{PartGroups, PartListeners}
 	case OpReplaceListener, OpCreateListener, OpSetListener, OpStartListener, OpDeleteListener:
-		if s.Listener.Attributes[alicloud.AttributeACLStatus] != "" || s.Listener.Attributes[alicloud.AttributeACLIDs] != "" {
+		if s.needsAccess() {
 			return []Part{PartListeners, PartGroups, PartAccess}
 		}
 		return []Part{PartListeners, PartGroups}
@@ -42,6 +41,23 @@ func (s *Step) Parts() []Part {
 	}
 }
 
+// needsAccess reports whether a step on a listener is about the access control list of the source ranges.
+func (s *Step) needsAccess() bool { return slices.Contains(s.Needs, TargetAccess) }
+
+// WithoutAccess returns a step on a listener that is there without who may connect, while the access control list of the source ranges
+// cannot be read or written: the listener keeps what it has, and everything else of it, such as its group and its certificate, does not
+// depend on the list. It says false where nothing else is left of the step. A listener that is new, or would start to serve, waits for the
+// list, so that it never admits more than it should.
+func (s Step) WithoutAccess() (Step, bool) {
+	if s.Op != OpSetListener || !s.needsAccess() {
+		return s, true
+	}
+	s.Needs = slices.DeleteFunc(slices.Clone(s.Needs), func(target string) bool { return target == TargetAccess })
+	s.Listener.Attributes = maps.Clone(s.Listener.Attributes)
+	maps.DeleteFunc(s.Listener.Attributes, func(name, _ string) bool { return IsAccess(name) })
+	return s, !s.OnlyAccess
+}
+
 // WithoutSteps leaves out the steps that depend on parts that could not be read, and those that build on them.
 func (p Plan) WithoutSteps(unread map[Part]error) Plan {
 	if len(unread) == 0 {
@@ -49,6 +65,12 @@ func (p Plan) WithoutSteps(unread map[Part]error) Plan {
 	}
 	kept, blocked := Plan{Problems: p.Problems}, map[string]bool{}
 	for _, step := range p.Steps {
+		if unread[PartAccess] != nil || blocked[TargetAccess] {
+			var left bool
+			if step, left = step.WithoutAccess(); !left {
+				continue
+			}
+		}
 		inDoubt := slices.ContainsFunc(step.Parts(), func(name Part) bool { return unread[name] != nil })
 		if inDoubt || blocked[step.Key()] || slices.ContainsFunc(step.Needs, func(target string) bool { return blocked[target] }) {
 			for _, key := range step.Keys() {
@@ -62,4 +84,23 @@ func (p Plan) WithoutSteps(unread map[Part]error) Plan {
 		kept.Steps = append(kept.Steps, step)
 	}
 	return kept
+}
+
+// WithoutNewPorts leaves out what would give the Service ports on an existing CLB that it does not have there: nobody knows whether it may.
+// A port that it has gets another group where its endpoints are in one.
+func (p Plan) WithoutNewPorts() Plan {
+	moves := func(group string) bool {
+		return slices.ContainsFunc(p.Steps, func(s Step) bool { return s.GroupName == group && (s.Op == OpSetListener || s.Op == OpReplaceListener) })
+	}
+	created := map[string]bool{}
+	p.Steps = slices.DeleteFunc(slices.Clone(p.Steps), func(s Step) bool {
+		switch s.Op {
+		case OpCreateListener:
+			created[s.Target] = true
+		case OpCreateGroup:
+			return !moves(s.GroupName)
+		}
+		return created[s.Target]
+	})
+	return p
 }

@@ -86,6 +86,7 @@ type Step struct {
 	Replaced     *Listener                `json:"-"` // what goes to make room for Listener
 	Extension    alicloud.DomainExtension `json:"-"`
 	Access       alicloud.AccessList      `json:"-"`
+	OnlyAccess   bool                     `json:"-"` // nothing of the listener changes but who may connect
 	Awaits       bool                     `json:"-"` // the group is to have backend servers, or it is not known which
 	GroupName    string                   `json:"-"`
 	GroupID      string                   `json:"-"` // empty for a group that the same plan creates
@@ -102,6 +103,10 @@ func (s *Step) Key() string {
 		return string(s.Op)
 	}
 	switch s.Op {
+	case OpTag, OpUntag: // a CLB serves without them, too
+		return string(s.Op)
+	case OpRemoveEntries: // who is not to connect any more does not depend on who else is
+		return string(s.Op)
 	case OpAddBackends, OpReplaceBackends, OpSetBackends, OpRemoveBackends:
 		return "backend servers of " + s.Target // a group that lacks some still serves a listener
 	}

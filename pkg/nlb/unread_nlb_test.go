@@ -1,0 +1,72 @@
+package nlb
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/policy"
+)
+
+// nodesOn returns which of some nodes are behind the listeners of a load balancer.
+func (w *world) nodesOn(id string) string {
+	w.t.Helper()
+	var found []string
+	for _, name := range []string{"n1", "n2", "n3"} {
+		if strings.Contains(strings.Join(w.listeners(id), " "), testkit.InstanceOf(name)+":") {
+			found = append(found, name)
+		}
+	}
+	return strings.Join(found, " ")
+}
+
+// TestAnUnreadNLBHoldsNoServer: while the load balancer itself cannot be read, its groups follow the nodes.
+func TestAnUnreadNLBHoldsNoServer(t *testing.T) {
+	t.Parallel()
+	inWorld(t, func(t *testing.T, w *world) {
+		w.serve(2, testkit.TCP(80))
+		id := w.balancer("web").ID
+		for _, action := range []string{"ListLoadBalancers", "GetLoadBalancerAttribute"} {
+			w.account.Fault(`{"action":"` + action + `","code":"Forbidden.RAM","status":403,"times":0}`)
+		}
+		testkit.Check(t, w.Invalidate(t.Context(), w.get("web"), "drift"))
+		w.deleteNode("n1")
+		w.addNodes("n3")
+		for range 10 {
+			_ = w.try("web") //nolint:errcheck // it says what it cannot read
+			w.later(settle)
+		}
+		if got := w.nodesOn(id); got != "n2 n3" {
+			t.Errorf("the listener leads to %s, want n2 and n3", got)
+		}
+	})
+}
+
+// TestARevokedNLBFollowsItsNodes: on a load balancer that the Service may not use any more, what it has follows the nodes.
+func TestARevokedNLBFollowsItsNodes(t *testing.T) {
+	t.Parallel()
+	inWorld(t, func(t *testing.T, w *world) {
+		w.config.Policy.LoadBalancerReuse = policy.ReuseTagged
+		w.restart()
+		id := w.existing("by-hand")
+		w.allow(id, testCluster)
+		w.addNodes("n1", "n2")
+		w.put(overriding(id))
+		w.converge("web")
+		testkit.Check(t, w.account.Client.UntagNLB(t.Context(), alicloud.NLBTagLoadBalancer, []string{id}, []string{mark.TagAllow}))
+		w.later(settle)
+		testkit.Check(t, w.Invalidate(t.Context(), w.get("web"), "drift"))
+		w.deleteNode("n1")
+		w.addNodes("n3")
+		for range 10 {
+			_ = w.try("web") //nolint:errcheck // it says why there are no new ports
+			w.later(settle)
+		}
+		if got := w.nodesOn(id); got != "n2 n3" {
+			t.Errorf("the listener leads to %s, want n2 and n3", got)
+		}
+		mustReport(t, w.newEvents(), "LoadBalancerNotReusable")
+	})
+}

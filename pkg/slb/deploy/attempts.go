@@ -1,0 +1,69 @@
+package deploy
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/refusal"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb/model"
+)
+
+// attempt is a step that the cloud refused, by all that it is to do. One that is to do something else is another one.
+type attempt struct{ loadBalancerID, wanted string }
+
+func (a *Applier) attempt(step *model.Step) attempt {
+	wanted := step.String()
+	if step.Op == model.OpCreateLoadBalancer {
+		wanted = fmt.Sprint(step.Op, step.LoadBalancer, step.VSwitchIDs)
+	}
+	return attempt{a.model.LoadBalancer.ID, wanted}
+}
+
+// refusedLately returns why the cloud refused the same step, while it is not tried again.
+func (a *Applier) refusedLately(step *model.Step) error {
+	if err := a.memory.attempts.Err(a.attempt(step), time.Now()); err != nil {
+		return remembered{err}
+	}
+	return nil
+}
+
+// noteAttempt remembers how a step ended. before is what the step was called before it was carried out.
+func (a *Applier) noteAttempt(before attempt, step *model.Step, err error) {
+	switch {
+	case err == nil:
+		a.memory.attempts.Drop(before)
+	case step.Op == model.OpCreateLoadBalancer && a.Moves:
+	case refusesFor(step, err):
+		a.memory.attempts.Add(before, err, refusal.Lasting, time.Now())
+	}
+}
+
+// ofServers are the operations of which single backend servers are remembered.
+var ofServers = []model.Op{model.OpCreateGroup, model.OpAddBackends, model.OpReplaceBackends, model.OpSetBackends}
+
+// refusesFor reports whether the cloud refused a step for sure, and will for as long as nobody changes anything. What has a memory of its
+// own is no such refusal, and neither is one of the key or of the state of the CLB, which the next read shows.
+func refusesFor(step *model.Step, err error) bool {
+	switch {
+	case !refusesListener(err), alicloud.IsThrottled(err), alicloud.IsAuth(err), alicloud.IsLocked(err), refusal.IsHeld(err), errors.As(err, new(remembered)):
+		return false
+	case step.Op == model.OpCreateLoadBalancer:
+		return !refusal.OfQuota(err)
+	case slices.Contains(counted, step.Op) && alicloud.IsQuota(err): // see shortage
+		return false
+	case slices.Contains(ofServers, step.Op):
+		return !refusesServer(err) && !LacksRoom(err)
+	}
+	return !alicloud.HasCode(err, inUseCodes...)
+}
+
+// TryAgain forgets what the cloud refused on a CLB, or of CLBs that are to be made where the id is empty: somebody has edited a Service, and
+// expects to see what comes of it.
+func (m *Memory) TryAgain(loadBalancerID string) {
+	m.shortages.DropFunc(func(what shortage, _ error) bool { return what.loadBalancerID == loadBalancerID })
+	m.attempts.DropFunc(func(what attempt, _ error) bool { return what.loadBalancerID == loadBalancerID })
+	m.replacements.DropFunc(func(what replacement, _ error) bool { return what.loadBalancerID == loadBalancerID })
+}
