@@ -84,7 +84,7 @@ func TestKeptPlaceFollowsTheNodes(t *testing.T) {
 				w.livesOn(30, "web")
 				w.wantLeads("the old place", from, 1, "d", "e", "f")
 				w.clearFaults()
-				w.livesOn(6, "web")
+				w.livesOn(60, "web") // what was refused for ten minutes is tried again after as long
 				if left := w.leadsFrom(from); len(left) > 0 {
 					t.Errorf("the old place has %v", left)
 				}

@@ -447,7 +447,7 @@ func TestUnnamedCannotBeDeleted(t *testing.T) {
 		if calls := w.calls(); len(calls) > 60 {
 			t.Errorf("%d calls in 29 minutes: %v", len(calls), calls)
 		}
-		w.awhile("web", 40*time.Minute)
+		w.awhile("web", 3*time.Hour)
 		w.edgeIsGone()
 	})
 }

@@ -153,9 +153,9 @@ func (e *engine) refreshLoadBalancer(ctx context.Context, of service.Request, fo
 }
 
 // standsDespite reports whether what is known of the CLB stands although it cannot be read: its groups follow the endpoints, and its
-// listeners the ports of the Service.
+// listeners the ports of the Service. One that the Service is about to move to serves nobody yet.
 func (o observed) standsDespite(err error) bool {
-	return service.IsUnread(err) && !alicloud.HasCode(err, model.CodeLoadBalancerGone) && o.presence.Present() && o.listeners.Known() && o.groups.Known()
+	return service.IsUnread(err) && !alicloud.HasCode(err, model.CodeLoadBalancerGone) && o.presence.Present() && o.from == "" && o.listeners.Known() && o.groups.Known()
 }
 
 // admitOrFollow fails if the Service may not use an existing CLB. One that is on it nevertheless, because the policy, or a tag of the CLB,

@@ -164,9 +164,9 @@ func TestRun(t *testing.T) {
 			fails: true, doubts: []model.Part{model.PartLoadBalancer}, want: []string{named, specified, tagged + " = TooManyTags", grouped},
 		},
 		{
-			name: "tags that are refused otherwise: whose is the CLB?", observed: there(), steps: attributes,
+			name: "tags that are refused stop nothing", observed: there(), steps: attributes,
 			cloud: recorder{refuses: map[string]error{"TagLoadBalancer": answer("Forbidden.RAM")}},
-			fails: true, doubts: []model.Part{model.PartLoadBalancer}, want: []string{named, specified, tagged + " = Forbidden.RAM"},
+			fails: true, doubts: []model.Part{model.PartLoadBalancer}, want: []string{named, specified, tagged + " = Forbidden.RAM", "CreateVServerGroup g-80 []"},
 		},
 		{
 			name: "a CLB that is gone ends the plan", observed: there(), steps: twoPorts, cloud: recorder{refuses: map[string]error{"g-80": gone}},

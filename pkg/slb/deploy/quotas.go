@@ -16,7 +16,7 @@ import (
 var counted = []model.Op{model.OpCreateGroup, model.OpCreateListener, model.OpCreateExtension, model.OpCreateAccess, model.OpAddEntries}
 
 // shortagePause is how long no call is made after a quota of a CLB refused one, unless something was deleted from the CLB.
-var shortagePause = refusal.Lasting
+var shortagePause = refusal.Pause{Least: time.Minute, Longest: 2 * time.Hour}
 
 // shortage is an operation whose quota is used up, for what a plan is to do of its kind. A plan that is to do something else may try.
 type shortage struct {
