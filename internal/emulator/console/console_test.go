@@ -164,7 +164,7 @@ func (s *scene) network(name string) {
 	})
 	var lb struct{ LoadbalancerId string }
 	s.decode(&lb, s.call(nlb, "CreateLoadBalancer", map[string]string{
-		"AddressType": "Intranet", "VpcId": "vpc-emulator", "LoadBalancerName": name, "SecurityGroupIds.1": sg.SecurityGroupId,
+		"AddressType": "Intranet", "VpcId": "vpc-emulator", "LoadBalancerName": "edge", "SecurityGroupIds.1": sg.SecurityGroupId,
 		"ZoneMappings.1.ZoneId": "cn-hangzhou-a", "ZoneMappings.1.VSwitchId": "vsw-a", "ZoneMappings.2.ZoneId": "cn-hangzhou-b", "ZoneMappings.2.VSwitchId": "vsw-b",
 	}))
 	group := func(more map[string]string) string {
