@@ -116,21 +116,21 @@ type elastic struct {
 	// shown are the last ones that were read, sorted, and doubt is why others may be bound by now.
 	shown []string
 	doubt string
-	// asked is when they were last asked for, zero where they are to be asked for.
-	asked time.Time
+	// next is when they are asked for again where there are none or a doubt, zero where at the next opportunity.
+	next time.Time
 	// lacking is since when there have been none, or nobody could read them; zero while neither is so.
 	lacking time.Time
 	// missing says since when answers lack those that are shown.
 	missing presence.Missing
 }
 
-// wait is after what time they are asked for again: soon at first, and then twice as long after the start each time. Nothing says when one
-// is bound.
-func (a *elastic) wait() time.Duration {
+// wait is after what time they are asked for again that were read now: soon at first, and then twice as long after the start each time. Nothing says
+// when one is bound.
+func (a *elastic) wait(now time.Time) time.Duration {
 	if a.lacking.IsZero() {
 		return eipWait
 	}
-	return min(max(time.Since(a.lacking), eipWait), maxEIPWait)
+	return min(max(now.Sub(a.lacking), eipWait), maxEIPWait)
 }
 
 // wake is after what time the next read is due, 0 for none.
@@ -138,15 +138,15 @@ func (a *elastic) wake() time.Duration {
 	if len(a.shown) > 0 && a.doubt == "" {
 		return 0
 	}
-	return max(time.Until(a.asked.Add(a.wait())), time.Nanosecond)
+	return max(time.Until(a.next), time.Nanosecond)
 }
 
 // ask has them read again at the next opportunity. What they were stays shown until then.
-func (a *elastic) ask() { a.asked = time.Time{} }
+func (a *elastic) ask() { a.next = time.Time{} }
 
 // begun returns what a Service says itself of the elastic addresses of its CLB, which another process has read.
 func (a elastic) begun(svc *corev1.Service, lb *alicloud.LoadBalancer, params annotation.Params) elastic {
-	if !a.asked.IsZero() || len(a.shown) > 0 || params.Get(annotation.ExternalIPType) != annotation.ExternalEIP || svc.Labels[service.LabelLoadBalancerID] != lb.ID {
+	if !a.next.IsZero() || len(a.shown) > 0 || params.Get(annotation.ExternalIPType) != annotation.ExternalEIP || svc.Labels[service.LabelLoadBalancerID] != lb.ID {
 		return a
 	}
 	for _, ingress := range svc.Status.LoadBalancer.Ingress {
@@ -165,7 +165,7 @@ func (e *engine) externalAddresses(ctx context.Context, clb observed, params ann
 		return nil, known, nil
 	}
 	id := clb.loadBalancer.Value.ID
-	if known.asked.IsZero() || (len(known.shown) == 0 || known.doubt != "") && time.Since(known.asked) >= known.wait() {
+	if known.next.IsZero() || (len(known.shown) == 0 || known.doubt != "") && !time.Now().Before(known.next) {
 		known = e.readAddresses(ctx, id, known)
 	}
 	switch {
@@ -183,7 +183,6 @@ func (e *engine) externalAddresses(ctx context.Context, clb observed, params ann
 
 func (e *engine) readAddresses(ctx context.Context, id string, known elastic) elastic {
 	now := time.Now()
-	known.asked = now
 	found, err := e.api.DescribeEIPs(ctx, alicloud.EIPOfLoadBalancer, id)
 	if err == nil && len(found) == 0 && len(known.shown) > 0 {
 		known.missing, err = e.missing.Confirm(known.missing, true, "no elastic address was found")
@@ -193,8 +192,8 @@ func (e *engine) readAddresses(ctx context.Context, id string, known elastic) el
 		if known.lacking.IsZero() {
 			known.lacking = now
 		}
-		if errors.As(err, new(*problem.WaitError)) {
-			known.asked = now.Add(e.missing.Over - known.wait())
+		if known.next = now.Add(known.wait(now)); errors.As(err, new(*problem.WaitError)) {
+			known.next = now.Add(e.missing.Over)
 		}
 		return known
 	}
@@ -209,6 +208,7 @@ func (e *engine) readAddresses(ctx context.Context, id string, known elastic) el
 	case known.lacking.IsZero():
 		known.lacking = now
 	}
+	known.next = now.Add(known.wait(now))
 	return known
 }
 
