@@ -9,7 +9,8 @@ import (
 )
 
 var (
-	// behavior is a row of docs/contributing/behaviors.md: what users see, its tests for CLBs or for all, and those for NLBs if these stand apart.
+	// behavior is a row of docs/contributing/behaviors.md: what users see, its tests for CLBs or for all, and those for NLBs if these stand
+	// apart.
 	behavior = regexp.MustCompile(`(?m)^\| ([^|]+) \| ([^|]+) \|(?: ([^|]+) \|)?$`)
 	// testCell is the tests of a row, none, or a dash for what the product does not have.
 	testCell = regexp.MustCompile("^(?:`[\\w/.]*Test\\w+`(?:, `[\\w/.]*Test\\w+`)*|none|–)$")
@@ -21,8 +22,8 @@ var (
 	section       = regexp.MustCompile(`(?m)^## .+$`)
 )
 
-// TestBehaviorsHaveTests: the table of behaviors names tests that exist, and each annotation, each event and each heading of the pages that it
-// repeats has a place in it. Otherwise, a behavior could go unnoticed while the code for Services is rebuilt.
+// TestBehaviorsHaveTests: the table of behaviors names tests that exist, and each annotation, each event and each heading of the pages that
+// it repeats has a place in it. Otherwise, a behavior could go unnoticed while the code for Services is rebuilt.
 func TestBehaviorsHaveTests(t *testing.T) {
 	t.Parallel()
 	all := pages(t)

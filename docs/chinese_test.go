@@ -14,8 +14,8 @@ var (
 	remark       = regexp.MustCompile(`(?m) +# .*$`)
 )
 
-// TestChinesePagesHaveTheSameCommands: a page in Chinese has the commands of the page in English, in their order, and as many headings. Otherwise, it would
-// go stale when the other one changes, and nobody would notice. Remarks behind commands may be translated.
+// TestChinesePagesHaveTheSameCommands: a page in Chinese has the commands of the page in English, in their order, and as many headings.
+// Otherwise, it would go stale when the other one changes, and nobody would notice. Remarks behind commands may be translated.
 func TestChinesePagesHaveTheSameCommands(t *testing.T) {
 	t.Parallel()
 	all := pages(t)

@@ -55,9 +55,9 @@ var (
 	programs = []string{"sh", "go", "python", "js", "yaml", "hcl"}
 )
 
-// TestCommandsAreRun checks that every block of commands states how it is tested: "sh run" (hack/chart runs it in the sandbox; in a tutorial,
-// also "sh run=background" in another terminal, and "sh run=interrupt", which ends those), "sh test=NAME" (that test does the same), or
-// "sh needs=WHAT" (no test can run it).
+// TestCommandsAreRun checks that every block of commands states how it is tested: "sh run" (hack/chart runs it in the sandbox; in a
+// tutorial, also "sh run=background" in another terminal, and "sh run=interrupt", which ends those), "sh test=NAME" (that test does the
+// same), or "sh needs=WHAT" (no test can run it).
 func TestCommandsAreRun(t *testing.T) {
 	t.Parallel()
 	for path, text := range pages(t) {

@@ -22,8 +22,9 @@ import (
 // flowEntry is a line of a list in "A Service from event to cloud": its number, a directory, a function or method in it, and what it does.
 var flowEntry = regexp.MustCompile("(?m)^(\\d+)\\. `([a-z/]+)\\.([A-Za-z.]+)`: (.*)$")
 
-// TestServiceFlowIsInCallingOrder checks the lists in docs/architecture.md: each function exists, and an earlier one uses it, the method of just
-// this type or of an interface that the type implements, unless the list names it an entry point. The list of NLBs continues that of CLBs.
+// TestServiceFlowIsInCallingOrder checks the lists in docs/architecture.md: each function exists, and an earlier one uses it, the method of
+// just this type or of an interface that the type implements, unless the list names it an entry point. The list of NLBs continues that of
+// CLBs.
 func TestServiceFlowIsInCallingOrder(t *testing.T) {
 	t.Parallel()
 	_, text, _ := strings.Cut(pages(t)["docs/architecture.md"], "### A Service from event to cloud")

@@ -15,7 +15,8 @@ import (
 // demoStep is the name of a step in the code of the demo.
 var demoStep = regexp.MustCompile(`(?m)^\t\t\{"([^"]+)", \w+\},$`)
 
-// TestPictureShowsTheDemo: the picture in the README is a run of all steps of the demo that passed. After a change of the steps, make demo-picture draws it anew.
+// TestPictureShowsTheDemo: the picture in the README is a run of all steps of the demo that passed. After a change of the steps, make
+// demo-picture draws it anew.
 func TestPictureShowsTheDemo(t *testing.T) {
 	t.Parallel()
 	picture, err := os.ReadFile(root + "/docs/images/demo.svg")

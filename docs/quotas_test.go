@@ -8,8 +8,8 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/quota"
 )
 
-// TestQuotasOnThePage: docs/explanation/scale.md lists every quota that the cloud-config accepts, with its published value, and states for each limit how far
-// an account goes with it. pkg/service/backend computes the figures of that table.
+// TestQuotasOnThePage: docs/explanation/scale.md lists every quota that the cloud-config accepts, with its published value, and states for
+// each limit how far an account goes with it. pkg/service/backend computes the figures of that table.
 func TestQuotasOnThePage(t *testing.T) {
 	t.Parallel()
 	values := map[string]string{}

@@ -97,8 +97,8 @@ type subject struct {
 	Digest struct{ SHA256 string }
 }
 
-// TestRelease makes a release of this commit, with a compiler and a Helm that only write files: what is in dist/ is complete, and the checksums
-// and the provenance are those of its files.
+// TestRelease makes a release of this commit, with a compiler and a Helm that only write files: what is in dist/ is complete, and the
+// checksums and the provenance are those of its files.
 func TestRelease(t *testing.T) {
 	t.Parallel()
 	testkit.Long(t)

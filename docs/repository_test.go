@@ -186,8 +186,8 @@ func TestChartReadme(t *testing.T) {
 	}
 }
 
-// TestWorkflowsAreBounded: a workflow has no more rights than it says, no job runs for ever, and a command that fails in front of a pipe ends its
-// step. actionlint checks the rest.
+// TestWorkflowsAreBounded: a workflow has no more rights than it says, no job runs for ever, and a command that fails in front of a pipe
+// ends its step. actionlint checks the rest.
 func TestWorkflowsAreBounded(t *testing.T) {
 	t.Parallel()
 	paths, err := filepath.Glob(filepath.Join(root, ".github", "workflows", "*.yml"))

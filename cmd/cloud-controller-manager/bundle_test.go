@@ -70,8 +70,8 @@ func filesOf(t *testing.T, path string) map[string]string {
 	return files
 }
 
-// TestSupportBundle: the archive has what can be read and names what cannot, also where the cloud refuses the key. No secret of any source is in it, in
-// none of its forms, although all of the cluster has them.
+// TestSupportBundle: the archive has what can be read and names what cannot, also where the cloud refuses the key. No secret of any source
+// is in it, in none of its forms, although all of the cluster has them.
 func TestSupportBundle(t *testing.T) {
 	t.Parallel()
 	const token = "sts-token-of-the-environment"

@@ -22,9 +22,9 @@ import (
 // controller leaves them alone.
 const nlbController = "nlb"
 
-// constructors are the stock ones with our service and route controllers in the place of theirs, under the same names, so
-// that flags, aliases and roles stay valid, and with a controller of ours beside the stock one for nodes. It is a copy: the stock map is a package variable
-// that others may share.
+// constructors are the stock ones with our service and route controllers in the place of theirs, under the same names, so that flags,
+// aliases and roles stay valid, and with a controller of ours beside the stock one for nodes. It is a copy: the stock map is a package
+// variable that others may share.
 func constructors() map[string]app.ControllerInitFuncConstructor {
 	all := maps.Clone(app.DefaultInitFuncConstructors)
 	all[nlbController] = all[names.ServiceLBController] // with its identity

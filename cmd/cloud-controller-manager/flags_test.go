@@ -60,8 +60,8 @@ func TestOfficialFlagsAreAccepted(t *testing.T) { //nolint:paralleltest // see p
 	}
 }
 
-// parseFlags parses the arguments as the program does. Its tests do not run in parallel: the stock command adds flags to a variable that all
-// commands of a process share.
+// parseFlags parses the arguments as the program does. Its tests do not run in parallel: the stock command adds flags to a variable that
+// all commands of a process share.
 func parseFlags(t *testing.T, args ...string) (*options.CloudControllerManagerOptions, error) {
 	t.Helper()
 	opts, err := options.NewCloudControllerManagerOptions()

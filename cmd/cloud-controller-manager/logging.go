@@ -15,8 +15,8 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// applyLogging applies the logging flags before anything is logged. The stock command does so later: what precedes it would be text among lines of
-// JSON. A mistake is left to the stock command, which reports it.
+// applyLogging applies the logging flags before anything is logged. The stock command does so later: what precedes it would be text among
+// lines of JSON. A mistake is left to the stock command, which reports it.
 func applyLogging(flags *pflag.FlagSet) {
 	config, own := logsapi.NewLoggingConfiguration(), pflag.NewFlagSet("logging", pflag.ContinueOnError)
 	logsapi.AddFlags(config, own)
@@ -37,8 +37,8 @@ func applyLogging(flags *pflag.FlagSet) {
 // debugLevel is the value of --v from which a report shows the log, too.
 const debugLevel = 4
 
-// silenceLogs leaves a report alone on the screen: nobody reads it among the log of a program that starts. What fails while it is made is said once:
-// it may be why nothing else is printed for minutes. The manager's own flags, which a report takes, often have --v=2.
+// silenceLogs leaves a report alone on the screen: nobody reads it among the log of a program that starts. What fails while it is made is
+// said once: it may be why nothing else is printed for minutes. The manager's own flags, which a report takes, often have --v=2.
 func silenceLogs(flags *pflag.FlagSet, stderr io.Writer) {
 	if level, err := strconv.Atoi(flags.Lookup("v").Value.String()); err == nil && level >= debugLevel {
 		applyLogging(flags)

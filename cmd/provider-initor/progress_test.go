@@ -48,8 +48,8 @@ func TestProgressBar(t *testing.T) {
 	}
 }
 
-// TestProgressShowsWhyPodsCannotStart: each reason is written once, with how many nodes it holds up, long before the nodes fail. A bar on a terminal
-// makes room for it.
+// TestProgressShowsWhyPodsCannotStart: each reason is written once, with how many nodes it holds up, long before the nodes fail. A bar on a
+// terminal makes room for it.
 func TestProgressShowsWhyPodsCannotStart(t *testing.T) {
 	t.Parallel()
 	blocked := func(node, reason string) rollout.NodeState {

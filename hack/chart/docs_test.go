@@ -76,8 +76,8 @@ func TestDocs(t *testing.T) {
 // migration is a page that ends where the old manager is there again.
 const migration = "docs/how-to/migrate.md"
 
-// TestMigrationThatBreaksOff: the way back also leads back from between two steps, when everything of the official CCM is deleted, and nothing is
-// installed in its place.
+// TestMigrationThatBreaksOff: the way back also leads back from between two steps, when everything of the official CCM is deleted, and
+// nothing is installed in its place.
 func TestMigrationThatBreaksOff(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile(filepath.Join(root, migration))

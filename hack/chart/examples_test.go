@@ -7,9 +7,9 @@ import (
 	"strings"
 )
 
-// appliesExamples applies docs/examples with the admission policy of the chart: the API server has no warning, the load balancers become what the
-// Services ask for, and no event is a warning. Pods have no network interfaces in this cloud: their example is only checked here, and the tutorial
-// about them applies it.
+// appliesExamples applies docs/examples with the admission policy of the chart: the API server has no warning, the load balancers become
+// what the Services ask for, and no event is a warning. Pods have no network interfaces in this cloud: their example is only checked here,
+// and the tutorial about them applies it.
 func (r *reader) appliesExamples() {
 	r.Helper()
 	s := &sandbox{T: r.T, url: strings.TrimSpace(r.run(`echo "$cloud"`))}

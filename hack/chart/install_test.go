@@ -90,8 +90,8 @@ func (s *sandbox) failsWithoutAllReplicas() {
 	}
 }
 
-// daemonsWithoutNodes: no machine of the sandbox is a control-plane node. Nothing that waits for the DaemonSet fails, as docs/how-to/install.md says; the
-// notes of the chart say what to look at, and its test fails.
+// daemonsWithoutNodes: no machine of the sandbox is a control-plane node. Nothing that waits for the DaemonSet fails, as
+// docs/how-to/install.md says; the notes of the chart say what to look at, and its test fails.
 func (s *sandbox) daemonsWithoutNodes() {
 	s.Helper()
 	notes := s.must("helm install " + release + s.emulated() + " --wait --timeout 30s --set kind=DaemonSet")
@@ -255,8 +255,8 @@ func (s *sandbox) metricsAreForReaders(manager *process) {
 	}
 }
 
-// seriesOfOthers are series that alerts and dashboard of the chart use, and libraries export: nothing else notices when they get other names or
-// labels. The program leads.
+// seriesOfOthers are series that alerts and dashboard of the chart use, and libraries export: nothing else notices when they get other
+// names or labels. The program leads.
 var seriesOfOthers = []string{
 	`leader_election_master_status{name="cloud-controller-manager"} 1`, `workqueue_depth{name="`, "process_resident_memory_bytes ", "process_cpu_seconds_total ",
 }
@@ -295,8 +295,8 @@ func (s *sandbox) upgrades() {
 	s.deployment()
 }
 
-// upgradesWait: an upgrade whose pods cannot start is no success, of either kind of workload. Helm 3 accepts as many missing pods as the rolling update
-// permits, which is one; "kubectl rollout status" accepts none, as docs/how-to/install.md says.
+// upgradesWait: an upgrade whose pods cannot start is no success, of either kind of workload. Helm 3 accepts as many missing pods as the
+// rolling update permits, which is one; "kubectl rollout status" accepts none, as docs/how-to/install.md says.
 func (s *sandbox) upgradesWait(lenient bool) {
 	s.Helper()
 	const (

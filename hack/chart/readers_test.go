@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestKeyReaders asks a real API server who can read the access key: the script prints it, and doctor reports those who could not read it in a
-// Secret.
+// TestKeyReaders asks a real API server who can read the access key: the script prints it, and doctor reports those who could not read it
+// in a Secret.
 func TestKeyReaders(t *testing.T) {
 	t.Parallel()
 	s := newSandbox(t, helm4)

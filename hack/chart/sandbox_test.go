@@ -102,7 +102,8 @@ func (p *process) stop(t *testing.T) {
 	}
 }
 
-// newSandbox starts a sandbox with three nodes; more arguments are those of "sandbox up". The PATH gets the given helm, kubectl and the project's programs.
+// newSandbox starts a sandbox with three nodes; more arguments are those of "sandbox up". The PATH gets the given helm, kubectl and the
+// project's programs.
 func newSandbox(t *testing.T, helm string, up ...string) *sandbox {
 	t.Helper()
 	tmp := t.TempDir()

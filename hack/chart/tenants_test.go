@@ -36,8 +36,9 @@ type tenants struct {
 	cloud   *alicloud.Client
 }
 
-// TestAuthorsGetNothingOfOthers: an author with the role edit in one namespace, whom the chart's policies judge or not, tries to have load balancers of
-// others deleted, to take one over, and to block a Service: with names of the shape that the manager gives, with finalizers, and with ids.
+// TestAuthorsGetNothingOfOthers: an author with the role edit in one namespace, whom the chart's policies judge or not, tries to have load
+// balancers of others deleted, to take one over, and to block a Service: with names of the shape that the manager gives, with finalizers,
+// and with ids.
 func TestAuthorsGetNothingOfOthers(t *testing.T) {
 	t.Parallel()
 	for name, policies := range map[string]string{"policies": intranetOnly, "no policy": " --set admissionPolicy.enabled=false"} {
@@ -174,7 +175,8 @@ func (w *tenants) create(namespace, name string, svc *corev1.Service) bool {
 	return false
 }
 
-// begun makes a paused Service of which the finalizer says that the manager has had it, and returns its UID, that of nobody where the policies refuse it.
+// begun makes a paused Service of which the finalizer says that the manager has had it, and returns its UID, that of nobody where the
+// policies refuse it.
 func (w *tenants) begun(namespace, name string, svc *corev1.Service) types.UID {
 	w.Helper()
 	svc.Finalizers = []string{clbFinalizer}

@@ -25,8 +25,8 @@ var tutorials = map[string][]string{
 // fenced is a block of a page: the words behind the language, and its lines.
 var fenced = regexp.MustCompile("(?ms)^```([a-z]+)(?: ([^\n]*))?\n(.*?)^```$")
 
-// TestTutorials runs the tutorials as readers do: all commands of a course in one terminal, and programs that do not end in others. A block of
-// text behind commands is what they print, but for addresses, IDs, ages and versions. At its end, a page leaves no load balancer behind.
+// TestTutorials runs the tutorials as readers do: all commands of a course in one terminal, and programs that do not end in others. A block
+// of text behind commands is what they print, but for addresses, IDs, ages and versions. At its end, a page leaves no load balancer behind.
 func TestTutorials(t *testing.T) {
 	t.Parallel()
 	pages, err := filepath.Glob(root + "/docs/tutorials/*.md")
@@ -261,8 +261,8 @@ func constant(line string) string {
 	return line
 }
 
-// firstMissing returns the first line that is not printed behind those before it, "" for none. A line "…" stands for any lines, and at the end
-// of a line it stands for the rest.
+// firstMissing returns the first line that is not printed behind those before it, "" for none. A line "…" stands for any lines, and at the
+// end of a line it stands for the rest.
 func firstMissing(want, got string) string {
 	lines := strings.Split(got, "\n")
 	for _, line := range strings.Split(strings.TrimSpace(want), "\n") {

@@ -11,7 +11,8 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 )
 
-// push writes the index in a layout to the registry that the reference names, with the credentials of `docker login`, and returns its digest.
+// push writes the index in a layout to the registry that the reference names, with the credentials of `docker login`, and returns its
+// digest.
 func push(ctx context.Context, layoutDir, reference string) (v1.Hash, error) {
 	target, err := name.ParseReference(reference)
 	if err != nil {

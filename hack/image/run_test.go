@@ -17,8 +17,8 @@ import (
 	"testing"
 )
 
-// TestEmulatorRunsAlone runs the emulator as a container engine would: it sees the files of its image and nothing else, has its environment, and is
-// its user. Only the network is that of the host.
+// TestEmulatorRunsAlone runs the emulator as a container engine would: it sees the files of its image and nothing else, has its
+// environment, and is its user. Only the network is that of the host.
 func TestEmulatorRunsAlone(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("only root can change the root directory and the user of a process")

@@ -10,8 +10,8 @@ import (
 // kubernetes finds the versions of Kubernetes' modules in a go.mod.
 var kubernetes = regexp.MustCompile(`\tk8s\.io/(?:kubernetes v\S+|\S+ => \S+ v\S+)\n`)
 
-// TestVersionsAreThoseOfTheSandbox holds both modules to one Kubernetes: the specs are those of the API server that they test, and it is compiled
-// once.
+// TestVersionsAreThoseOfTheSandbox holds both modules to one Kubernetes: the specs are those of the API server that they test, and it is
+// compiled once.
 func TestVersionsAreThoseOfTheSandbox(t *testing.T) {
 	t.Parallel()
 	versions := func(path string) []string {

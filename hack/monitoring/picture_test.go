@@ -19,8 +19,8 @@ import (
 // picture is the dashboard as the page about monitoring shows it.
 const picture = root + "/docs/images/dashboard.svg"
 
-// TestDashboardPictureIsFresh draws every panel of the dashboard with what its queries select from the recording, in place of a screenshot: no registry
-// of packages has a Grafana with its user interface.
+// TestDashboardPictureIsFresh draws every panel of the dashboard with what its queries select from the recording, in place of a screenshot:
+// no registry of packages has a Grafana with its user interface.
 func TestDashboardPictureIsFresh(t *testing.T) {
 	t.Parallel()
 	store, took := recorded(t)

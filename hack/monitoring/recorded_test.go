@@ -20,8 +20,8 @@ const (
 	perHold = int(held / interval)
 )
 
-// recorded returns what record.sh recorded of a real manager, with the labels that Prometheus adds, and how long that took. Then the last samples
-// stay. Times in the metrics are counted from the beginning of the recording.
+// recorded returns what record.sh recorded of a real manager, with the labels that Prometheus adds, and how long that took. Then the last
+// samples stay. Times in the metrics are counted from the beginning of the recording.
 func recorded(t *testing.T) (store storage.Queryable, took time.Duration) {
 	t.Helper()
 	lines := strings.Split(strings.TrimSpace(read(t, "testdata/recorded.txt")), "\n")
@@ -94,7 +94,8 @@ func TestPanelsShowARealManager(t *testing.T) {
 	}
 }
 
-// TestAlertsOfARealManager: if what the manager served at the end of the recording stays, exactly the alerts about the troubles of record.sh fire.
+// TestAlertsOfARealManager: if what the manager served at the end of the recording stays, exactly the alerts about the troubles of
+// record.sh fire.
 func TestAlertsOfARealManager(t *testing.T) {
 	t.Parallel()
 	store, took := recorded(t)

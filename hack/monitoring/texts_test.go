@@ -17,8 +17,8 @@ import (
 // unexpanded is what is left in a text where a template fails.
 var unexpanded = regexp.MustCompile(`<error|<no value>|\{\{`)
 
-// TestAlertTexts evaluates the rules as Prometheus does, minute by minute: an alert is pending until its time is over, then it fires, and its texts say
-// everything that they are to say. These are the texts that people on call read.
+// TestAlertTexts evaluates the rules as Prometheus does, minute by minute: an alert is pending until its time is over, then it fires, and
+// its texts say everything that they are to say. These are the texts that people on call read.
 func TestAlertTexts(t *testing.T) {
 	t.Parallel()
 	engine := newEngine(t)

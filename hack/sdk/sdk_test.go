@@ -1,4 +1,5 @@
-// Package sdk drives the vendor's newer clients against the emulator, as a stranger would: the built program, and clients from their registries.
+// Package sdk drives the vendor's newer clients against the emulator, as a stranger would: the built program, and clients from their
+// registries.
 package sdk
 
 import (

@@ -20,8 +20,8 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// TestInChromium reads the site on a phone and on a desk: nothing is wider than the screen, search finds pages, and the theme is that of the system
-// until the reader chooses another.
+// TestInChromium reads the site on a phone and on a desk: nothing is wider than the screen, search finds pages, and the theme is that of
+// the system until the reader chooses another.
 func TestInChromium(t *testing.T) {
 	t.Parallel()
 	server := httptest.NewServer(http.FileServer(http.Dir(filepath.Dir(site(t)))))

@@ -231,8 +231,8 @@ func TestSearchIndex(t *testing.T) {
 	}
 }
 
-// TestVersions builds a checkout with releases: each has its pages as they were, and a menu of all versions that leads to the same page there, or to
-// the start if there is none.
+// TestVersions builds a checkout with releases: each has its pages as they were, and a menu of all versions that leads to the same page
+// there, or to the start if there is none.
 func TestVersions(t *testing.T) {
 	t.Parallel()
 	checkout, out := t.TempDir(), t.TempDir()

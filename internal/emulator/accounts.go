@@ -18,8 +18,8 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/rpc"
 )
 
-// Accounts are emulated accounts behind one address, each with resources, keys, faults and a journal of its own. The access key of a request
-// says whose it is. The first account is there from the start; tests make and delete others.
+// Accounts are emulated accounts behind one address, each with resources, keys, faults and a journal of its own. The access key of a
+// request says whose it is. The first account is there from the start; tests make and delete others.
 type Accounts struct {
 	first   *Emulator
 	handler http.Handler // the first account's
@@ -38,8 +38,9 @@ type account struct {
 	key     cloud.AccessKeyConfig
 }
 
-// NewAccounts makes the first account. Further ones have no listeners that accept connections, because all accounts would share the loopback
-// addresses, and neither snapshot file nor journal file. A configuration without access keys gets the built-in one, as nobody could make a call.
+// NewAccounts makes the first account. Further ones have no listeners that accept connections, because all accounts would share the
+// loopback addresses, and neither snapshot file nor journal file. A configuration without access keys gets the built-in one, as nobody
+// could make a call.
 func NewAccounts(o Options) (*Accounts, error) {
 	if o.Config != nil && len(o.Config.AccessKeys) == 0 {
 		config := *o.Config
@@ -102,7 +103,8 @@ func (a *Accounts) serve(w http.ResponseWriter, r *http.Request) {
 	alone := len(a.others) == 0
 	a.mu.RUnlock()
 	handler := a.handler
-	// The admin API, the metadata service and the console are deeper than the OpenAPI, of which some clients write the path with a slash at its end.
+	// The admin API, the metadata service and the console are deeper than the OpenAPI, of which some clients write the path with a slash at
+	// its end.
 	if openAPI := !strings.Contains(strings.Trim(r.URL.Path, "/"), "/"); openAPI && !alone {
 		if other := a.of(r); other != nil {
 			handler = other.handler
@@ -174,8 +176,8 @@ func (a *Accounts) list(w http.ResponseWriter, _ *http.Request) {
 // errTaken means that an account or an access key has the id of another one.
 var errTaken = errors.New("is taken")
 
-// create makes an account of a configuration in YAML or JSON. Without one it is that of the first account; in both cases, without access keys it
-// gets one, and without an id, too.
+// create makes an account of a configuration in YAML or JSON. Without one it is that of the first account; in both cases, without access
+// keys it gets one, and without an id, too.
 func (a *Accounts) create(w http.ResponseWriter, r *http.Request) {
 	// A configuration that is cut off may be a valid one of less.
 	text, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxSnapshot))

@@ -57,8 +57,8 @@ func balancers(t *testing.T, c *slbapi.Client) int {
 	return testkit.Must(c.DescribeLoadBalancers(request))(t).TotalCount
 }
 
-// TestAccountsAreIsolated: accounts behind one address share no resource, key, fault or journal; the access key says whose a call is, also a
-// temporary one.
+// TestAccountsAreIsolated: accounts behind one address share no resource, key, fault or journal; the access key says whose a call is, also
+// a temporary one.
 func TestAccountsAreIsolated(t *testing.T) {
 	t.Parallel()
 	url := newAccounts(t)

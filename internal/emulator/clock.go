@@ -11,8 +11,8 @@ import (
 // Now is the time in the cloud.
 func (e *Emulator) Now() time.Time { return e.store.Now() }
 
-// Advance sets the clock of the cloud forward: asynchronous changes end, rate windows begin anew, temporary keys and ClientTokens expire. Callers
-// sign by their own clock, which stays. The clock cannot be set back.
+// Advance sets the clock of the cloud forward: asynchronous changes end, rate windows begin anew, temporary keys and ClientTokens expire.
+// Callers sign by their own clock, which stays. The clock cannot be set back.
 func (e *Emulator) Advance(d time.Duration) error {
 	if err := e.store.Advance(d); err != nil {
 		return err //nolint:wrapcheck // it says what failed

@@ -16,8 +16,8 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
 )
 
-// TestClock: setting the clock forward ends asynchronous changes and rate windows; requests that are signed by the clock of the host are still
-// accepted.
+// TestClock: setting the clock forward ends asynchronous changes and rate windows; requests that are signed by the clock of the host are
+// still accepted.
 func TestClock(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -1,6 +1,5 @@
-// Package emulator is Alibaba Cloud in memory, at wire level: the OpenAPI of ECS, VPC, CLB, NLB, STS and the Quota Center, the metadata service
-// of its instances, an admin API to look inside and to break things, and the network that its load balancers and routes
-// make.
+// Package emulator is Alibaba Cloud in memory, at wire level: the OpenAPI of ECS, VPC, CLB, NLB, STS and the Quota Center, the metadata
+// service of its instances, an admin API to look inside and to break things, and the network that its load balancers and routes make.
 //
 // It stands in for the cloud in tests and local clusters. It is not a server for anybody's production.
 package emulator

@@ -82,7 +82,8 @@ func firstCode(failed []vpcapi.FailedRouteEntriesItem) string {
 	return failed[0].FailedCode
 }
 
-// TestTableOfVPCWithIPv6IsDeleted: the entry for all other IPv6 destinations, which comes with the table, goes with it. One of a user holds it.
+// TestTableOfVPCWithIPv6IsDeleted: the entry for all other IPv6 destinations, which comes with the table, goes with it. One of a user holds
+// it.
 func TestTableOfVPCWithIPv6IsDeleted(t *testing.T) {
 	t.Parallel()
 	a := newAccount(t, emulator.Options{Config: withIPv6(func(*emulator.Config) {})})

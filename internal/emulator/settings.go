@@ -52,8 +52,8 @@ func (e *Emulator) getSettings(w http.ResponseWriter, _ *http.Request) {
 	reply(w, http.StatusOK, e.Settings())
 }
 
-// putSettings changes the settings that the body names; the others stay. The body is decoded into the settings in force, so that two requests at
-// once that name different settings both count.
+// putSettings changes the settings that the body names; the others stay. The body is decoded into the settings in force, so that two
+// requests at once that name different settings both count.
 func (e *Emulator) putSettings(w http.ResponseWriter, r *http.Request) {
 	text, err := io.ReadAll(r.Body)
 	if err == nil {

@@ -12,8 +12,8 @@ const maxSnapshot = 1 << 30
 // Snapshot returns every resource, for [Emulator.Restore].
 func (e *Emulator) Snapshot() ([]byte, error) { return e.store.Snapshot() } //nolint:wrapcheck // it says what failed
 
-// Restore replaces every resource by those of a snapshot, also of another account. Settings, keys, faults, the journal and the clock stay. One
-// that cannot be read changes nothing.
+// Restore replaces every resource by those of a snapshot, also of another account. Settings, keys, faults, the journal and the clock stay.
+// One that cannot be read changes nothing.
 func (e *Emulator) Restore(snapshot []byte) error {
 	if err := e.store.Restore(snapshot); err != nil {
 		return err //nolint:wrapcheck // it says what failed

@@ -57,7 +57,8 @@ func TestSnapshot(t *testing.T) {
 	}
 }
 
-// TestBadSnapshots: a snapshot that somebody has edited is refused with the reason and changes nothing, and does not bring the emulator down.
+// TestBadSnapshots: a snapshot that somebody has edited is refused with the reason and changes nothing, and does not bring the emulator
+// down.
 func TestBadSnapshots(t *testing.T) {
 	t.Parallel()
 	a := newAccount(t, emulator.Options{})
@@ -123,8 +124,8 @@ func TestSnapshotsWithoutTables(t *testing.T) {
 	}
 }
 
-// TestSnapshotOfLater: a snapshot of an account whose clock is ahead sets the clock forward, so that nothing is from the future, and changes that were
-// under way end when they would have, whatever the settle time of the new account is.
+// TestSnapshotOfLater: a snapshot of an account whose clock is ahead sets the clock forward, so that nothing is from the future, and
+// changes that were under way end when they would have, whatever the settle time of the new account is.
 func TestSnapshotOfLater(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -9,8 +9,8 @@ import (
 	"k8s.io/client-go/tools/record"
 )
 
-// TestManyProblemsAreSweptOnceAMinute: a pass that emits about thousands of objects looks at all remembered ones once, and not once for each,
-// which would take its time squared.
+// TestManyProblemsAreSweptOnceAMinute: a pass that emits about thousands of objects looks at all remembered ones once, and not once for
+// each, which would take its time squared.
 func TestManyProblemsAreSweptOnceAMinute(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -40,9 +40,9 @@ const (
 	idleTimeout = 30 * time.Second
 )
 
-// Serve takes the port over from serving and answers on it until stop is closed. It replaces serving's listener by one
-// in memory, on which the stock app then serves. ready returns why the process is not ready, nil if it is. It returns what plain HTTP shows,
-// for further addresses.
+// Serve takes the port over from serving and answers on it until stop is closed. It replaces serving's listener by one in memory, on which
+// the stock app then serves. ready returns why the process is not ready, nil if it is. It returns what plain HTTP shows, for further
+// addresses.
 func Serve(serving *apiserver.SecureServingInfo, debugging *componentbaseconfig.DebuggingConfiguration,
 	authn *apiserver.AuthenticationInfo, authz *apiserver.AuthorizationInfo, ready func() error, stop <-chan struct{},
 ) (plainHealth http.Handler, err error) {
@@ -92,8 +92,8 @@ func ServePlain(address string, handler http.Handler, stop <-chan struct{}) erro
 	return nil
 }
 
-// newServer returns a server whose connections end. It has no ReadTimeout, which would cut a CPU profile of 30 seconds short: Go cancels the
-// request's context when that timeout passes.
+// newServer returns a server whose connections end. It has no ReadTimeout, which would cut a CPU profile of 30 seconds short: Go cancels
+// the request's context when that timeout passes.
 func newServer(handler http.Handler) *http.Server {
 	return &http.Server{Handler: handler, ReadHeaderTimeout: readHeaderTimeout, IdleTimeout: idleTimeout}
 }

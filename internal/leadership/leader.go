@@ -22,8 +22,8 @@ type Leader struct {
 	Leads bool
 }
 
-// FindLeader reads a Lease, and once more after a time where it looks expired: the clocks of two machines may differ, and a holder that renews it is
-// alive. A Lease that does not exist is no error.
+// FindLeader reads a Lease, and once more after a time where it looks expired: the clocks of two machines may differ, and a holder that
+// renews it is alive. A Lease that does not exist is no error.
 func FindLeader(ctx context.Context, leases coordinationclient.LeaseInterface, name string, again time.Duration) (Leader, error) {
 	found, valid, err := readLeader(ctx, leases, name)
 	if err != nil || found.Holder == "" {

@@ -71,8 +71,9 @@ func BalancerExclusionLabel(node *corev1.Node) string {
 // karpenter is the value that Karpenter gives the standard exclusion label, together with its taint [TaintDisrupted].
 const karpenter = "karpenter"
 
-// excludedByValue reads the standard exclusion label as the stock service controller does since Kubernetes 1.34: what is no boolean excludes,
-// and "false" does not. Karpenter's does not either while its taint is there: the node leaves, and its connections are to end by themselves.
+// excludedByValue reads the standard exclusion label as the stock service controller does since Kubernetes 1.34: what is no boolean
+// excludes, and "false" does not. Karpenter's does not either while its taint is there: the node leaves, and its connections are to end by
+// themselves.
 func excludedByValue(node *corev1.Node) bool {
 	value, labeled := node.Labels[corev1.LabelNodeExcludeBalancers]
 	excluded, err := strconv.ParseBool(value)

@@ -87,8 +87,8 @@ func PodCIDRs(node *corev1.Node) []string {
 	return node.Spec.PodCIDRs
 }
 
-// ByAge compares two Nodes by when they were registered, then by their names: the order in which Nodes have the right to what only one can have, for
-// example an instance or a pod CIDR.
+// ByAge compares two Nodes by when they were registered, then by their names: the order in which Nodes have the right to what only one can
+// have, for example an instance or a pod CIDR.
 func ByAge(a, b *corev1.Node) int {
 	return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
 }

@@ -42,7 +42,8 @@ const (
 	radius                                = 5
 )
 
-// palette has colors that most color-blind readers can distinguish, on a light and a dark background: Okabe and Ito, https://jfly.uni-koeln.de/color/.
+// palette has colors that most color-blind readers can distinguish, on a light and a dark background: Okabe and Ito,
+// https://jfly.uni-koeln.de/color/.
 var palette = []string{"#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9"}
 
 // style follows the theme of the reader. The background is part of the picture: a page may have another theme.

@@ -56,8 +56,8 @@ func (m *Measured) Storm(forced, took time.Duration) {
 
 // Subsets is what the code of the manager that chooses nodes computes. A test in pkg/service/backend writes it.
 type Subsets struct {
-	// Nodes are sizes of clusters with [FleetServices] Services of one port. Least and Most are the bounds of the mean number of writes per node event with auto,
-	// Few is that number with 25 nodes per Service.
+	// Nodes are sizes of clusters with [FleetServices] Services of one port. Least and Most are the bounds of the mean number of writes per
+	// node event with auto, Few is that number with 25 nodes per Service.
 	Nodes []float64 `json:"nodes"`
 	Least []float64 `json:"least"`
 	Most  []float64 `json:"most"`
@@ -66,7 +66,8 @@ type Subsets struct {
 	Members []int `json:"members"`
 }
 
-// Storms are times in seconds of many writes with one action. X is the time that the rate limits force, Y the one that they took. A test in pkg/alicloud writes it.
+// Storms are times in seconds of many writes with one action. X is the time that the rate limits force, Y the one that they took. A test in
+// pkg/alicloud writes it.
 type Storms struct {
 	// Limiter is what the rate limiter of the manager makes of them, Virtual are storms of tests in virtual time.
 	Limiter []Point `json:"limiter"`
@@ -94,8 +95,8 @@ func Distribution(values []int) []int {
 	return found
 }
 
-// ScaleCharts draws the charts of docs/explanation/scale.md as SVG, by the names of their files. measured is by scenario. What scenarios have not measured is
-// not in the charts, and lacking names these scenarios.
+// ScaleCharts draws the charts of docs/explanation/scale.md as SVG, by the names of their files. measured is by scenario. What scenarios
+// have not measured is not in the charts, and lacking names these scenarios.
 func ScaleCharts(measured map[string]Measured) (charts map[string]string, lacking []string, err error) {
 	var subsets Subsets
 	var storms Storms

@@ -30,8 +30,8 @@ func Sample(row, n int) []int {
 // Tried reports whether a test tries case i of many that are alike: all of them or, with -short, each nth.
 func Tried(i, n int) bool { return !testing.Short() || i%n == 0 }
 
-// Seed returns what a test decides from that is random: the one that was asked for, else a new one or, with -short, a fixed one, so that nobody's
-// change fails by chance.
+// Seed returns what a test decides from that is random: the one that was asked for, else a new one or, with -short, a fixed one, so that
+// nobody's change fails by chance.
 func Seed(asked, fixed uint64) uint64 {
 	switch {
 	case asked != 0:

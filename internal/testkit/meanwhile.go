@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Meanwhile is a transport that has something done once, just before the first call of an action. The call waits until that ends, or waits in turn for what the
-// caller holds. It is for tests whose time is their own.
+// Meanwhile is a transport that has something done once, just before the first call of an action. The call waits until that ends, or waits
+// in turn for what the caller holds. It is for tests whose time is their own.
 type Meanwhile struct {
 	Next   http.RoundTripper
 	Action string

@@ -196,8 +196,8 @@ func otherActions() []Action {
 	}
 }
 
-// BeyondPolicy are reads that show that a key may do more than the features need: those of other features, and reads that nothing here calls and
-// that common policies of the whole product include. ECS is not among them, as it hides what is not allowed.
+// BeyondPolicy are reads that show that a key may do more than the features need: those of other features, and reads that nothing here
+// calls and that common policies of the whole product include. ECS is not among them, as it hides what is not allowed.
 func BeyondPolicy(features ...Feature) []Action {
 	beyond := []Action{
 		{Product: "vpc", Name: "DescribeVpcAttribute", probe: params{"VpcId": noVPC}},

@@ -49,7 +49,8 @@ func TestEveryWriteIsLogged(t *testing.T) {
 	}
 }
 
-// TestWritesAreLoggedAsJSON: with --logging-format=json, a line is one object whose fields have names of their own, as docs/reference/logs.md says.
+// TestWritesAreLoggedAsJSON: with --logging-format=json, a line is one object whose fields have names of their own, as
+// docs/reference/logs.md says.
 func TestWritesAreLoggedAsJSON(t *testing.T) {
 	t.Parallel()
 	c := newCloud(t)

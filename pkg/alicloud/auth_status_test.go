@@ -7,8 +7,8 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 )
 
-// TestRefusedKeyWhateverTheStatus: the pages disagree about the status of a refused key. With each, it says nothing about a resource, least of all that
-// it is gone, and nothing was written.
+// TestRefusedKeyWhateverTheStatus: the pages disagree about the status of a refused key. With each, it says nothing about a resource, least
+// of all that it is gone, and nothing was written.
 func TestRefusedKeyWhateverTheStatus(t *testing.T) {
 	t.Parallel()
 	c := newCloud(t)

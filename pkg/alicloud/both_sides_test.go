@@ -31,7 +31,8 @@ func TestListWhateverTheDefaultPage(t *testing.T) {
 	}
 }
 
-// TestProbeWhateverTheCode: a key that may call an action is not said to lack it, whatever the cloud answers about the resource, which does not exist.
+// TestProbeWhateverTheCode: a key that may call an action is not said to lack it, whatever the cloud answers about the resource, which does
+// not exist.
 func TestProbeWhateverTheCode(t *testing.T) {
 	t.Parallel()
 	probed := []string{"nlb:TagResources", "ecs:ModifyNetworkInterfaceAttribute"}

@@ -44,8 +44,8 @@ type Endpoints struct {
 	Network string
 	// PlainHTTP sends calls unencrypted. For emulators and tests.
 	PlainHTTP bool
-	// SLB, NLB, VPC, ECS, STS and Quotas (the Quota Center) replace the default host of one product: "host", "host:port" or a URL, of which only host and
-	// port count. Empty means the default.
+	// SLB, NLB, VPC, ECS, STS and Quotas (the Quota Center) replace the default host of one product: "host", "host:port" or a URL, of which
+	// only host and port count. Empty means the default.
 	SLB, NLB, VPC, ECS, STS, Quotas string
 }
 

@@ -165,7 +165,8 @@ func IsBusy(err error) bool {
 	return ok && (busyCodes.Has(e.Code) || isNLBBusy(e))
 }
 
-// ThrottledFor is the length of the window whose end opens a throttled action again, a minute where that is not known. Windows begin with the minute or the second.
+// ThrottledFor is the length of the window whose end opens a throttled action again, a minute where that is not known. Windows begin with
+// the minute or the second.
 func ThrottledFor(err error) time.Duration {
 	e, ok := asAPIError(err)
 	if !ok {
@@ -212,8 +213,8 @@ func IsAuth(err error) bool { return hasCode(err, authCodes) }
 // IsForbidden reports whether the access key lacks a permission. It says nothing about any resource.
 func IsForbidden(err error) bool { return hasCode(err, forbiddenCodes) }
 
-// badRequestStatuses are those with which a server turns down a request before it looks at what it asks for: malformed, or longer than it reads.
-// Usual limits are 8 to 32 kB, and the parameters of a call are part of its URL.
+// badRequestStatuses are those with which a server turns down a request before it looks at what it asks for: malformed, or longer than it
+// reads. Usual limits are 8 to 32 kB, and the parameters of a call are part of its URL.
 var badRequestStatuses = sets.New(
 	http.StatusBadRequest, http.StatusRequestEntityTooLarge, http.StatusRequestURITooLong, http.StatusRequestHeaderFieldsTooLarge,
 )

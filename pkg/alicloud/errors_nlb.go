@@ -6,8 +6,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 )
 
-// The tables below hold the codes of NLB in lower case: the case of the part behind the dot varies between its actions. Source: the
-// error tables of each action of https://www.alibabacloud.com/help/en/slb/network-load-balancer/developer-reference/api-nlb-2022-04-30-overview.
+// The tables below hold the codes of NLB in lower case: the case of the part behind the dot varies between its actions. Source: the error
+// tables of each action of https://www.alibabacloud.com/help/en/slb/network-load-balancer/developer-reference/api-nlb-2022-04-30-overview.
 var (
 	nlbNotFoundCodes = sets.New(
 		"resourcenotfound.loadbalancer", "resourcenotfound.listener", "resourcenotfound.servergroup", "resourcenotfound.backendserver",
@@ -46,8 +46,8 @@ func isNLBBusy(e *Error) bool {
 	return false
 }
 
-// IsNLBNotFound reports whether the cloud answered that there is no such NLB. That it lacks something else, for example a bandwidth package,
-// says nothing about the NLB.
+// IsNLBNotFound reports whether the cloud answered that there is no such NLB. That it lacks something else, for example a bandwidth
+// package, says nothing about the NLB.
 func IsNLBNotFound(err error) bool {
 	e, ok := asAPIError(err)
 	return ok && strings.EqualFold(e.Code, "ResourceNotFound.loadBalancer")

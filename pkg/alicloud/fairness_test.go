@@ -23,8 +23,8 @@ func crowd(ctx context.Context, t *testing.T, l *limiter, priority Priority, act
 	time.Sleep(10 * time.Minute) // all of them have grown old
 }
 
-// TestCrowdDoesNotHoldUpANeighbour: the calls for the first address of another tenant's Service, and the removal of its dead backend server,
-// take their turns between those of a tenant with thousands in the queue.
+// TestCrowdDoesNotHoldUpANeighbour: the calls for the first address of another tenant's Service, and the removal of its dead backend
+// server, take their turns between those of a tenant with thousands in the queue.
 func TestCrowdDoesNotHoldUpANeighbour(t *testing.T) {
 	t.Parallel()
 	creation := []string{"CreateLoadBalancer", "CreateVServerGroup", "CreateLoadBalancerTCPListener", "StartLoadBalancerListener", "SetLoadBalancerName"}
@@ -89,8 +89,8 @@ func TestTenantsTakeTurns(t *testing.T) {
 	})
 }
 
-// TestTargetsTakeTurns: while the quota is used up, what changes again after each write is written to once per window, as long as others wait, also if its calls wait
-// in the place of a pass that gave way to one that knows more.
+// TestTargetsTakeTurns: while the quota is used up, what changes again after each write is written to once per window, as long as others
+// wait, also if its calls wait in the place of a pass that gave way to one that knows more.
 func TestTargetsTakeTurns(t *testing.T) {
 	t.Parallel()
 	for name, inPlace := range map[string]bool{"new calls": false, "calls in the place of others": true} {
@@ -107,7 +107,8 @@ func TestTargetsTakeTurns(t *testing.T) {
 	}
 }
 
-// takeTurns has targets that change again and again wait since a time, zero for that of each call, and checks that they and others take turns.
+// takeTurns has targets that change again and again wait since a time, zero for that of each call, and checks that they and others take
+// turns.
 func takeTurns(t *testing.T, since time.Time) {
 	t.Helper()
 	l := newLimiter(map[string]quota{"SetX": {30, time.Minute}})
@@ -148,8 +149,8 @@ func takeTurns(t *testing.T, since time.Time) {
 	}
 }
 
-// TestRemovalBeforeOldAdditions: of one tenant's calls for an action, those that take out what no longer answers go before those that have waited for minutes,
-// but for some places that keep these from waiting for ever.
+// TestRemovalBeforeOldAdditions: of one tenant's calls for an action, those that take out what no longer answers go before those that have
+// waited for minutes, but for some places that keep these from waiting for ever.
 func TestRemovalBeforeOldAdditions(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -177,8 +178,8 @@ func TestRemovalBeforeOldAdditions(t *testing.T) {
 	})
 }
 
-// TestRemovalBehindManyTenants: the queues of hundreds of other tenants do not hold up a call that takes out what no longer answers, however long they have
-// waited.
+// TestRemovalBehindManyTenants: the queues of hundreds of other tenants do not hold up a call that takes out what no longer answers,
+// however long they have waited.
 func TestRemovalBehindManyTenants(t *testing.T) {
 	t.Parallel()
 	const tenants, callsOfEach, longest = 500, 4, 5 * time.Second
@@ -208,7 +209,8 @@ func TestRemovalBehindManyTenants(t *testing.T) {
 	}
 }
 
-// TestWrittenAgain: what another pass has written to in a window waits for its second turn, also if both passes were made at the same instant. The calls of one pass belong together.
+// TestWrittenAgain: what another pass has written to in a window waits for its second turn, also if both passes were made at the same
+// instant. The calls of one pass belong together.
 func TestWrittenAgain(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 1, 1, 0, 0, 30, 0, time.UTC)

@@ -58,7 +58,8 @@ type limiter struct {
 // actionQueue holds the calls of one action that wait for its quota, the most urgent one first.
 type actionQueue struct {
 	windowQuota
-	// opened is when the action was called for the first time, suspected what is ours of the quota as far as the refusals in that window show it.
+	// opened is when the action was called for the first time, suspected what is ours of the quota as far as the refusals in that window show
+	// it.
 	opened    time.Time
 	suspected float64
 	waiters   []*waiter
@@ -233,8 +234,9 @@ func (q *actionQueue) admit() {
 
 // turn returns whose turn it is: of the most urgent call of each tenant, the one that has waited longest for its priority. A tenant waits
 // since it was last served, however long its calls have been there: otherwise one with thousands of calls in the queue would hold up all
-// others until the last of them has gone. Every second place goes to a tenant that has to take out what no longer answers, if there is any: behind the queues
-// of hundreds of others, it would wait for minutes. The other places are for all, so that nobody holds up the others with such calls.
+// others until the last of them has gone. Every second place goes to a tenant that has to take out what no longer answers, if there is any:
+// behind the queues of hundreds of others, it would wait for minutes. The other places are for all, so that nobody holds up the others with
+// such calls.
 func (q *actionQueue) turn(now time.Time) int {
 	best, rank, number := 0, time.Time{}, 0
 	seen := map[string]bool{}
@@ -272,13 +274,13 @@ func (q *actionQueue) urgent() map[string]bool {
 	return tenants
 }
 
-// agedShare is which part of the places goes to the call of a tenant that has waited longest for its priority, even while something urgent waits: enough to
-// hold nothing up for ever, and so few that the urgent calls take hardly longer.
+// agedShare is which part of the places goes to the call of a tenant that has waited longest for its priority, even while something urgent
+// waits: enough to hold nothing up for ever, and so few that the urgent calls take hardly longer.
 const agedShare = 16
 
-// instead returns which call of a tenant goes when it is the tenant's turn with the call at an index: one that takes out what no longer answers, if there is
-// any. Of equally urgent calls, one goes for what was not written to in this window: what changes again after each write is written once per window while the
-// quota is used up, with all that has changed meanwhile.
+// instead returns which call of a tenant goes when it is the tenant's turn with the call at an index: one that takes out what no longer
+// answers, if there is any. Of equally urgent calls, one goes for what was not written to in this window: what changes again after each
+// write is written once per window while the quota is used up, with all that has changed meanwhile.
 func (q *actionQueue) instead(at int, now time.Time) int {
 	first := q.waiters[at]
 	urgency := first.Priority
@@ -300,9 +302,9 @@ func (q *actionQueue) instead(at int, now time.Time) int {
 	return chosen
 }
 
-// again reports whether another pass than that of a call has written to its target in this window. A call of the same pass belongs to that write, which one call was too small
-// for. Since when it waits does not count: a pass that has written to one of several targets, and gave up its place before it wrote to the next, would otherwise write to the
-// first one again and again, while the others wait.
+// again reports whether another pass than that of a call has written to its target in this window. A call of the same pass belongs to that
+// write, which one call was too small for. Since when it waits does not count: a pass that has written to one of several targets, and gave
+// up its place before it wrote to the next, would otherwise write to the first one again and again, while the others wait.
 func (q *actionQueue) again(w *waiter, now time.Time) bool {
 	if !q.writtenIn.Equal(now.Truncate(q.quota.window)) {
 		return false
@@ -337,8 +339,9 @@ func (l *limiter) throttled(action string) {
 	q.lower(now, l.random())
 }
 
-// suspect notes what is ours of the quota if others use it, too. That the window in which the action was called for the first time is used up does not prove
-// that: the process before this one may have done it, and whoever then leaves half of the quota to others needs twice the time for what that one left undone.
+// suspect notes what is ours of the quota if others use it, too. That the window in which the action was called for the first time is used
+// up does not prove that: the process before this one may have done it, and whoever then leaves half of the quota to others needs twice the
+// time for what that one left undone.
 func (q *actionQueue) suspect(now time.Time) {
 	if q.suspected == 0 {
 		ours := q.windowQuota

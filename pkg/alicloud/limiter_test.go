@@ -227,7 +227,8 @@ func TestLimiterLearnsUnknownQuota(t *testing.T) {
 	}
 }
 
-// TestUnknownQuotaIsNotLearnedForever: what others leave while they have a burst of calls is not taken for the quota of an action whose quota is not published.
+// TestUnknownQuotaIsNotLearnedForever: what others leave while they have a burst of calls is not taken for the quota of an action whose
+// quota is not published.
 func TestUnknownQuotaIsNotLearnedForever(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -18,7 +18,8 @@ const (
 	NLBDualStack = "DualStack"
 )
 
-// Statuses of an NLB: https://www.alibabacloud.com/help/en/slb/network-load-balancer/developer-reference/api-nlb-2022-04-30-getloadbalancerattribute.
+// Statuses of an NLB:
+// https://www.alibabacloud.com/help/en/slb/network-load-balancer/developer-reference/api-nlb-2022-04-30-getloadbalancerattribute.
 const (
 	NLBProvisioning = "Provisioning"
 	NLBActive       = "Active"

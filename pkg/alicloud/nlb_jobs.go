@@ -52,8 +52,8 @@ func (c *Client) NLBJobs(ctx context.Context, jobs []Job) (map[Job]JobStatus, er
 	return found, nil
 }
 
-// IsJobsPerCall reports whether the cloud may have refused a list of jobs for its length. No document names the code of that: it can be any about the
-// parameters of the call.
+// IsJobsPerCall reports whether the cloud may have refused a list of jobs for its length. No document names the code of that: it can be any
+// about the parameters of the call.
 func IsJobsPerCall(err error) bool {
 	e, ok := asAPIError(err)
 	if !ok {

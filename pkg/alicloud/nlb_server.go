@@ -72,7 +72,8 @@ func (c *Client) ListNLBServers(ctx context.Context, group string) ([]NLBServer,
 	return servers, notAmong("ListServerGroupServers", []string{group}, found, func(s wire) string { return s.ServerGroupId })
 }
 
-// canonicalAddress spells an address as Kubernetes does: one of IPv6 has several spellings, and another one would look like another server. Other text stays.
+// canonicalAddress spells an address as Kubernetes does: one of IPv6 has several spellings, and another one would look like another server.
+// Other text stays.
 func canonicalAddress(text string) string {
 	if addr, err := netip.ParseAddr(text); err == nil {
 		return addr.String()

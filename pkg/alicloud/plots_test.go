@@ -15,9 +15,9 @@ import (
 // stormBegins is when in a minute of the cloud the storms of the plot begin, as those of pkg/slb do.
 const stormBegins = 10 * time.Second
 
-// measuredStorms are storms of pkg/slb in virtual time: how many writes with one action they took, and how many seconds, which differ a little from run to run.
-// In their order: TestNodesAtOnce (join) and TestZoneDies (one process) alike, and TestFleetUnderPublishedLimits (a dead node removed, swapped, and a new one added).
-// They log the figures, which nothing compares with these. Measured on 2026-11-26 with:
+// measuredStorms are storms of pkg/slb in virtual time: how many writes with one action they took, and how many seconds, which differ a
+// little from run to run. In their order: TestNodesAtOnce (join) and TestZoneDies (one process) alike, and TestFleetUnderPublishedLimits (a
+// dead node removed, swapped, and a new one added). They log the figures, which nothing compares with these. Measured on 2026-11-26 with:
 //
 //	go test ./pkg/slb -run 'TestNodesAtOnce|TestZoneDies|TestFleetUnderPublishedLimits' -v
 var measuredStorms = []plot.Point{{X: 120, Y: 51}, {X: 314, Y: 179}, {X: 686, Y: 431}, {X: 1000, Y: 651}}

@@ -31,13 +31,13 @@ type Waiting struct {
 	Priority Priority
 	// Since is since when what the call is for has been waiting, which decides among calls of one priority. Zero means now.
 	Since time.Time
-	// Pass numbers the pass that makes the call. A pass that gave up its place leaves Since to the next one, which plans anew and has another number. Zero says nothing:
-	// each call counts as one of another pass.
+	// Pass numbers the pass that makes the call. A pass that gave up its place leaves Since to the next one, which plans anew and has another
+	// number. Zero says nothing: each call counts as one of another pass.
 	Pass uint64
 	// Tenant is whom the call is for. Calls of one priority go in turns over the tenants that wait.
 	Tenant string
-	// Target is what the call writes to. While the quota is used up, a target that was written to in the window waits for its next turn behind equally
-	// urgent calls for others, so that further changes go into the same call. Empty for no such order.
+	// Target is what the call writes to. While the quota is used up, a target that was written to in the window waits for its next turn behind
+	// equally urgent calls for others, so that further changes go into the same call. Empty for no such order.
 	Target string
 	// Interrupt, when closed, ends the waiting with [ErrInterrupted]. It never ends a call that has begun, of which nobody
 	// would know what it did.

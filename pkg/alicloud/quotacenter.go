@@ -54,8 +54,8 @@ type quotaItem struct {
 	Dimensions      map[string]any
 }
 
-// ListProductQuotas returns the general quotas that the account has of a product in the region. Those that depend on more than the region are not among them. The
-// Quota Center is one for all regions, and a network may have no way to it.
+// ListProductQuotas returns the general quotas that the account has of a product in the region. Those that depend on more than the region
+// are not among them. The Quota Center is one for all regions, and a network may have no way to it.
 func (c *Client) ListProductQuotas(ctx context.Context, productCode string) ([]ProductQuota, error) {
 	in := params{"ProductCode": productCode, "QuotaCategory": "CommonQuota"}.setInt("MaxResults", quotaPage)
 	items, err := tokenPages("ListProductQuotas", in, quotaItem.identity, func() (tokenPage[quotaItem], error) {

@@ -150,8 +150,9 @@ func share(t *testing.T, managers int, apart, lasting time.Duration, others func
 	return all
 }
 
-// TestManagersShareARateWindow: managers of one account, each with more to write than there is room for, come to equal shares of the window, use nearly all
-// of it, and what is urgent never waits for long, whether they begin together or one finds the others at work. Few of their calls are refused.
+// TestManagersShareARateWindow: managers of one account, each with more to write than there is room for, come to equal shares of the
+// window, use nearly all of it, and what is urgent never waits for long, whether they begin together or one finds the others at work. Few
+// of their calls are refused.
 func TestManagersShareARateWindow(t *testing.T) {
 	t.Parallel()
 	const settle, lasting, longestUrgent, refusedPerHour = 15 * time.Minute, time.Hour, 8 * time.Second, 40
@@ -190,8 +191,8 @@ func TestManagersShareARateWindow(t *testing.T) {
 	}
 }
 
-// TestForeignBurstIsForgotten: somebody who knows no shares uses up the quota for some minutes. Five minutes after that, the managers of the account have
-// all of it again, and from the next window on nothing urgent waits for long.
+// TestForeignBurstIsForgotten: somebody who knows no shares uses up the quota for some minutes. Five minutes after that, the managers of
+// the account have all of it again, and from the next window on nothing urgent waits for long.
 func TestForeignBurstIsForgotten(t *testing.T) {
 	t.Parallel()
 	const settle, forgotten, lasting, longestUrgent = 20 * time.Minute, 5 * time.Minute, 15 * time.Minute, 10 * time.Second
@@ -243,8 +244,8 @@ func TestForeignBurstIsForgotten(t *testing.T) {
 	}
 }
 
-// TestFirstWindowProvesNothing: a process that begins in a window that another one has used up has all of the quota from the next window on; only a refusal
-// there, too, shows that it shares the quota.
+// TestFirstWindowProvesNothing: a process that begins in a window that another one has used up has all of the quota from the next window
+// on; only a refusal there, too, shows that it shares the quota.
 func TestFirstWindowProvesNothing(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

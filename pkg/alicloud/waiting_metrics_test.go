@@ -43,7 +43,8 @@ func TestWaitingCallsInMetrics(t *testing.T) {
 	})
 }
 
-// TestCredentialsExpiryInMetrics: a scrape shows when temporary keys expire, and how often they were fetched; a failed fetch changes only the latter.
+// TestCredentialsExpiryInMetrics: a scrape shows when temporary keys expire, and how often they were fetched; a failed fetch changes only
+// the latter.
 func TestCredentialsExpiryInMetrics(t *testing.T) {
 	t.Parallel()
 	registerMetrics()

@@ -17,8 +17,8 @@ type windowQuota struct {
 	late   int       // calls so late in the window that the cloud may count them in the next one
 	// closedUntil is the end of the time in which the cloud is known to refuse the action.
 	closedUntil time.Time
-	// share is how many calls of the quota are ours in the window that begins at sharedAt, where others of the account use it, too. It grows from there.
-	// proven is how many of them were ours before others had a burst of calls.
+	// share is how many calls of the quota are ours in the window that begins at sharedAt, where others of the account use it, too. It grows
+	// from there. proven is how many of them were ours before others had a burst of calls.
 	share, proven float64
 	sharedAt      time.Time
 	// phase, from 0 to 1, is another one in each manager, so that none of them always tries first for what is left in a window.
@@ -29,18 +29,18 @@ const (
 	// clockGuard is how far the clocks of this machine and of the cloud may be apart, the travel time of a call included. A
 	// call that close to the end of a minute counts in both minutes.
 	clockGuard = time.Second
-	// What is ours of a quota that others of the account use, too, is found as TCP finds it: throttling lowers it by a factor, and each window without adds the
-	// same to everybody's, so that callers who throttle one another come to equal shares. Ours is what the cloud let through in the window, less the part for
-	// whoever comes next. One window proves little, so that it is at least half of what it was.
+	// What is ours of a quota that others of the account use, too, is found as TCP finds it: throttling lowers it by a factor, and each window
+	// without adds the same to everybody's, so that callers who throttle one another come to equal shares. Ours is what the cloud let through
+	// in the window, less the part for whoever comes next. One window proves little, so that it is at least half of what it was.
 	mostLowered, leastLowered = 0.5, 0.85
-	// growth is what the first window without throttling adds, as a part of the quota. Each further one adds twice as much as the one before, so that five
-	// windows bring back all of it when the others have left.
+	// growth is what the first window without throttling adds, as a part of the quota. Each further one adds twice as much as the one before,
+	// so that five windows bring back all of it when the others have left.
 	growth = 1.0 / 45
-	// trial is the part at the end of the window in which we try for what has been added. If that is too much, the action is closed only until the window ends,
-	// and nothing urgent waits for long.
+	// trial is the part at the end of the window in which we try for what has been added. If that is too much, the action is closed only until
+	// the window ends, and nothing urgent waits for long.
 	trial = 1.0 / 20
-	// leastShare is the smallest share, as a part of the quota, and in calls: somebody else may use up each window in its first second, and a quota that is
-	// only guessed may be far smaller.
+	// leastShare is the smallest share, as a part of the quota, and in calls: somebody else may use up each window in its first second, and a
+	// quota that is only guessed may be far smaller.
 	leastShare, leastCalls = 0.1, 30
 	// maxReopenJitter spreads the callers of one account over the first seconds of the new window. Without it, every cluster
 	// of the account calls at the same moment and throttles the others again.
@@ -136,8 +136,8 @@ func (q *windowQuota) closed(now time.Time) bool {
 	return within(now, q.closedUntil, q.quota.window+q.reopenJitter())
 }
 
-// shareAt returns how many calls of the quota are ours at a time, and how many of them were so before we tried for more. A window without throttling ends a
-// burst of others' calls. After the clock was set back, nothing is known of the share.
+// shareAt returns how many calls of the quota are ours at a time, and how many of them were so before we tried for more. A window without
+// throttling ends a burst of others' calls. After the clock was set back, nothing is known of the share.
 func (q *windowQuota) shareAt(now time.Time) (proven, share float64) {
 	all := float64(q.quota.calls)
 	elapsed := now.Truncate(q.quota.window).Sub(q.sharedAt)
@@ -158,8 +158,8 @@ func (q *windowQuota) shares(now time.Time) bool {
 	return share < float64(q.quota.calls)
 }
 
-// lower makes our share of the quota smaller, because the cloud refused a call in this window: once, however many it refused. If less than half of the share
-// went through, others had a burst of calls, which says nothing about the time after it.
+// lower makes our share of the quota smaller, because the cloud refused a call in this window: once, however many it refused. If less than
+// half of the share went through, others had a burst of calls, which says nothing about the time after it.
 func (q *windowQuota) lower(now time.Time, phase float64) {
 	window := now.Truncate(q.quota.window)
 	if q.share != 0 && q.sharedAt.Equal(window) {

@@ -51,8 +51,8 @@ func permissionCheck(action alicloud.Action, permission alicloud.Permission, err
 	return check
 }
 
-// Beyond asks whether the key may do what no feature needs, or what only features need that are switched off. It sees only what can be tried
-// without an effect.
+// Beyond asks whether the key may do what no feature needs, or what only features need that are switched off. It sees only what can be
+// tried without an effect.
 func Beyond(ctx context.Context, client *alicloud.Client, features []alicloud.Feature) Check {
 	check := Check{Area: AreaPermissions, Subject: "other actions", Status: OK, Detail: "none is granted, as far as reads and dry runs show"}
 	var allowed []string

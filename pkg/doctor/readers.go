@@ -21,8 +21,8 @@ const (
 	keySubject      = "access key in ConfigMap " + metav1.NamespaceSystem + "/" + cloudConfigName
 )
 
-// KeyReaders checks who can read an access key in the ConfigMap of the cloud-config who could not read it in a Secret. It needs the rights of
-// an administrator.
+// KeyReaders checks who can read an access key in the ConfigMap of the cloud-config who could not read it in a Secret. It needs the rights
+// of an administrator.
 func KeyReaders(ctx context.Context, kube kubernetes.Interface) Check {
 	check := Check{Area: AreaCluster, Subject: keySubject, Status: OK}
 	configMap, err := kube.CoreV1().ConfigMaps(metav1.NamespaceSystem).Get(ctx, cloudConfigName, metav1.GetOptions{})

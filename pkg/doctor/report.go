@@ -153,8 +153,8 @@ func countOf(checks []Check, family string) int {
 	return n
 }
 
-// Limit returns no more than a few of checks that are alike, and one that names the others: on call, a thousand nodes that lack the same are one
-// problem.
+// Limit returns no more than a few of checks that are alike, and one that names the others: on call, a thousand nodes that lack the same
+// are one problem.
 func Limit(checks []Check) []Check {
 	if len(checks) <= shown+1 {
 		return checks

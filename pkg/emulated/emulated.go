@@ -1,5 +1,5 @@
-// Package emulated starts an emulated Alibaba Cloud account inside a test, for projects that test their own programs: ECS, VPC, CLB, NLB and STS,
-// over HTTP, with signatures and rate limits.
+// Package emulated starts an emulated Alibaba Cloud account inside a test, for projects that test their own programs: ECS, VPC, CLB, NLB
+// and STS, over HTTP, with signatures and rate limits.
 //
 //	account := emulated.Start(t, emulated.Options{})
 //	client.Domain, key, secret := account.Host(), account.AccessKeyID, account.AccessKeySecret
@@ -21,8 +21,8 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/cloud"
 )
 
-// Options say what exists at the start, and how the cloud behaves. The zero value is the built-in configuration, which answers at once and limits
-// nothing.
+// Options say what exists at the start, and how the cloud behaves. The zero value is the built-in configuration, which answers at once and
+// limits nothing.
 type Options struct {
 	// Config is a configuration in YAML, as for the flag --config of alicloud-emulator. "" is the built-in one: region cn-hangzhou, VPC
 	// vpc-emulator with the vSwitches vsw-a and vsw-b, and one access key.

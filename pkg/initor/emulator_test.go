@@ -138,8 +138,8 @@ func TestNewECSSourceNeedsAVPC(t *testing.T) {
 	}
 }
 
-// TestUnknownAddressCostsOneCall: a node whose address no instance has is asked for again and again. That costs one call each time, and once
-// another one for a page of the VPC's instances, however many it has.
+// TestUnknownAddressCostsOneCall: a node whose address no instance has is asked for again and again. That costs one call each time, and
+// once another one for a page of the VPC's instances, however many it has.
 func TestUnknownAddressCostsOneCall(t *testing.T) {
 	t.Parallel()
 	account := testcloud.New(t, emulator.Options{})

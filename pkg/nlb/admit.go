@@ -23,8 +23,8 @@ func (e *engine) refusesReuse(ctx context.Context, svc *corev1.Service, lb *alic
 	return e.leadsToAPIServer(ctx, svc, lb)
 }
 
-// refusedByPolicy says why the policy keeps the Service from an existing load balancer, "" if it does not. It is asked after each read of one:
-// the tag that allows it may go.
+// refusedByPolicy says why the policy keeps the Service from an existing load balancer, "" if it does not. It is asked after each read of
+// one: the tag that allows it may go.
 func (e *engine) refusedByPolicy(svc *corev1.Service, lb *alicloud.NLB) string {
 	allow, _ := lb.Tag(mark.TagAllow)
 	return e.config.Policy.RefusesReuse(e.config.ClusterID, svc.Namespace, allow)
@@ -53,8 +53,8 @@ func (e *engine) leadsToAPIServer(ctx context.Context, svc *corev1.Service, lb *
 	return fmt.Sprintf("is that of the API server, whose listener has port %d: a mistake on it would cut off the whole cluster", port), nil
 }
 
-// apiServerPort returns the port of a listener that leads to an API server, 0 for none. For a Service that was on the load balancer before, only
-// its own ports count.
+// apiServerPort returns the port of a listener that leads to an API server, 0 for none. For a Service that was on the load balancer before,
+// only its own ports count.
 func (e *engine) apiServerPort(ctx context.Context, svc *corev1.Service, listeners []alicloud.NLBListener, was bool) (int, error) {
 	server := e.config.APIServer()
 	if server.Port == 0 {

@@ -138,7 +138,8 @@ func (a *awaits) poll() {
 	// A poll is for all Services: the context of a pass would end with the pass, and give its Service's place in the queue to all.
 	ctx, cancel := context.WithTimeout(context.Background(), pollTimeout) //nolint:forbidigo // a timer has no caller, and the timeout ends it
 	defer cancel()
-	// Nor does one wait behind the reads of single Services, of which there are hundreds when as many are made at once: all others wait for it.
+	// Nor does one wait behind the reads of single Services, of which there are hundreds when as many are made at once: all others wait for
+	// it.
 	ctx = alicloud.WithWaiting(ctx, alicloud.Waiting{})
 	jobs, balancers := a.due(time.Now().Add(pollSlack))
 	for chunk := range slices.Chunk(jobs, alicloud.MaxJobsPerCall) {
@@ -176,8 +177,9 @@ func (a *awaits) due(now time.Time) (jobs []alicloud.Job, balancers []string) {
 	return jobs, balancers
 }
 
-// pollJobs asks for jobs. One that the cloud does not know fails the call for all of them: then each is asked for by itself. A list that the cloud
-// may have refused for its length goes in halves: no document says how many jobs it may have, and jobs that nobody reads seem to hang.
+// pollJobs asks for jobs. One that the cloud does not know fails the call for all of them: then each is asked for by itself. A list that
+// the cloud may have refused for its length goes in halves: no document says how many jobs it may have, and jobs that nobody reads seem to
+// hang.
 func (a *awaits) pollJobs(ctx context.Context, jobs []alicloud.Job) {
 	found, err := a.api.NLBJobs(ctx, jobs)
 	if alicloud.IsNotFound(err) {
@@ -199,7 +201,8 @@ func (a *awaits) pollJobs(ctx context.Context, jobs []alicloud.Job) {
 	a.noteUnread(ctx, jobs, err)
 }
 
-// noteUnread notes whether the states of jobs could be read. Those that have taken long enough count as ended, nobody knows how: what is there is read.
+// noteUnread notes whether the states of jobs could be read. Those that have taken long enough count as ended, nobody knows how: what is
+// there is read.
 func (a *awaits) noteUnread(ctx context.Context, jobs []alicloud.Job, err error) {
 	a.mu.Lock()
 	a.unread = err

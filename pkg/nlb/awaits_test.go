@@ -10,8 +10,8 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 )
 
-// TestEndedWaitOfNobody: a Service waits for the creation of a load balancer and forgets about it. What came of that is no answer to the next wait,
-// which is for its deletion.
+// TestEndedWaitOfNobody: a Service waits for the creation of a load balancer and forgets about it. What came of that is no answer to the
+// next wait, which is for its deletion.
 func TestEndedWaitOfNobody(t *testing.T) {
 	t.Parallel()
 	inWorld(t, func(t *testing.T, w *world) {

@@ -43,8 +43,8 @@ func TestCreationOfAnyDuration(t *testing.T) {
 	})
 }
 
-// TestNodeReplacedAtTheQuota: one node goes and another comes while as many servers are behind the NLB as its quota allows, and connections to the
-// one that goes are drained. It leaves first, and the cloud may refuse the new one until they are; then it is added.
+// TestNodeReplacedAtTheQuota: one node goes and another comes while as many servers are behind the NLB as its quota allows, and connections
+// to the one that goes are drained. It leaves first, and the cloud may refuse the new one until they are; then it is added.
 func TestNodeReplacedAtTheQuota(t *testing.T) {
 	t.Parallel()
 	onBothSides(t, "nlb.removing-counts", func(t *testing.T, w *world) {
@@ -70,8 +70,8 @@ func TestNodeReplacedAtTheQuota(t *testing.T) {
 	})
 }
 
-// TestNewNLBWhateverTheToken: a Service goes back to a group whose NLB is gone, which the process has not seen. The cloud answers the ClientToken of that NLB with its ID again, or
-// creates another one: either way, the Service gets one that is there.
+// TestNewNLBWhateverTheToken: a Service goes back to a group whose NLB is gone, which the process has not seen. The cloud answers the
+// ClientToken of that NLB with its ID again, or creates another one: either way, the Service gets one that is there.
 func TestNewNLBWhateverTheToken(t *testing.T) {
 	t.Parallel()
 	onBothSides(t, "nlb.token-of-deleted", func(_ *testing.T, w *world) {

@@ -105,8 +105,8 @@ func TestUDPGroupIsNotCheckedByTCP(t *testing.T) {
 	})
 }
 
-// TestUDPCheckGoesOffAgain: without its annotations the check of a UDP group is what it was before them, and not one by TCP, which no server
-// would pass.
+// TestUDPCheckGoesOffAgain: without its annotations the check of a UDP group is what it was before them, and not one by TCP, which no
+// server would pass.
 func TestUDPCheckGoesOffAgain(t *testing.T) {
 	t.Parallel()
 	inWorld(t, func(t *testing.T, w *world) {

@@ -78,8 +78,8 @@ func TestKilledAfterCreation(t *testing.T) {
 	}
 }
 
-// TestTagLostAfterCreation: the process ends after the cloud has created the NLB, and somebody removes the owner tag, before there is a listener with a mark. The
-// Record says which NLB it is, so that no second one is made.
+// TestTagLostAfterCreation: the process ends after the cloud has created the NLB, and somebody removes the owner tag, before there is a
+// listener with a mark. The Record says which NLB it is, so that no second one is made.
 func TestTagLostAfterCreation(t *testing.T) {
 	t.Parallel()
 	inWorld(t, func(t *testing.T, w *world) {
@@ -112,8 +112,8 @@ func (w *world) killedAfterCreation(lag time.Duration, change ...func(*corev1.Se
 	}
 }
 
-// TestKilledWhileMovingIntoAGroup: the process ends after it has begun to create the NLB of the group that a Service moves to from one of its own. The
-// other Service of the group is on that by the time that the creation is made again, and it stays.
+// TestKilledWhileMovingIntoAGroup: the process ends after it has begun to create the NLB of the group that a Service moves to from one of
+// its own. The other Service of the group is on that by the time that the creation is made again, and it stays.
 func TestKilledWhileMovingIntoAGroup(t *testing.T) {
 	t.Parallel()
 	inWorld(t, func(t *testing.T, w *world) {
@@ -155,8 +155,8 @@ func TestKilledWhileMovingIntoAGroup(t *testing.T) {
 	})
 }
 
-// TestCreationInVain: a process began to create an NLB while reads did not show the one that the Service has, and was killed. The next one deletes
-// what that makes, and the Service keeps its NLB.
+// TestCreationInVain: a process began to create an NLB while reads did not show the one that the Service has, and was killed. The next one
+// deletes what that makes, and the Service keeps its NLB.
 func TestCreationInVain(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(*corev1.Service){

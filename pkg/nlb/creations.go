@@ -42,8 +42,8 @@ func (f failedCreations) unless(works bool) failedCreations {
 	return f
 }
 
-// withoutCreation returns a plan that removes a load balancer whose creation the cloud gave up, and an error while it is too early for another
-// one; nil otherwise.
+// withoutCreation returns a plan that removes a load balancer whose creation the cloud gave up, and an error while it is too early for
+// another one; nil otherwise.
 func (n nlb) withoutCreation(now time.Time) (service.Plan, error) {
 	switch {
 	case !n.presence.Present() && now.Before(n.creations.again):

@@ -24,8 +24,8 @@ const (
 	mostRefused = 30
 )
 
-// TestMoreServicesThanNLBs: while the quota of NLBs is used up, the Services that have none take turns asking for one. One that is deleted makes room for the
-// next one at once, and all are served soon after the quota was raised.
+// TestMoreServicesThanNLBs: while the quota of NLBs is used up, the Services that have none take turns asking for one. One that is deleted
+// makes room for the next one at once, and all are served soon after the quota was raised.
 func TestMoreServicesThanNLBs(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -94,7 +94,8 @@ func (s *storm) fewRefused() {
 	}
 }
 
-// TestRefusedNLBIsAskedForLessOften: after each refusal, a pass reads whether there is an NLB. Attempts are two minutes apart in the end all the same.
+// TestRefusedNLBIsAskedForLessOften: after each refusal, a pass reads whether there is an NLB. Attempts are two minutes apart in the end
+// all the same.
 func TestRefusedNLBIsAskedForLessOften(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -23,8 +23,8 @@ func (w *world) passes(name string, over time.Duration) {
 	testkit.Passes(over, func() (time.Duration, error) { return w.Reconcile(w.t.Context(), w.get(name)) })
 }
 
-// TestRefusedSettingStopsNothingElse: a setting that the cloud refuses for good, or whose job fails each time, keeps no port and no backend server
-// from following the Service.
+// TestRefusedSettingStopsNothingElse: a setting that the cloud refuses for good, or whose job fails each time, keeps no port and no backend
+// server from following the Service.
 func TestRefusedSettingStopsNothingElse(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -78,7 +78,8 @@ func TestRefusedSettingStopsNothingElse(t *testing.T) {
 	}
 }
 
-// TestServersComeWhileNoneCanLeave: the cloud does not let a server leave whose node is gone. Others come all the same, and a new port is served.
+// TestServersComeWhileNoneCanLeave: the cloud does not let a server leave whose node is gone. Others come all the same, and a new port is
+// served.
 func TestServersComeWhileNoneCanLeave(t *testing.T) {
 	t.Parallel()
 	for name, fault := range map[string]string{"refused": `"code":"IllegalParam.Servers","status":400`, "forbidden": `"code":"NoPermission","status":403`, "job fails": `"job":"failed"`} {
@@ -104,8 +105,8 @@ func TestServersComeWhileNoneCanLeave(t *testing.T) {
 	}
 }
 
-// TestRefusedServersEnd: the cloud refuses each call with servers with the code that is assumed to say that there are too many in it, also one with a
-// single server. A pass ends all the same, and the next one comes after minutes.
+// TestRefusedServersEnd: the cloud refuses each call with servers with the code that is assumed to say that there are too many in it, also
+// one with a single server. A pass ends all the same, and the next one comes after minutes.
 func TestRefusedServersEnd(t *testing.T) {
 	t.Parallel()
 	inWorld(t, func(t *testing.T, w *world) {
@@ -147,8 +148,8 @@ func TestServerIsRefusedWithUnknownCode(t *testing.T) {
 	})
 }
 
-// TestUnreadSecurityGroupStaysJoined: a new process cannot read the security group of the source ranges, and the Service names others. The load
-// balancer would be open to everybody without it.
+// TestUnreadSecurityGroupStaysJoined: a new process cannot read the security group of the source ranges, and the Service names others. The
+// load balancer would be open to everybody without it.
 func TestUnreadSecurityGroupStaysJoined(t *testing.T) {
 	t.Parallel()
 	for _, named := range []bool{true, false} {
@@ -179,8 +180,8 @@ func TestUnreadSecurityGroupStaysJoined(t *testing.T) {
 	}
 }
 
-// TestPortOfAnotherKeepsTheOldBalancer: a Service moves to an existing load balancer on which somebody else has its port. Its own one serves until
-// the port is free.
+// TestPortOfAnotherKeepsTheOldBalancer: a Service moves to an existing load balancer on which somebody else has its port. Its own one
+// serves until the port is free.
 func TestPortOfAnotherKeepsTheOldBalancer(t *testing.T) {
 	t.Parallel()
 	inWorld(t, func(t *testing.T, w *world) {
@@ -203,8 +204,8 @@ func TestPortOfAnotherKeepsTheOldBalancer(t *testing.T) {
 	})
 }
 
-// TestFailingJobsStopNothingElse: jobs of one kind fail each time. What does not depend on them goes on, although no two jobs on a load balancer are
-// under way at once.
+// TestFailingJobsStopNothingElse: jobs of one kind fail each time. What does not depend on them goes on, although no two jobs on a load
+// balancer are under way at once.
 func TestFailingJobsStopNothingElse(t *testing.T) {
 	t.Parallel()
 	t.Run("listener", func(t *testing.T) {

@@ -9,7 +9,8 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 )
 
-// TestErrorsTakeNothingAway: after an edit that leaves a port without what its backends need, what serves goes on to serve, and follows the endpoints.
+// TestErrorsTakeNothingAway: after an edit that leaves a port without what its backends need, what serves goes on to serve, and follows the
+// endpoints.
 func TestErrorsTakeNothingAway(t *testing.T) {
 	t.Parallel()
 	ranges := func(w *world) { w.pods("n1", "n2") }

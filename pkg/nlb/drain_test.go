@@ -30,8 +30,8 @@ func (w *world) putNode(name string, change ...func(*corev1.Node)) {
 	testkit.Check(w.t, w.factory.Core().V1().Nodes().Informer().GetIndexer().Add(testkit.Node(name, change...)))
 }
 
-// TestRollingUpdateWithIgnoredWeights: pods are replaced node by node. Each node drains, and has its weight again when the next pod is there; one that somebody has set
-// stays, also 0.
+// TestRollingUpdateWithIgnoredWeights: pods are replaced node by node. Each node drains, and has its weight again when the next pod is
+// there; one that somebody has set stays, also 0.
 func TestRollingUpdateWithIgnoredWeights(t *testing.T) {
 	t.Parallel()
 	for _, restarts := range []bool{false, true} {
@@ -68,7 +68,8 @@ func TestRollingUpdateWithIgnoredWeights(t *testing.T) {
 	}
 }
 
-// TestNodesDrainWithIgnoredWeights: nodes that are about to go, or are cordoned, drain as they do without the annotation. If all of them leave, all keep their weights.
+// TestNodesDrainWithIgnoredWeights: nodes that are about to go, or are cordoned, drain as they do without the annotation. If all of them
+// leave, all keep their weights.
 func TestNodesDrainWithIgnoredWeights(t *testing.T) {
 	t.Parallel()
 	cordoned := func(node *corev1.Node) { node.Spec.Unschedulable = true }

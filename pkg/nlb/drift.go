@@ -13,12 +13,12 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
 )
 
-// driftWindow is within which time the NLBs of other Services become due that are read together with one that is, and how old the list of all server groups
-// may be that Services are compared with.
+// driftWindow is within which time the NLBs of other Services become due that are read together with one that is, and how old the list of
+// all server groups may be that Services are compared with.
 const driftWindow = 2 * time.Minute
 
-// due returns what is known of the NLB of a Service, with the parts in doubt that are to be read. compared says that drift detection is due, and that a
-// comparison found none.
+// due returns what is known of the NLB of a Service, with the parts in doubt that are to be read. compared says that drift detection is
+// due, and that a comparison found none.
 func (e *engine) due(ctx context.Context, of service.Request, known observed) (after observed, compared bool) {
 	drift := of.DriftDue && len(known.jobs) == 0
 	if drift && !of.Unsettled {
@@ -32,9 +32,9 @@ func (e *engine) due(ctx context.Context, of service.Request, known observed) (a
 	return e.regrouped(of, known.rejoined(of)), false
 }
 
-// unchanged detects drift by comparison: it reports whether an NLB is as it is known. It reads twenty NLBs with their listeners together, and the server groups of
-// all Services; only the backend servers take a read for each group. What it reads replaces nothing that is known: where it says false, everything is
-// to be read on its own, be it because something differs, is missing, or could not be read.
+// unchanged detects drift by comparison: it reports whether an NLB is as it is known. It reads twenty NLBs with their listeners together,
+// and the server groups of all Services; only the backend servers take a read for each group. What it reads replaces nothing that is known:
+// where it says false, everything is to be read on its own, be it because something differs, is missing, or could not be read.
 func (e *engine) unchanged(ctx context.Context, of service.Request, known observed) bool {
 	if !known.comparable(of) {
 		return false
@@ -44,8 +44,8 @@ func (e *engine) unchanged(ctx context.Context, of service.Request, known observ
 		sameListeners(known.concerning(of, read.listeners), known.concerning(of, known.listeners.Value)) && e.sameGroups(ctx, of, known)
 }
 
-// comparable reports whether the Service is where it is to be, so that a comparison shows all that reading would. A Service that moves, or that may not be where
-// it asks to be, also has to find out about other load balancers.
+// comparable reports whether the Service is where it is to be, so that a comparison shows all that reading would. A Service that moves, or
+// that may not be where it asks to be, also has to find out about other load balancers.
 func (o observed) comparable(of service.Request) bool {
 	at := of.Service.Labels[service.LabelLoadBalancerID]
 	return o.trusted() && o.presence.Present() && len(o.jobs) == 0 && len(o.leaving) == 0 && o.stays == nil && o.from == "" && o.refusal == nil &&
@@ -117,8 +117,8 @@ func (o observed) concerning(of service.Request, listeners []model.Listener) []m
 	return slices.DeleteFunc(slices.Clone(listeners), func(l model.Listener) bool { return owner.OwnedNLBByOther(model.Text(l.Description)) })
 }
 
-// sameGroups reports whether the server groups of a Service are those that are known, and as they are known. Those that are not in the list of all, because they
-// are another's or have lost their tags, are read by id.
+// sameGroups reports whether the server groups of a Service are those that are known, and as they are known. Those that are not in the list
+// of all, because they are another's or have lost their tags, are read by id.
 func (e *engine) sameGroups(ctx context.Context, of service.Request, known observed) bool {
 	all, err := e.allGroups.Within(ctx, driftWindow, e.preloadGroups)
 	if err != nil {

@@ -14,8 +14,8 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 )
 
-// TestSharedReadsThatProveNothing: what Services read together is empty, lacks some of them, fails, or comes late. Nothing is written, and what somebody changed in
-// the meantime is repaired all the same.
+// TestSharedReadsThatProveNothing: what Services read together is empty, lacks some of them, fails, or comes late. Nothing is written, and
+// what somebody changed in the meantime is repaired all the same.
 func TestSharedReadsThatProveNothing(t *testing.T) {
 	t.Parallel()
 	for _, list := range []struct{ action, empty string }{
@@ -97,8 +97,8 @@ func TestDriftFindsWhatIsGone(t *testing.T) {
 	})
 }
 
-// TestDriftOfWhatFewServicesHave: additional certificates, the security group of source ranges and server groups of others are not among what Services read
-// together, or are not found by the tag of the cluster.
+// TestDriftOfWhatFewServicesHave: additional certificates, the security group of source ranges and server groups of others are not among
+// what Services read together, or are not found by the tag of the cluster.
 func TestDriftOfWhatFewServicesHave(t *testing.T) {
 	t.Parallel()
 	inQuietWorld(t, owners(4, 80), func(t *testing.T, w *quietWorld) {

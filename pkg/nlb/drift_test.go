@@ -11,7 +11,8 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
 )
 
-// TestDriftIsCounted: what somebody changed by hand is counted once, when a read for drift finds it. No other test may find drift beside it.
+// TestDriftIsCounted: what somebody changed by hand is counted once, when a read for drift finds it. No other test may find drift beside
+// it.
 func TestDriftIsCounted(t *testing.T) { //nolint:paralleltest // the metric is that of the process
 	inWorld(t, func(t *testing.T, w *world) {
 		w.serve(1, testkit.TCP(80))

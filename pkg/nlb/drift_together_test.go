@@ -113,8 +113,8 @@ func (w *quietWorld) pass(name string) {
 	w.due[name] = time.Now().Add(wait)
 }
 
-// wrote returns the writes of some minutes with how often each was made. One that found the NLB locked, because another Service of its group was due at the same
-// time, is made again.
+// wrote returns the writes of some minutes with how often each was made. One that found the NLB locked, because another Service of its
+// group was due at the same time, is made again.
 func wrote(minutes [][]string) map[string]int {
 	found := map[string]int{}
 	for _, action := range writes(slices.Concat(minutes...)) {
@@ -125,7 +125,8 @@ func wrote(minutes [][]string) map[string]int {
 	return found
 }
 
-// TestDriftIsReadTogether: many Services with a port cost at most 1.2 reads each in a period, evenly spread. Of several ports, each costs one.
+// TestDriftIsReadTogether: many Services with a port cost at most 1.2 reads each in a period, evenly spread. Of several ports, each costs
+// one.
 func TestDriftIsReadTogether(t *testing.T) {
 	t.Parallel()
 	const hours = 1

@@ -140,8 +140,8 @@ func (e *engine) Repeat(ctx context.Context, svc *corev1.Service, creation servi
 	return last.ID, missing, e.discard(ctx, svc, found)
 }
 
-// discard deletes an NLB that was created although the Service has one: reads did not show that one for a time. One on which somebody else has a
-// listener by now stays.
+// discard deletes an NLB that was created although the Service has one: reads did not show that one for a time. One on which somebody else
+// has a listener by now stays.
 func (e *engine) discard(ctx context.Context, svc *corev1.Service, lb *alicloud.NLB) error {
 	listeners, err := observe.Listeners(ctx, e.api, lb.ID)
 	if err != nil || len(othersListeners(svc, listeners)) > 0 {
@@ -307,7 +307,8 @@ func (n nlb) status(params annotation.Params) service.Shown {
 	return shown
 }
 
-// servesAll reports whether all listeners of the Service run here, and the server groups that are to have servers have one that takes traffic.
+// servesAll reports whether all listeners of the Service run here, and the server groups that are to have servers have one that takes
+// traffic.
 func (n nlb) servesAll() bool {
 	if n.desired == nil || n.taken || n.running() < len(n.desired.Listeners) {
 		return false
@@ -319,13 +320,14 @@ func (n nlb) servesAll() bool {
 	})
 }
 
-// managesListeners reports whether the Service manages the listeners of its NLB. On an existing one on which it only stays, the last plan says that.
+// managesListeners reports whether the Service manages the listeners of its NLB. On an existing one on which it only stays, the last plan
+// says that.
 func (n nlb) managesListeners(params annotation.Params) bool {
 	return !n.Reused() || params.OverridesListeners() || n.stays != nil && n.desired != nil && n.desired.Override
 }
 
-// serves reports whether the Service is to show the NLB: a listener runs. One that moves shows another NLB until all of them run, and from then on this one:
-// nobody needs what it has elsewhere.
+// serves reports whether the Service is to show the NLB: a listener runs. One that moves shows another NLB until all of them run, and from
+// then on this one: nobody needs what it has elsewhere.
 func (n nlb) serves() bool {
 	running := n.running()
 	switch {

@@ -22,8 +22,8 @@ import (
 
 var _ service.Follower = nlb{}
 
-// Follows implements service.Mover. The listeners of the old NLB lead to the same server groups as those of the new one, which a plan for that brings in line. Only without
-// such a plan nothing would follow the nodes.
+// Follows implements service.Mover. The listeners of the old NLB lead to the same server groups as those of the new one, which a plan for
+// that brings in line. Only without such a plan nothing would follow the nodes.
 func (n nlb) Follows(svc *corev1.Service, when service.Stage) []service.Follower {
 	if when != service.Unplanned {
 		return nil
@@ -61,8 +61,8 @@ func (n nlb) RefreshBackends(ctx context.Context, svc *corev1.Service) (service.
 	return found, err
 }
 
-// joined are the groups of others that the annotation names, which it may do on an existing NLB, and those in which the Service has servers as its Record says: the
-// annotation may have named them when another process read it.
+// joined are the groups of others that the annotation names, which it may do on an existing NLB, and those in which the Service has servers
+// as its Record says: the annotation may have named them when another process read it.
 func (o observed) joined(svc *corev1.Service, params annotation.Params) []string {
 	record, _ := service.RecordOn(svc)
 	ids := record.Joined
@@ -72,7 +72,8 @@ func (o observed) joined(svc *corev1.Service, params annotation.Params) []string
 	return ids
 }
 
-// PlanBackends implements service.Follower: of a whole plan, as if the Service stayed here, only what brings groups in line that are there and that ports have.
+// PlanBackends implements service.Follower: of a whole plan, as if the Service stayed here, only what brings groups in line that are there
+// and that ports have.
 func (n nlb) PlanBackends(in service.Inputs) service.Plan {
 	in.Params = (&groups.Staying{}).Params(in.Params, n.presence, n.hasListener(in.Service))
 	desired, _ := build.Build(n.input(in))

@@ -92,8 +92,8 @@ func (f former) begin(w *world) {
 	w.calls()
 }
 
-// TestListenerStaysWhileItsNewGroupIsEmpty: the group that a listener is to move to cannot be made, or the cloud takes no server into it, or
-// nobody knows which. The listener and its servers stay.
+// TestListenerStaysWhileItsNewGroupIsEmpty: the group that a listener is to move to cannot be made, or the cloud takes no server into it,
+// or nobody knows which. The listener and its servers stay.
 func TestListenerStaysWhileItsNewGroupIsEmpty(t *testing.T) {
 	t.Parallel()
 	refusals := map[string]string{
@@ -147,8 +147,8 @@ func TestListenerStaysWhileNobodyKnowsItsBackends(t *testing.T) {
 	})
 }
 
-// TestFormerGroupFollowsTheEndpoints: while a listener stays in its group because the new one cannot be made, dead servers leave the old one and
-// ready ones join it, as far as they are known.
+// TestFormerGroupFollowsTheEndpoints: while a listener stays in its group because the new one cannot be made, dead servers leave the old
+// one and ready ones join it, as far as they are known.
 func TestFormerGroupFollowsTheEndpoints(t *testing.T) {
 	t.Parallel()
 	for _, test := range formers() {

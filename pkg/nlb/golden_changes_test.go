@@ -179,8 +179,8 @@ func TestGoldenManySourceRanges(t *testing.T) {
 	})
 }
 
-// TestDisablePublicChangesNoAddressType: where public load balancers are switched off, one in the intranet does not come to face the internet: not
-// by an annotation, not by the removal of one, and not by IPv6.
+// TestDisablePublicChangesNoAddressType: where public load balancers are switched off, one in the intranet does not come to face the
+// internet: not by an annotation, not by the removal of one, and not by IPv6.
 func TestDisablePublicChangesNoAddressType(t *testing.T) {
 	t.Parallel()
 	for name, edit := range map[string]func(*corev1.Service){
@@ -206,8 +206,8 @@ func TestDisablePublicChangesNoAddressType(t *testing.T) {
 	}
 }
 
-// TestRangesGoWithTheLoadBalancer: a Service with source ranges moves from its own load balancer to an existing one, whose security groups are its
-// owner's. The security group goes with the load balancer.
+// TestRangesGoWithTheLoadBalancer: a Service with source ranges moves from its own load balancer to an existing one, whose security groups
+// are its owner's. The security group goes with the load balancer.
 func TestRangesGoWithTheLoadBalancer(t *testing.T) {
 	t.Parallel()
 	inWorld(t, func(t *testing.T, w *world) {

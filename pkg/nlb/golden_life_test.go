@@ -234,8 +234,8 @@ func TestGoldenJoinedGroups(t *testing.T) {
 	}
 }
 
-// TestGroupOfAnotherServiceStays: a Service that names the group of another Service, which its cloud controller manager made, has no part in
-// it, and takes nothing of it along.
+// TestGroupOfAnotherServiceStays: a Service that names the group of another Service, which its cloud controller manager made, has no part
+// in it, and takes nothing of it along.
 func TestGroupOfAnotherServiceStays(t *testing.T) {
 	t.Parallel()
 	inWorld(t, func(t *testing.T, w *world) {

@@ -170,8 +170,8 @@ func TestGoldenRemovedWhileItMoves(t *testing.T) {
 	}
 }
 
-// TestTagsOfALoadBalancerThatIsLeft: a Service that moves to another existing load balancer, or goes, takes its tags off the one that it was
-// on, and leaves those of its owner and those that another Service asks for.
+// TestTagsOfALoadBalancerThatIsLeft: a Service that moves to another existing load balancer, or goes, takes its tags off the one that it
+// was on, and leaves those of its owner and those that another Service asks for.
 func TestTagsOfALoadBalancerThatIsLeft(t *testing.T) {
 	t.Parallel()
 	for _, to := range []string{"another", "its own", "none"} {

@@ -221,7 +221,8 @@ func leadsTo(names string) func(*testing.T, *world) {
 	}
 }
 
-// addressesAre checks that the one group has exactly these servers, by their addresses: those of nodes and of the pods on them are the same.
+// addressesAre checks that the one group has exactly these servers, by their addresses: those of nodes and of the pods on them are the
+// same.
 func addressesAre(want ...string) func(*testing.T, *world) {
 	return func(t *testing.T, w *world) {
 		t.Helper()
@@ -347,8 +348,8 @@ func (w *world) addServer(name, description string) {
 	w.later(5 * settle)
 }
 
-// TestGoldenMoreNodesThanTheQuota: of 130 nodes, as many are servers as fit under a quota that is smaller than the manager knows; the listener
-// serves, the event names the quota, and nothing is tried again for minutes. When room comes, others join.
+// TestGoldenMoreNodesThanTheQuota: of 130 nodes, as many are servers as fit under a quota that is smaller than the manager knows; the
+// listener serves, the event names the quota, and nothing is tried again for minutes. When room comes, others join.
 func TestGoldenMoreNodesThanTheQuota(t *testing.T) {
 	t.Parallel()
 	inWorld(t, func(t *testing.T, w *world) {

@@ -40,8 +40,8 @@ func (w *world) gate(name string) corev1.ConditionStatus {
 	return condition.Status
 }
 
-// TestGoldenThrottling: a throttled read is tried again in the next second, a throttled write in the next minute, and the action of the same
-// name of another product at once.
+// TestGoldenThrottling: a throttled read is tried again in the next second, a throttled write in the next minute, and the action of the
+// same name of another product at once.
 func TestGoldenThrottling(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
@@ -99,7 +99,8 @@ func TestGoldenThrottlingOfOneProduct(t *testing.T) {
 	})
 }
 
-// TestGoldenLocks: every third write meets the lock of an operation that is under way. Everything comes all the same, and nobody hears of it.
+// TestGoldenLocks: every third write meets the lock of an operation that is under way. Everything comes all the same, and nobody hears of
+// it.
 func TestGoldenLocks(t *testing.T) {
 	t.Parallel()
 	inWorld(t, func(t *testing.T, w *world) {

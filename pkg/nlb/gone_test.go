@@ -190,8 +190,8 @@ func (w *world) securityGroups(name string) []alicloud.SecurityGroup {
 	return testkit.Must(w.account.Client.DescribeSecurityGroups(w.t.Context(), *w.owner(name)))(w.t)
 }
 
-// TestEmptySearchMakesNoSecondSecurityGroup: a search that lacks the security group of the source ranges once makes no second one, and leaves
-// none behind when the Service goes.
+// TestEmptySearchMakesNoSecondSecurityGroup: a search that lacks the security group of the source ranges once makes no second one, and
+// leaves none behind when the Service goes.
 func TestEmptySearchMakesNoSecondSecurityGroup(t *testing.T) {
 	t.Parallel()
 	ranges := func(svc *corev1.Service) { svc.Spec.LoadBalancerSourceRanges = []string{"192.0.2.0/24"} }
@@ -242,8 +242,8 @@ func TestEmptySearchLeavesNoServerGroups(t *testing.T) {
 	})
 }
 
-// TestLeftLoadBalancerIsNotForgotten: one answer without the load balancer that a Service has left, or a deletion that fails, is not the end of
-// it: this process deletes it.
+// TestLeftLoadBalancerIsNotForgotten: one answer without the load balancer that a Service has left, or a deletion that fails, is not the
+// end of it: this process deletes it.
 func TestLeftLoadBalancerIsNotForgotten(t *testing.T) {
 	t.Parallel()
 	for name, fault := range map[string]string{

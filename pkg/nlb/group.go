@@ -88,8 +88,8 @@ func (c groupCloud) Claims(ctx context.Context, svc *corev1.Service, lb *aliclou
 // Stays implements groups.Cloud. A Service moves to the NLB that it names.
 func (groupCloud) Stays(context.Context, *corev1.Service, string) (bool, error) { return false, nil }
 
-// Unshareable implements groups.Cloud. The security groups of an NLB act on all its listeners: a Service that is to be open to some clients only would be open
-// to those of the others.
+// Unshareable implements groups.Cloud. The security groups of an NLB act on all its listeners: a Service that is to be open to some clients
+// only would be open to those of the others.
 func (c groupCloud) Unshareable(svc *corev1.Service, params annotation.Params, group mark.Group, leader *corev1.Service, asked annotation.Params, lb *groups.LoadBalancer) error {
 	refused := func(reason string) error {
 		return &problem.ConfigError{Field: annotation.Group.Key(), Event: problem.ReasonLoadBalancerNotReusable, Reason: reason}
@@ -173,7 +173,8 @@ func (e *engine) locateInGroup(ctx context.Context, of service.Request, group ma
 	return location{presence: at.Presence, lb: at.LB, group: at.Group, leaves: at.Leaves, stays: at.Stays, from: at.From, missed: true}, err
 }
 
-// leavesGroup returns what a Service leaves that is in no group any more: the NLB of one, and the group, whose mark alone is known after a restart.
+// leavesGroup returns what a Service leaves that is in no group any more: the NLB of one, and the group, whose mark alone is known after a
+// restart.
 func leavesGroup(svc *corev1.Service, known observed) []string {
 	record, _ := service.RecordOn(svc)
 	switch {

@@ -8,8 +8,8 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
 )
 
-// TestLastTwoOfAGroupGoAtOnce: the last Services of a group go at the same time, and the cache still shows the one of them with its finalizer that has just
-// left the NLB. The other one deletes the NLB: else nobody would.
+// TestLastTwoOfAGroupGoAtOnce: the last Services of a group go at the same time, and the cache still shows the one of them with its
+// finalizer that has just left the NLB. The other one deletes the NLB: else nobody would.
 func TestLastTwoOfAGroupGoAtOnce(t *testing.T) {
 	t.Parallel()
 	for what, goes := range map[string]func(*world, string){

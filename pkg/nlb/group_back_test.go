@@ -11,7 +11,8 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 )
 
-// halfMoved moves the Service web from the group edge to the group other, where the cloud refuses one of its two ports, and returns the name that it shows.
+// halfMoved moves the Service web from the group edge to the group other, where the cloud refuses one of its two ports, and returns the
+// name that it shows.
 func (w *world) halfMoved() string {
 	w.t.Helper()
 	w.groupWorld(grouped("shop", "other", 1, testkit.TCP(81)), grouped("web", "edge", 2, testkit.TCP(80, 443)))
@@ -37,8 +38,8 @@ func (w *world) tries(rounds int, names ...string) {
 	}
 }
 
-// TestMoveMeetsATakenPort: in the middle of a move, somebody else takes a port at the new place. The Service goes back to the old one, which serves all ports
-// and follows edits and nodes, and leaves nothing at the new one. It moves once the port is free.
+// TestMoveMeetsATakenPort: in the middle of a move, somebody else takes a port at the new place. The Service goes back to the old one,
+// which serves all ports and follows edits and nodes, and leaves nothing at the new one. It moves once the port is free.
 func TestMoveMeetsATakenPort(t *testing.T) {
 	t.Parallel()
 	for _, restarted := range []bool{false, true} {
@@ -66,8 +67,8 @@ func TestMoveMeetsATakenPort(t *testing.T) {
 	}
 }
 
-// TestMoveIsTurnedBack: a Service that asks for its old group again, before it shows another place, is on the NLB of that as if it had never left, also if
-// somebody there has the port that it asks for by now.
+// TestMoveIsTurnedBack: a Service that asks for its old group again, before it shows another place, is on the NLB of that as if it had
+// never left, also if somebody there has the port that it asks for by now.
 func TestMoveIsTurnedBack(t *testing.T) {
 	t.Parallel()
 	for _, restarted := range []bool{false, true} {
@@ -91,8 +92,8 @@ func TestMoveIsTurnedBack(t *testing.T) {
 	}
 }
 
-// TestStuckMoveFollowsTheNodes: while the cloud refuses a listener at the new place of a Service, the NLB that the Service still shows has the backend servers of
-// the nodes by now: its listeners lead to the same server groups as those of the new NLB.
+// TestStuckMoveFollowsTheNodes: while the cloud refuses a listener at the new place of a Service, the NLB that the Service still shows has
+// the backend servers of the nodes by now: its listeners lead to the same server groups as those of the new NLB.
 func TestStuckMoveFollowsTheNodes(t *testing.T) {
 	t.Parallel()
 	for _, restarted := range []bool{false, true} {

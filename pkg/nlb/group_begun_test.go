@@ -12,8 +12,8 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/groups"
 )
 
-// TestBegunNLBOfItsOwnIsLeft: a process ends in the middle of the creation of an NLB of the Service's own, or the answer to that is lost, and then the Service is
-// put into a group. Nothing on the Service says that the NLB is there.
+// TestBegunNLBOfItsOwnIsLeft: a process ends in the middle of the creation of an NLB of the Service's own, or the answer to that is lost,
+// and then the Service is put into a group. Nothing on the Service says that the NLB is there.
 func TestBegunNLBOfItsOwnIsLeft(t *testing.T) {
 	t.Parallel()
 	for _, isNew := range []bool{false, true} {
@@ -53,8 +53,8 @@ func TestBegunNLBOfItsOwnIsLeft(t *testing.T) {
 	}
 }
 
-// TestNLBOfAGroupIsThereAfterARestart: a process ends before the cloud has created the NLB of the Service's own for which it leaves a group. What the next one creates
-// replaces nothing that is gone, and until then the NLB of the group follows nodes.
+// TestNLBOfAGroupIsThereAfterARestart: a process ends before the cloud has created the NLB of the Service's own for which it leaves a
+// group. What the next one creates replaces nothing that is gone, and until then the NLB of the group follows nodes.
 func TestNLBOfAGroupIsThereAfterARestart(t *testing.T) {
 	t.Parallel()
 	for why, refusal := range map[string]string{"failure": `"code":"InternalError","status":500`, "quota": `"code":"QuotaExceeded.LoadBalancersNum","status":400`} {

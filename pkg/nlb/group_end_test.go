@@ -45,7 +45,8 @@ func TestOrphansOfNLBGroups(t *testing.T) {
 	})
 }
 
-// TestGroupStaysAsExistingNLB: Services of a group that name its NLB, as the official CCM needs it, have what they had, and so when they come back.
+// TestGroupStaysAsExistingNLB: Services of a group that name its NLB, as the official CCM needs it, have what they had, and so when they
+// come back.
 func TestGroupStaysAsExistingNLB(t *testing.T) {
 	t.Parallel()
 	inWorld(t, func(_ *testing.T, w *world) {
@@ -129,8 +130,8 @@ func TestGroupOfAnotherNamespace(t *testing.T) {
 	})
 }
 
-// TestNLBGroupIsMadeOnce: of two Services at once, the second one makes no NLB while nobody knows what came of the creation by the first, also where the
-// first one is not the oldest, and also in another process.
+// TestNLBGroupIsMadeOnce: of two Services at once, the second one makes no NLB while nobody knows what came of the creation by the first,
+// also where the first one is not the oldest, and also in another process.
 func TestNLBGroupIsMadeOnce(t *testing.T) {
 	t.Parallel()
 	for name, after := range map[string]func(*world){"smooth": nil, "the answer is lost": func(*world) {}, "the answer is lost with the process": (*world).restart} {
@@ -158,7 +159,8 @@ func TestNLBGroupIsMadeOnce(t *testing.T) {
 	}
 }
 
-// TestRangesComeLater: a Service that is in a group and begins to restrict its clients keeps its place, and says that the ranges have no effect.
+// TestRangesComeLater: a Service that is in a group and begins to restrict its clients keeps its place, and says that the ranges have no
+// effect.
 func TestRangesComeLater(t *testing.T) {
 	t.Parallel()
 	inWorld(t, func(t *testing.T, w *world) {
@@ -187,8 +189,8 @@ func TestRangesComeLater(t *testing.T) {
 	})
 }
 
-// TestNLBOfAGroupGoesWithItsGuest: the last Service of a group goes while another one names the NLB by its ID. An event says that the NLB stays, and it goes with
-// that Service.
+// TestNLBOfAGroupGoesWithItsGuest: the last Service of a group goes while another one names the NLB by its ID. An event says that the NLB
+// stays, and it goes with that Service.
 func TestNLBOfAGroupGoesWithItsGuest(t *testing.T) {
 	t.Parallel()
 	for _, moves := range []bool{false, true} {

@@ -31,8 +31,8 @@ func (w *world) enterpriseGroup(token string) string {
 	return testkit.Must(w.account.Client.CreateSecurityGroup(w.t.Context(), alicloud.SecurityGroup{VPCID: emulatortest.VPC, Type: alicloud.SecurityGroupEnterprise}, token))(w.t)
 }
 
-// TestLeaderPublishesNoPrivateService: a Service that asks for a private address has a listener on a private NLB of a group. What the oldest Service becomes does
-// not open it to the internet.
+// TestLeaderPublishesNoPrivateService: a Service that asks for a private address has a listener on a private NLB of a group. What the
+// oldest Service becomes does not open it to the internet.
 func TestLeaderPublishesNoPrivateService(t *testing.T) {
 	t.Parallel()
 	private, public := with(annotation.AddressType, "intranet"), with(annotation.AddressType, "internet")

@@ -8,7 +8,8 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 )
 
-// guestWorld makes a world with the Service web as the only one of its group, and returns the id of its NLB and a change by which another Service names that.
+// guestWorld makes a world with the Service web as the only one of its group, and returns the id of its NLB and a change by which another
+// Service names that.
 func guestWorld(w *world) (id string, guest func()) {
 	w.t.Helper()
 	w.groupWorld(grouped("web", "edge", 0, testkit.TCP(80)))
@@ -28,7 +29,8 @@ func (w *world) meanwhile(action string, do func()) *testkit.Meanwhile {
 	return at
 }
 
-// TestLastOfAGroupGoesWithItsGuest: the last Service of a group goes at the same time as one that names the NLB by its ID. None leaves the NLB to the other.
+// TestLastOfAGroupGoesWithItsGuest: the last Service of a group goes at the same time as one that names the NLB by its ID. None leaves the
+// NLB to the other.
 func TestLastOfAGroupGoesWithItsGuest(t *testing.T) {
 	t.Parallel()
 	for first, calls := range map[string][]string{
@@ -61,8 +63,8 @@ func TestLastOfAGroupGoesWithItsGuest(t *testing.T) {
 	}
 }
 
-// TestGuestComesWhileTheLastOfAGroupGoes: while the last Service of a group deletes the NLB, another one comes that names it by its ID. Its status shows no NLB
-// that goes.
+// TestGuestComesWhileTheLastOfAGroupGoes: while the last Service of a group deletes the NLB, another one comes that names it by its ID. Its
+// status shows no NLB that goes.
 func TestGuestComesWhileTheLastOfAGroupGoes(t *testing.T) {
 	t.Parallel()
 	for _, action := range []string{"UpdateLoadBalancerProtection", "DeleteLoadBalancer"} {

@@ -51,8 +51,8 @@ func (w *world) follows(names ...string) {
 	w.serving(4, names...)
 }
 
-// TestOverflowKeepsItsListeners: an older Service wants the port of one that may overflow, and that may have no listener on any other NLB. That one keeps its
-// listener, and its backend servers are followed, until it may move. Only then the older one gets the port.
+// TestOverflowKeepsItsListeners: an older Service wants the port of one that may overflow, and that may have no listener on any other NLB.
+// That one keeps its listener, and its backend servers are followed, until it may move. Only then the older one gets the port.
 func TestOverflowKeepsItsListeners(t *testing.T) {
 	t.Parallel()
 	refused := `{"product":"nlb","action":"CreateLoadBalancer","times":0,"code":"QuotaExceeded.LoadBalancersNum","status":400}`
@@ -98,8 +98,8 @@ func TestOverflowKeepsItsListeners(t *testing.T) {
 	}
 }
 
-// TestOverflowGoesWhereItMay: an older Service wants the port of one that may overflow, and that may have no listener on the next NLB of the group, but on a
-// new one.
+// TestOverflowGoesWhereItMay: an older Service wants the port of one that may overflow, and that may have no listener on the next NLB of
+// the group, but on a new one.
 func TestOverflowGoesWhereItMay(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(*world) func(*corev1.Service){
@@ -167,8 +167,9 @@ func TestKeptWhileOthersCannot(t *testing.T) {
 	}
 }
 
-// TestForbiddenInTheMiddleOfAMove: a Service that is about to move to the next NLB of its group, for which an older one came, may have no listener there any
-// more, or has no reason to move any more, whatever of the move was done by then: it serves all the time, and nothing of a new NLB stays.
+// TestForbiddenInTheMiddleOfAMove: a Service that is about to move to the next NLB of its group, for which an older one came, may have no
+// listener there any more, or has no reason to move any more, whatever of the move was done by then: it serves all the time, and nothing of
+// a new NLB stays.
 func TestForbiddenInTheMiddleOfAMove(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(*world){

@@ -32,8 +32,8 @@ func (w *world) inOtherCluster() (id string) {
 	return id
 }
 
-// TestLabelOfAGroupInAnotherCluster: a backup of one cluster is restored in another one, with the label of an NLB that a group of the first shares. Nothing there
-// changes, also if the Service can get no NLB.
+// TestLabelOfAGroupInAnotherCluster: a backup of one cluster is restored in another one, with the label of an NLB that a group of the first
+// shares. Nothing there changes, also if the Service can get no NLB.
 func TestLabelOfAGroupInAnotherCluster(t *testing.T) {
 	t.Parallel()
 	for _, isGrouped := range []bool{false, true} {
@@ -71,8 +71,8 @@ func TestLabelOfAGroupInAnotherCluster(t *testing.T) {
 	}
 }
 
-// TestRecordOfAGroupInAnotherCluster: a backup of one cluster is restored in another one, with the status that says on which NLB of a group the Service is, or was. Nothing
-// there changes, also if the Service is deleted.
+// TestRecordOfAGroupInAnotherCluster: a backup of one cluster is restored in another one, with the status that says on which NLB of a group
+// the Service is, or was. Nothing there changes, also if the Service is deleted.
 func TestRecordOfAGroupInAnotherCluster(t *testing.T) {
 	t.Parallel()
 	for name, record := range map[string]string{

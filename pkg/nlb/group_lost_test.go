@@ -13,8 +13,8 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 )
 
-// TestLostCreationIsLeft: the answer to the creation of an NLB of the Service's own is lost, or the process ends there. At once, the Service is to be elsewhere, or is
-// deleted, while no search shows the NLB yet. It does not stay in the cloud.
+// TestLostCreationIsLeft: the answer to the creation of an NLB of the Service's own is lost, or the process ends there. At once, the
+// Service is to be elsewhere, or is deleted, while no search shows the NLB yet. It does not stay in the cloud.
 func TestLostCreationIsLeft(t *testing.T) {
 	t.Parallel()
 	const searches = 2 // by tag and by name

@@ -17,9 +17,10 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
 )
 
-// orphansOfGroups returns NLBs of groups without Services, and what is left of Services on the others. An NLB with listeners of anybody else is none: the
-// manager keeps it when the last Service of the group goes, and the command that deletes it would end the traffic of these listeners.
-// Where a Service has left something on purpose, it returns nothing unless the query asks for that: nobody can tell that apart from what else is left.
+// orphansOfGroups returns NLBs of groups without Services, and what is left of Services on the others. An NLB with listeners of anybody
+// else is none: the manager keeps it when the last Service of the group goes, and the command that deletes it would end the traffic of
+// these listeners. Where a Service has left something on purpose, it returns nothing unless the query asks for that: nobody can tell that
+// apart from what else is left.
 func (e *engine) orphansOfGroups(ctx context.Context, query service.OrphanQuery, clusterIDs sets.Set[string]) ([]service.Orphan, error) {
 	candidates, err := e.taggedBalancers(ctx, alicloud.Tag{Key: mark.TagGroup})
 	if err != nil {

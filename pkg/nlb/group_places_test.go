@@ -14,7 +14,8 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
 )
 
-// TestReturnedServiceUsesNoFormerGroup: a Service of a group that becomes a ClusterIP and comes back with an NLB of its own does not keep the NLB of the group.
+// TestReturnedServiceUsesNoFormerGroup: a Service of a group that becomes a ClusterIP and comes back with an NLB of its own does not keep
+// the NLB of the group.
 func TestReturnedServiceUsesNoFormerGroup(t *testing.T) {
 	t.Parallel()
 	inWorld(t, func(_ *testing.T, w *world) {
@@ -32,7 +33,8 @@ func TestReturnedServiceUsesNoFormerGroup(t *testing.T) {
 	})
 }
 
-// TestMoveIntoAGroupLeavesATwin: a Service with an NLB of its own joins a group after a restart. Another NLB with a copy of its owner tag stays.
+// TestMoveIntoAGroupLeavesATwin: a Service with an NLB of its own joins a group after a restart. Another NLB with a copy of its owner tag
+// stays.
 func TestMoveIntoAGroupLeavesATwin(t *testing.T) {
 	t.Parallel()
 	inWorld(t, func(t *testing.T, w *world) {
@@ -47,8 +49,8 @@ func TestMoveIntoAGroupLeavesATwin(t *testing.T) {
 	})
 }
 
-// TestPreservingServiceGivesUpItsPort: a Service that moves to the next NLB of its group, because an older one has a claim to its port, leaves no listener, although
-// its annotation asks to keep the NLB when the Service is deleted.
+// TestPreservingServiceGivesUpItsPort: a Service that moves to the next NLB of its group, because an older one has a claim to its port,
+// leaves no listener, although its annotation asks to keep the NLB when the Service is deleted.
 func TestPreservingServiceGivesUpItsPort(t *testing.T) {
 	t.Parallel()
 	inWorld(t, func(_ *testing.T, w *world) {
@@ -59,8 +61,8 @@ func TestPreservingServiceGivesUpItsPort(t *testing.T) {
 	})
 }
 
-// TestOutsideOfItsGroupTakesItsOwnNLBAlong: a Service that stays on an NLB of its own, because another one has its port in the group, is deleted while nobody uses an NLB of
-// the group. Its own one goes, or is marked as preserved.
+// TestOutsideOfItsGroupTakesItsOwnNLBAlong: a Service that stays on an NLB of its own, because another one has its port in the group, is
+// deleted while nobody uses an NLB of the group. Its own one goes, or is marked as preserved.
 func TestOutsideOfItsGroupTakesItsOwnNLBAlong(t *testing.T) {
 	t.Parallel()
 	for _, restarted := range []bool{false, true} {

@@ -13,7 +13,8 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
 )
 
-// TestPreservedNLBOfAGroupIsOutOfIt: an NLB that the last Service of a group leaves because an annotation asks for that is its author's. The group has another one.
+// TestPreservedNLBOfAGroupIsOutOfIt: an NLB that the last Service of a group leaves because an annotation asks for that is its author's.
+// The group has another one.
 func TestPreservedNLBOfAGroupIsOutOfIt(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"shop"} {
@@ -43,7 +44,8 @@ func TestPreservedNLBOfAGroupIsOutOfIt(t *testing.T) {
 	}
 }
 
-// TestPreservedInAnNLBGroupIsNoOrphan: what a Service leaves on purpose on the NLB of a group is found with the flag only, also when the last Service goes.
+// TestPreservedInAnNLBGroupIsNoOrphan: what a Service leaves on purpose on the NLB of a group is found with the flag only, also when the
+// last Service goes.
 func TestPreservedInAnNLBGroupIsNoOrphan(t *testing.T) {
 	t.Parallel()
 	for name, lastPreserves := range map[string]string{"the first": "false", "both": "true"} {

@@ -9,8 +9,8 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 )
 
-// TestRedirectedMoveGoesBack: a Service that has begun to move into a group, and shows its old place, is to be in a group where its port is taken, also with another process,
-// which may begin after any write. It keeps the place that it shows, and what was begun goes.
+// TestRedirectedMoveGoesBack: a Service that has begun to move into a group, and shows its old place, is to be in a group where its port is
+// taken, also with another process, which may begin after any write. It keeps the place that it shows, and what was begun goes.
 func TestRedirectedMoveGoesBack(t *testing.T) {
 	t.Parallel()
 	for died := range 6 { // 0: no process does
@@ -45,8 +45,8 @@ func TestRedirectedMoveGoesBack(t *testing.T) {
 	}
 }
 
-// TestRedirectToRefusedOwnNLBStays: a Service that has begun to move into a group, and shows its old place, is to have an NLB of its own, which the cloud refuses or an annotation.
-// It keeps the place that it shows, which follows the nodes, and what was begun goes.
+// TestRedirectToRefusedOwnNLBStays: a Service that has begun to move into a group, and shows its old place, is to have an NLB of its own,
+// which the cloud refuses or an annotation. It keeps the place that it shows, which follows the nodes, and what was begun goes.
 func TestRedirectToRefusedOwnNLBStays(t *testing.T) {
 	testkit.Long(t)
 	t.Parallel()

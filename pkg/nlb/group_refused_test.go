@@ -17,7 +17,8 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/policy"
 )
 
-// refusedIDs are existing NLBs that a Service of a group may not use, if the policy allows only those with a tag, by the text of the Warning.
+// refusedIDs are existing NLBs that a Service of a group may not use, if the policy allows only those with a tag, by the text of the
+// Warning.
 func refusedIDs() map[string]func(*world) string {
 	return map[string]func(*world) string{
 		"NLB nlb-typo may not be used, or does not exist": func(*world) string { return "nlb-typo" },
@@ -49,8 +50,8 @@ func (w *world) refusedWorld() {
 	w.groupWorld(grouped("shop", "edge", 0, testkit.TCP(81)), grouped("web", "edge", 1, testkit.TCP(80)))
 }
 
-// TestRefusedIDKeepsServiceInItsGroup: a Service of a group that names an existing NLB which it may not use stays on that of its group, which follows nodes.
-// One Warning says why, also after a restart, and few calls are made.
+// TestRefusedIDKeepsServiceInItsGroup: a Service of a group that names an existing NLB which it may not use stays on that of its group,
+// which follows nodes. One Warning says why, also after a restart, and few calls are made.
 func TestRefusedIDKeepsServiceInItsGroup(t *testing.T) {
 	t.Parallel()
 	for text, refused := range refusedIDs() {
@@ -97,8 +98,8 @@ func TestRefusedIDKeepsServiceInItsGroup(t *testing.T) {
 	}
 }
 
-// TestRefusedIDIsCorrected: a Service that stays in its group because of the existing NLB that it names is an ordinary one of the group once the annotation is
-// gone, and moves once it may use the NLB.
+// TestRefusedIDIsCorrected: a Service that stays in its group because of the existing NLB that it names is an ordinary one of the group
+// once the annotation is gone, and moves once it may use the NLB.
 func TestRefusedIDIsCorrected(t *testing.T) {
 	t.Parallel()
 	for _, allowed := range []bool{false, true} {

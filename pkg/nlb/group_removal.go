@@ -159,8 +159,8 @@ func (n nlb) readInGroup(ctx context.Context, svc *corev1.Service, group mark.Gr
 	return n, n.hasListener(svc), nil
 }
 
-// lastOfGroup reads the NLB of a group that the Service names by its ID. If no other Service uses it, and nobody else has a listener on it, it is returned as that of
-// the group, and goes with the Service: otherwise nobody would delete it.
+// lastOfGroup reads the NLB of a group that the Service names by its ID. If no other Service uses it, and nobody else has a listener on it,
+// it is returned as that of the group, and goes with the Service: otherwise nobody would delete it.
 func (n nlb) lastOfGroup(ctx context.Context, svc *corev1.Service) (nlb, error) {
 	group, in := n.clusterGroupOn(&n.lb.Value)
 	if !n.Reused() || !in {
@@ -176,7 +176,8 @@ func (n nlb) lastOfGroup(ctx context.Context, svc *corev1.Service) (nlb, error) 
 	return n, nil
 }
 
-// planGroupRemoval removes what the Service has on the NLB of a group, and the NLB with the last of them. Listeners of anybody else keep it.
+// planGroupRemoval removes what the Service has on the NLB of a group, and the NLB with the last of them. Listeners of anybody else keep
+// it.
 func (n nlb) planGroupRemoval(svc *corev1.Service, applied *service.Record, removal service.Removal) (service.Removal, error) {
 	actual, owner := n.model(), n.ownerOf(svc, n.observed)
 	used, err := n.shared.IsUsed(svc, n.group, n.ID())

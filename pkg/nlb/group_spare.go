@@ -16,8 +16,8 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/sharing"
 )
 
-// spare leaves out of what the leader of a group wants of the NLB that by which another Service there would be open to more clients than it asks for and
-// has now. It fails where the NLB therefore stays out of security groups that the leader itself relies on.
+// spare leaves out of what the leader of a group wants of the NLB that by which another Service there would be open to more clients than it
+// asks for and has now. It fails where the NLB therefore stays out of security groups that the leader itself relies on.
 func (n nlb) spare(in service.Inputs, shared *sharing.Shared, desired *model.Model, record *service.Record) ([]problem.Problem, error) {
 	if shared == nil || !shared.Leads || n.ID() == "" {
 		return nil, nil
@@ -37,7 +37,8 @@ func (n nlb) spare(in service.Inputs, shared *sharing.Shared, desired *model.Mod
 	return spared.problems, n.outOfGroups(in, desired.Want.JoinGroups)
 }
 
-// outOfGroups fails if the Service would get its first listener on an NLB that is not in the security groups that it names, and does not join them.
+// outOfGroups fails if the Service would get its first listener on an NLB that is not in the security groups that it names, and does not
+// join them.
 func (n nlb) outOfGroups(in service.Inputs, joins []string) error {
 	lacks := notIn(annotation.ListOf(in.Params, annotation.SecurityGroupIDs), slices.Concat(n.lb.Value.SecurityGroups, joins))
 	if len(lacks) == 0 || n.hasListener(in.Service) {
@@ -48,7 +49,8 @@ func (n nlb) outOfGroups(in service.Inputs, joins []string) error {
 		annotation.SecurityGroupIDs, n.ID(), problem.Some(lacks))}
 }
 
-// sparing is what the leader of a group wants of its NLB. What was applied before stays in the Record, so that it is reverted once nobody needs it.
+// sparing is what the leader of a group wants of its NLB. What was applied before stays in the Record, so that it is reverted once nobody
+// needs it.
 type sparing struct {
 	lb       *alicloud.NLB
 	want     *model.Want

@@ -76,8 +76,8 @@ func (w *world) live(name string, d time.Duration) {
 	}
 }
 
-// TestRefusedMoveStaysOnItsNLB: while the cloud refuses the NLB that a Service is to move to, the old place is kept up to date as before, one Warning says so,
-// few calls are made, and the Service moves once the creation succeeds.
+// TestRefusedMoveStaysOnItsNLB: while the cloud refuses the NLB that a Service is to move to, the old place is kept up to date as before,
+// one Warning says so, few calls are made, and the Service moves once the creation succeeds.
 func TestRefusedMoveStaysOnItsNLB(t *testing.T) {
 	t.Parallel()
 	refusals := map[string]string{"quota": `"code":"QuotaExceeded.LoadBalancersNum","status":400`, "permission": `"code":"Forbidden.RAM","status":403`}
@@ -185,7 +185,8 @@ func (w *world) saysRefused(t *testing.T, events int) {
 	}
 }
 
-// TestMoveServesAllTheTime: at no moment of a move does the status show an NLB that does not serve, and the old one serves for the grace after that.
+// TestMoveServesAllTheTime: at no moment of a move does the status show an NLB that does not serve, and the old one serves for the grace
+// after that.
 func TestMoveServesAllTheTime(t *testing.T) {
 	t.Parallel()
 	for _, move := range movesToNewNLBs() {
@@ -229,8 +230,8 @@ func TestMoveServesAllTheTime(t *testing.T) {
 	}
 }
 
-// TestMovedServiceLeavesWithoutPorts: a Service that shows its new place leaves the old one, even if an older Service takes its port in the meantime. That it
-// shows the new place is known whatever name it shows, and after a restart.
+// TestMovedServiceLeavesWithoutPorts: a Service that shows its new place leaves the old one, even if an older Service takes its port in the
+// meantime. That it shows the new place is known whatever name it shows, and after a restart.
 func TestMovedServiceLeavesWithoutPorts(t *testing.T) {
 	t.Parallel()
 	for _, named := range []bool{false, true} {
@@ -269,8 +270,8 @@ func TestMovedServiceLeavesWithoutPorts(t *testing.T) {
 	}
 }
 
-// TestMoveFromGoneNLBShowsNewPlace: a Service whose old NLB is gone shows the new one although only one of its two ports is served there, because the cloud
-// refuses the other one or somebody has it: the old name answers nobody.
+// TestMoveFromGoneNLBShowsNewPlace: a Service whose old NLB is gone shows the new one although only one of its two ports is served there,
+// because the cloud refuses the other one or somebody has it: the old name answers nobody.
 func TestMoveFromGoneNLBShowsNewPlace(t *testing.T) {
 	t.Parallel()
 	for name, shop := range map[string]int32{"refused": 81, "taken": 443} {
@@ -310,8 +311,8 @@ func (w *world) deleteByHand(id string) {
 	w.later(5 * time.Second)
 }
 
-// TestNothingIsKeptForAGoneNLB: the NLB of a Service is deleted while an older Service has its port in the group that it is to join. It is served nowhere then,
-// and the server group of a port that it has no more goes all the same.
+// TestNothingIsKeptForAGoneNLB: the NLB of a Service is deleted while an older Service has its port in the group that it is to join. It is
+// served nowhere then, and the server group of a port that it has no more goes all the same.
 func TestNothingIsKeptForAGoneNLB(t *testing.T) {
 	t.Parallel()
 	for _, restarted := range []bool{false, true} {

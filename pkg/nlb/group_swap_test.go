@@ -28,7 +28,8 @@ func (s *storm) countWakes() *atomic.Int64 {
 	return wakes
 }
 
-// TestSwappedPortsOfAGroup: two Services of a group swap their ports while the cloud deletes no listener. They do not wake each other without end.
+// TestSwappedPortsOfAGroup: two Services of a group swap their ports while the cloud deletes no listener. They do not wake each other
+// without end.
 func TestSwappedPortsOfAGroup(t *testing.T) {
 	t.Parallel()
 	for name, fault := range map[string]string{
@@ -58,7 +59,8 @@ func TestSwappedPortsOfAGroup(t *testing.T) {
 	}
 }
 
-// TestSwappedPortsWhileAJobRuns: the same, without any fault: a Service gives up two ports one after the other, and meanwhile waits for a job.
+// TestSwappedPortsWhileAJobRuns: the same, without any fault: a Service gives up two ports one after the other, and meanwhile waits for a
+// job.
 func TestSwappedPortsWhileAJobRuns(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

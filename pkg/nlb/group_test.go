@@ -146,7 +146,8 @@ func (w *world) silent(names ...string) {
 	}
 }
 
-// TestGroupSharesOneNLB: the first Service of a group makes the NLB, others have their listeners on it, and the last one that goes deletes it.
+// TestGroupSharesOneNLB: the first Service of a group makes the NLB, others have their listeners on it, and the last one that goes deletes
+// it.
 func TestGroupSharesOneNLB(t *testing.T) {
 	t.Parallel()
 	inWorld(t, func(t *testing.T, w *world) {
@@ -196,8 +197,8 @@ func TestGroupAttributesOfNLB(t *testing.T) {
 	})
 }
 
-// TestOldestHasThePort: of two Services that want one port, the older one has it, also where it comes later, and the younger one says so. With the annotation
-// loadbalancer-group-overflow, it gets another NLB.
+// TestOldestHasThePort: of two Services that want one port, the older one has it, also where it comes later, and the younger one says so.
+// With the annotation loadbalancer-group-overflow, it gets another NLB.
 func TestOldestHasThePort(t *testing.T) {
 	t.Parallel()
 	conflict := "Warning " + problem.ReasonListenerConflict + " port 80 of load balancer group default/edge belongs to Service default/web, which is older"
@@ -248,8 +249,8 @@ func TestOldestHasThePort(t *testing.T) {
 	})
 }
 
-// TestRestrictedServiceSharesNoNLB: security groups act on all listeners of an NLB. A Service that restricts its clients gets no listener on one that others
-// decide on.
+// TestRestrictedServiceSharesNoNLB: security groups act on all listeners of an NLB. A Service that restricts its clients gets no listener
+// on one that others decide on.
 func TestRestrictedServiceSharesNoNLB(t *testing.T) {
 	t.Parallel()
 	ranges := func(string) func(*corev1.Service) {

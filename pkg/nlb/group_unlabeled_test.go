@@ -11,7 +11,8 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 )
 
-// TestUnlabeledServiceJoinsAGroup: while no manager runs, a Service is put into a group, and loses the label with the ID of its NLB. It leaves nothing there.
+// TestUnlabeledServiceJoinsAGroup: while no manager runs, a Service is put into a group, and loses the label with the ID of its NLB. It
+// leaves nothing there.
 func TestUnlabeledServiceJoinsAGroup(t *testing.T) {
 	t.Parallel()
 	for _, alone := range []bool{false, true} {

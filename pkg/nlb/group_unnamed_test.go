@@ -25,8 +25,8 @@ func (w *world) awhile(name string, d time.Duration) {
 	})
 }
 
-// TestUnnamedNLBOfAGroupGoes: a Service names the NLB of a group by its ID and may not use it. The last Service of the group goes, and the NLB stays: the other one may still
-// get there. Once it does not name the NLB any more, the NLB goes, also after a restart in between.
+// TestUnnamedNLBOfAGroupGoes: a Service names the NLB of a group by its ID and may not use it. The last Service of the group goes, and the
+// NLB stays: the other one may still get there. Once it does not name the NLB any more, the NLB goes, also after a restart in between.
 func TestUnnamedNLBOfAGroupGoes(t *testing.T) {
 	t.Parallel()
 	hopefuls := map[string]func(w *world, id string){
@@ -104,7 +104,8 @@ func TestUnnamedNLBOfAGroupGoes(t *testing.T) {
 	}
 }
 
-// TestPreservedOnNLBOfAGroupByID: an NLB of a group was kept for a Service that is on it by its ID, and that moves. It keeps its listeners there, as its annotation says.
+// TestPreservedOnNLBOfAGroupByID: an NLB of a group was kept for a Service that is on it by its ID, and that moves. It keeps its listeners
+// there, as its annotation says.
 func TestPreservedOnNLBOfAGroupByID(t *testing.T) {
 	t.Parallel()
 	for _, deleted := range []bool{false, true} {

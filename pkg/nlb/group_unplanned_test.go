@@ -59,7 +59,8 @@ func knownOrNot() map[string]func(*world) {
 	return map[string]func(*world){"known": func(*world) {}, "after a restart": (*world).restart}
 }
 
-// TestUnreadablePlaceStopsNoFollowing: in the middle of a move, the new place cannot be read. The old place follows the nodes, and the Service goes on to move afterwards.
+// TestUnreadablePlaceStopsNoFollowing: in the middle of a move, the new place cannot be read. The old place follows the nodes, and the
+// Service goes on to move afterwards.
 func TestUnreadablePlaceStopsNoFollowing(t *testing.T) {
 	testkit.Long(t)
 	t.Parallel()
@@ -95,7 +96,8 @@ func TestUnreadablePlaceStopsNoFollowing(t *testing.T) {
 	}
 }
 
-// TestWithdrawnPlaceStopsNoFollowing: in the middle of a move to an existing NLB, somebody gives that to another Service or controller. The old place follows the nodes.
+// TestWithdrawnPlaceStopsNoFollowing: in the middle of a move to an existing NLB, somebody gives that to another Service or controller. The
+// old place follows the nodes.
 func TestWithdrawnPlaceStopsNoFollowing(t *testing.T) {
 	testkit.Long(t)
 	t.Parallel()

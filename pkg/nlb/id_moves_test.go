@@ -84,8 +84,8 @@ func idMoves() []idMove {
 	}
 }
 
-// reached makes passes over the Services web and shop until the one has moved and left all that it had, and checks after each that what web shows serves it. A process
-// that is killed is followed by another one, and with restarts each pass is that of another process.
+// reached makes passes over the Services web and shop until the one has moved and left all that it had, and checks after each that what web
+// shows serves it. A process that is killed is followed by another one, and with restarts each pass is that of another process.
 func (w *world) reached(rounds int, restarts bool) {
 	w.t.Helper()
 	for range rounds {
@@ -131,8 +131,8 @@ func (w *world) hasMoved(owners map[string][]string) {
 // maxWritesOfMove is more than a move takes.
 const maxWritesOfMove = 8
 
-// TestMoveByIDInterrupted: a Service moves because of its annotation loadbalancer-id, and the process dies after any of its writes, or after each pass. What its status shows
-// serves it all the time, and nothing stays behind.
+// TestMoveByIDInterrupted: a Service moves because of its annotation loadbalancer-id, and the process dies after any of its writes, or
+// after each pass. What its status shows serves it all the time, and nothing stays behind.
 func TestMoveByIDInterrupted(t *testing.T) {
 	t.Parallel()
 	for row, move := range idMoves() {
@@ -159,8 +159,8 @@ func TestMoveByIDInterrupted(t *testing.T) {
 	}
 }
 
-// TestMoveByIDTakenBack: the annotation is as it was before again in the middle of a move, in the same process or in another one. The Service is served all the time,
-// and has nothing at the other NLB in the end.
+// TestMoveByIDTakenBack: the annotation is as it was before again in the middle of a move, in the same process or in another one. The
+// Service is served all the time, and has nothing at the other NLB in the end.
 func TestMoveByIDTakenBack(t *testing.T) {
 	t.Parallel()
 	allRounds := []int{1, 2, 4, 6, 8, 20}
@@ -188,7 +188,8 @@ func TestMoveByIDTakenBack(t *testing.T) {
 	}
 }
 
-// TestGraceOfMovesByID: clients have 30 seconds to follow the new name, wherever the Service moves, and as long again if another process begins meanwhile.
+// TestGraceOfMovesByID: clients have 30 seconds to follow the new name, wherever the Service moves, and as long again if another process
+// begins meanwhile.
 func TestGraceOfMovesByID(t *testing.T) {
 	t.Parallel()
 	const grace = 30 * time.Second
@@ -261,8 +262,8 @@ func (w *world) places(name string) (places int) {
 	return places
 }
 
-// TestExistingNLBGoneInTheMove: the existing NLB to which a Service moves is deleted before the Service has left the one that it shows. It stays there, follows its
-// nodes, and moves once the annotation names another NLB.
+// TestExistingNLBGoneInTheMove: the existing NLB to which a Service moves is deleted before the Service has left the one that it shows. It
+// stays there, follows its nodes, and moves once the annotation names another NLB.
 func TestExistingNLBGoneInTheMove(t *testing.T) {
 	t.Parallel()
 	for _, move := range slices.Concat(idMoves()[:2], idMoves()[3:5]) {
@@ -306,8 +307,8 @@ func TestExistingNLBGoneInTheMove(t *testing.T) {
 	}
 }
 
-// TestMoveToListenersOfOthers: a Service that does not manage the listeners of the existing NLB that it moves to keeps what serves it, because nobody can tell whether
-// those listeners do. It leaves that once it manages them.
+// TestMoveToListenersOfOthers: a Service that does not manage the listeners of the existing NLB that it moves to keeps what serves it,
+// because nobody can tell whether those listeners do. It leaves that once it manages them.
 func TestMoveToListenersOfOthers(t *testing.T) {
 	t.Parallel()
 	for _, move := range idMoves()[:2] {
@@ -332,8 +333,8 @@ func TestMoveToListenersOfOthers(t *testing.T) {
 	}
 }
 
-// TestMoveByIDPreserves: with the annotation preserve-lb-on-delete, a Service leaves the NLB of its own to its author, with the listeners, also for processes that begin
-// later. It never leaves listeners on an existing NLB: their ports would be taken.
+// TestMoveByIDPreserves: with the annotation preserve-lb-on-delete, a Service leaves the NLB of its own to its author, with the listeners,
+// also for processes that begin later. It never leaves listeners on an existing NLB: their ports would be taken.
 func TestMoveByIDPreserves(t *testing.T) {
 	t.Parallel()
 	for i, move := range idMoves()[:2] {

@@ -92,8 +92,8 @@ func (e *engine) settle(svc *corev1.Service, known observed) (after observed, fa
 	return known, failures
 }
 
-// settleOne returns what is known of one thing that was under way. What nobody waits for any more, or what takes too long, may have ended either
-// way: it is read again.
+// settleOne returns what is known of one thing that was under way. What nobody waits for any more, or what takes too long, may have ended
+// either way: it is read again.
 func (e *engine) settleOne(svc *corev1.Service, known observed, p pending) (after observed, failure error) {
 	item, ok := e.awaits.of(p.id)
 	switch {

@@ -214,8 +214,8 @@ func TestJobsThatHang(t *testing.T) {
 	}
 }
 
-// TestTwoLeaders: for a while two processes are leaders, each with its own memory. What they make together converges, and nothing of it is there
-// twice; the same for a change and for the deletion.
+// TestTwoLeaders: for a while two processes are leaders, each with its own memory. What they make together converges, and nothing of it is
+// there twice; the same for a change and for the deletion.
 func TestTwoLeaders(t *testing.T) {
 	t.Parallel()
 	inWorld(t, func(t *testing.T, w *world) {

@@ -15,7 +15,8 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
 )
 
-// moved returns what is known after the load balancer was located, and what the Service leaves for it. last is the last Record of the Service.
+// moved returns what is known after the load balancer was located, and what the Service leaves for it. last is the last Record of the
+// Service.
 func (o observed) moved(svc *corev1.Service, last service.Record, at location) observed {
 	was := o.presence
 	o = o.at(at)
@@ -35,8 +36,8 @@ func (o observed) moved(svc *corev1.Service, last service.Record, at location) o
 	return o.leavingFor(last, withoutEmpty(places...))
 }
 
-// leavingFor returns what is known when the Service leaves load balancers and groups for the one that it is on now. last is its last Record, and says which tags
-// it has on the load balancer that it is about.
+// leavingFor returns what is known when the Service leaves load balancers and groups for the one that it is on now. last is its last
+// Record, and says which tags it has on the load balancer that it is about.
 func (o observed) leavingFor(last service.Record, places []string) observed {
 	group := o.group
 	if o.presence.Present() && group.IsZero() {
@@ -55,8 +56,9 @@ func (o observed) leavingFor(last service.Record, places []string) observed {
 	return o
 }
 
-// withStrays returns what is known after a search for load balancers that the Service has left although its Record does not say so: those on which listeners of
-// its own lead to its server groups, or that its label names. The Record may be lost. Listeners of others are noted on the groups.
+// withStrays returns what is known after a search for load balancers that the Service has left although its Record does not say so: those
+// on which listeners of its own lead to its server groups, or that its label names. The Record may be lost. Listeners of others are noted
+// on the groups.
 func (e *engine) withStrays(ctx context.Context, svc *corev1.Service, known observed) (observed, error) {
 	if params, _ := e.Params(svc); params.Preserves() {
 		return known, nil // they may be on one that the author of the Service wanted to keep
@@ -131,8 +133,8 @@ func (n nlb) servedElsewhere() []string {
 	return slices.DeleteFunc(slices.Clone(n.leaving), func(id string) bool { return !slices.Contains(users, id) })
 }
 
-// keepsLeft reports whether the Service stays on what it has left for now: nobody can tell whether the existing load balancer that it shows serves it, because it
-// does not manage the listeners there, or they do not run yet.
+// keepsLeft reports whether the Service stays on what it has left for now: nobody can tell whether the existing load balancer that it shows
+// serves it, because it does not manage the listeners there, or they do not run yet.
 func (n nlb) keepsLeft() bool {
 	managed := n.desired != nil && n.desired.Override && n.running() >= len(n.desired.Listeners)
 	return n.Reused() && !managed && len(n.servedElsewhere()) > 0

@@ -81,9 +81,9 @@ func (e *engine) locateOutside(ctx context.Context, svc *corev1.Service, params 
 	return gone, err
 }
 
-// locateCurrent returns the NLB that a Service without the annotation is on: the one that is known, else one of its own, else an existing one
-// that the annotation named before. Its presence is zero when none of them is there, which proves nothing yet. leaves says that the Service is to
-// leave an existing one for one of its own.
+// locateCurrent returns the NLB that a Service without the annotation is on: the one that is known, else one of its own, else an existing
+// one that the annotation named before. Its presence is zero when none of them is there, which proves nothing yet. leaves says that the
+// Service is to leave an existing one for one of its own.
 func (e *engine) locateCurrent(ctx context.Context, svc *corev1.Service, params annotation.Params, known observed, lastID string) (current location, leaves bool, err error) {
 	leaves = known.presence.Reused() && wantsOwn(params)
 	if known.presence.Present() && !leaves {
@@ -136,8 +136,8 @@ func (e *engine) locateExisting(ctx context.Context, svc *corev1.Service, params
 	return e.seen(svc, lb, true), false, nil
 }
 
-// usedExisting reports whether the Service was on an existing load balancer. Its label alone does not say so: whoever can edit Services can also set
-// that, where the annotation is forbidden.
+// usedExisting reports whether the Service was on an existing load balancer. Its label alone does not say so: whoever can edit Services can
+// also set that, where the annotation is forbidden.
 func (e *engine) usedExisting(ctx context.Context, svc *corev1.Service, lb *alicloud.NLB) (bool, error) {
 	if record, _ := service.RecordOn(svc); record.UsesExisting(lb.ID) {
 		return true, nil
@@ -190,8 +190,8 @@ func (e *engine) ownBefore(ctx context.Context, svc *corev1.Service, known obser
 	return nil, nil
 }
 
-// stay keeps the Service on what it is on, its own or another load balancer, where it may not use the one that it asks for. One that it has begun to leave serves
-// it until it is elsewhere.
+// stay keeps the Service on what it is on, its own or another load balancer, where it may not use the one that it asks for. One that it has
+// begun to leave serves it until it is elsewhere.
 func (e *engine) stay(ctx context.Context, svc *corev1.Service, own *alicloud.NLB, known observed, lastID, asked string, err error) (location, error) {
 	refused, ok := errors.AsType[*problem.ConfigError](err)
 	if !ok {
@@ -217,8 +217,8 @@ func (e *engine) stay(ctx context.Context, svc *corev1.Service, own *alicloud.NL
 	return stays, nil
 }
 
-// usable is the location of a load balancer that the Service may be on: one of its own, or an existing one. The label gives nothing to the Service: whoever can
-// edit Services can also set it.
+// usable is the location of a load balancer that the Service may be on: one of its own, or an existing one. The label gives nothing to the
+// Service: whoever can edit Services can also set it.
 func (e *engine) usable(ctx context.Context, svc *corev1.Service, id string) location {
 	lb, err := e.get(ctx, id)
 	switch {
@@ -303,7 +303,8 @@ func (e *engine) ownedBy(ctx context.Context, svc *corev1.Service, lastID string
 	return lb, nil, err
 }
 
-// unlisted returns the first load balancer of the Service that a search by tag does not show, by its owner tag or the Record, nil where there is none.
+// unlisted returns the first load balancer of the Service that a search by tag does not show, by its owner tag or the Record, nil where
+// there is none.
 func (e *engine) unlisted(ctx context.Context, svc *corev1.Service, lastID string) (*alicloud.NLB, error) {
 	record, _ := service.RecordOn(svc)
 	for _, id := range slices.Compact([]string{lastID, record.Made}) {
@@ -330,8 +331,8 @@ func single(found []alicloud.NLB, owner string) (*alicloud.NLB, error) {
 	return nil, &problem.ConfigError{Field: "tag " + mark.TagOwner, Reason: fmt.Sprintf("several NLBs have the value %s: %s; remove the tag from those that are not this Service's", owner, problem.Some(ids))}
 }
 
-// reusable returns the load balancer that the annotation names, or why it cannot be used. One answer does not prove that it does not exist: the
-// Service would wait for minutes. since says how long it has been missing, and missing what is known of that now.
+// reusable returns the load balancer that the annotation names, or why it cannot be used. One answer does not prove that it does not exist:
+// the Service would wait for minutes. since says how long it has been missing, and missing what is known of that now.
 func (e *engine) reusable(ctx context.Context, svc *corev1.Service, id string, since presence.Missing) (lb *alicloud.NLB, missing presence.Missing, err error) {
 	if lb, err = e.get(ctx, id); err != nil {
 		return nil, presence.Missing{}, err

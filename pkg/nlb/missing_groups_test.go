@@ -15,8 +15,9 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
 )
 
-// TestMissingSecurityGroupIsTheAuthorsMatter: the event and the condition say which annotation names a security group that does not exist, whether the load
-// balancer is to be created with it or is to join it, and also beside the group of loadBalancerSourceRanges. Without the annotation the Service is served.
+// TestMissingSecurityGroupIsTheAuthorsMatter: the event and the condition say which annotation names a security group that does not exist,
+// whether the load balancer is to be created with it or is to join it, and also beside the group of loadBalancerSourceRanges. Without the
+// annotation the Service is served.
 func TestMissingSecurityGroupIsTheAuthorsMatter(t *testing.T) {
 	t.Parallel()
 	ranges := func(svc *corev1.Service) { svc.Spec.LoadBalancerSourceRanges = []string{"192.0.2.0/24"} }

@@ -32,8 +32,8 @@ func (b *border) listenersTo(name string, passes func(alicloud.NLBGroup) bool) i
 	return n
 }
 
-// TestListenersMoveOnANarrowNLB: listeners are to send to other server groups on an NLB that has as many servers as it may have, whether the manager knows that or not.
-// They do soon, and each port keeps servers all the time and has all of them in the end.
+// TestListenersMoveOnANarrowNLB: listeners are to send to other server groups on an NLB that has as many servers as it may have, whether
+// the manager knows that or not. They do soon, and each port keeps servers all the time and has all of them in the end.
 func TestListenersMoveOnANarrowNLB(t *testing.T) {
 	t.Parallel()
 	const nodes, newPorts = 3, 1000
@@ -109,8 +109,8 @@ func TestListenersMoveOnANarrowSharedNLB(t *testing.T) {
 // movesSoon is how long it takes until listeners have other groups on an NLB that is full.
 const movesSoon = time.Minute
 
-// TestRefusedMoveTakesLittleAway: the cloud refuses with the same code to have a listener send to another group, although others make room. They get back what they gave
-// up, and give nothing up once more for a while.
+// TestRefusedMoveTakesLittleAway: the cloud refuses with the same code to have a listener send to another group, although others make room.
+// They get back what they gave up, and give nothing up once more for a while.
 func TestRefusedMoveTakesLittleAway(t *testing.T) {
 	t.Parallel()
 	const nodes, ports = 3, 4
@@ -125,8 +125,8 @@ func TestRefusedMoveTakesLittleAway(t *testing.T) {
 	})
 }
 
-// TestLastServersStayWhileListenersMove: the ports of a Service have servers on different nodes, because an NLB has no room for all of them. All listeners move at once,
-// which has the ports agree on one node. Each keeps a server that works until another one is there.
+// TestLastServersStayWhileListenersMove: the ports of a Service have servers on different nodes, because an NLB has no room for all of
+// them. All listeners move at once, which has the ports agree on one node. Each keeps a server that works until another one is there.
 func TestLastServersStayWhileListenersMove(t *testing.T) {
 	t.Parallel()
 	for i := range 4 { // which node it is depends on the Service
@@ -152,8 +152,8 @@ func TestLastServersStayWhileListenersMove(t *testing.T) {
 	}
 }
 
-// TestOnlyServerMovesOnANarrowSharedNLB: the Service whose listener moves has one server, and can make no room itself. The others have more, and make it. A node has joined
-// that is hardly ever a backend.
+// TestOnlyServerMovesOnANarrowSharedNLB: the Service whose listener moves has one server, and can make no room itself. The others have
+// more, and make it. A node has joined that is hardly ever a backend.
 func TestOnlyServerMovesOnANarrowSharedNLB(t *testing.T) {
 	t.Parallel()
 	for _, joined := range []int{2, 3} {
@@ -202,8 +202,8 @@ func TestRefusedMoveOnASharedNLB(t *testing.T) {
 	})
 }
 
-// TestListenerMovesWhereNoneCanBeAdded: an NLB has as many listeners as it may have, too, and the cloud has refused a further one, whatever servers it has. That says nothing about a
-// listener that is to have another group.
+// TestListenerMovesWhereNoneCanBeAdded: an NLB has as many listeners as it may have, too, and the cloud has refused a further one, whatever
+// servers it has. That says nothing about a listener that is to have another group.
 func TestListenerMovesWhereNoneCanBeAdded(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -26,8 +26,8 @@ func podPorts(groups ...int32) func(*corev1.Service) {
 	return ports(all...)
 }
 
-// TestNewPortsThatShareAGroup: new ports share a server group on an NLB that has as many servers as it may have, whether the manager knows that or not. All are served
-// soon, by what the others give up, and each of these keeps servers.
+// TestNewPortsThatShareAGroup: new ports share a server group on an NLB that has as many servers as it may have, whether the manager knows
+// that or not. All are served soon, by what the others give up, and each of these keeps servers.
 func TestNewPortsThatShareAGroup(t *testing.T) {
 	t.Parallel()
 	const nodes, truly = 3, 12

@@ -10,8 +10,8 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/quota"
 )
 
-// TestServersBeyondAnUnknownQuota: an NLB takes fewer servers than the published quota allows, which the refusals of servers do not show: other quotas may be the
-// cause. What it has serves, and the others are tried less and less often.
+// TestServersBeyondAnUnknownQuota: an NLB takes fewer servers than the published quota allows, which the refusals of servers do not show:
+// other quotas may be the cause. What it has serves, and the others are tried less and less often.
 func TestServersBeyondAnUnknownQuota(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -29,7 +29,8 @@ func (w *world) wantListeners(what string, want ...string) {
 	}
 }
 
-// TestRefusedReplacementKeepsTheServers: the label of the backends moves to nodes that the cloud refuses. Those that served go on to do so, until the others are taken.
+// TestRefusedReplacementKeepsTheServers: the label of the backends moves to nodes that the cloud refuses. Those that served go on to do so,
+// until the others are taken.
 func TestRefusedReplacementKeepsTheServers(t *testing.T) {
 	t.Parallel()
 	for name, code := range map[string]string{"not in the VPC": "IllegalParam.Servers", "as many groups as it may have": "QuotaExceeded.ServerGroupsPerServer"} {
@@ -55,8 +56,8 @@ func TestRefusedReplacementKeepsTheServers(t *testing.T) {
 	}
 }
 
-// TestGoneServersLeaveThoughOthersCannotCome: a pod is replaced, and the one in its place cannot come. The one that is gone leaves within seconds, nodes and groups of
-// addresses alike.
+// TestGoneServersLeaveThoughOthersCannotCome: a pod is replaced, and the one in its place cannot come. The one that is gone leaves within
+// seconds, nodes and groups of addresses alike.
 func TestGoneServersLeaveThoughOthersCannotCome(t *testing.T) {
 	t.Parallel()
 	for fault, how := range map[string]string{
@@ -93,7 +94,8 @@ func TestGoneServersLeaveThoughOthersCannotCome(t *testing.T) {
 	}
 }
 
-// TestRefusedProtocolServesOn: a port is to have another protocol, and the cloud refuses its listener. The one before serves until it does not.
+// TestRefusedProtocolServesOn: a port is to have another protocol, and the cloud refuses its listener. The one before serves until it does
+// not.
 func TestRefusedProtocolServesOn(t *testing.T) {
 	t.Parallel()
 	inWorld(t, func(t *testing.T, w *world) {
@@ -135,8 +137,8 @@ func TestFailedProtocolServesOn(t *testing.T) {
 	})
 }
 
-// TestThrottledProtocolServesOn: the rate of creations is used up, for example because all Services get their listeners at once. The listener of the other protocol stays
-// until it is not.
+// TestThrottledProtocolServesOn: the rate of creations is used up, for example because all Services get their listeners at once. The
+// listener of the other protocol stays until it is not.
 func TestThrottledProtocolServesOn(t *testing.T) {
 	t.Parallel()
 	inWorld(t, func(t *testing.T, w *world) {
@@ -161,8 +163,8 @@ func TestThrottledProtocolServesOn(t *testing.T) {
 	})
 }
 
-// TestRefusedSettingKeepsNoListener: the cloud does not take a setting of a listener, or an annotation of it is not accepted and the process is new. The listener follows
-// its port to another node port, and takes another certificate, all the same.
+// TestRefusedSettingKeepsNoListener: the cloud does not take a setting of a listener, or an annotation of it is not accepted and the
+// process is new. The listener follows its port to another node port, and takes another certificate, all the same.
 func TestRefusedSettingKeepsNoListener(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(*corev1.Service){
@@ -194,7 +196,8 @@ func TestRefusedSettingKeepsNoListener(t *testing.T) {
 	}
 }
 
-// TestAnnotationOfServersThatIsNotAccepted: the process is new, so that no value was accepted before. Nodes that are gone leave, and new ones join.
+// TestAnnotationOfServersThatIsNotAccepted: the process is new, so that no value was accepted before. Nodes that are gone leave, and new
+// ones join.
 func TestAnnotationOfServersThatIsNotAccepted(t *testing.T) {
 	t.Parallel()
 	for suffix, value := range map[annotation.Suffix]string{
@@ -251,7 +254,8 @@ func TestListenersOfAnOwnLoadBalancerAreManaged(t *testing.T) {
 	})
 }
 
-// TestEditedClusterTag: somebody edits the tag of the cluster id on an NLB of ours. Its listeners carry the id, so the Service goes on, and the tag is as it was.
+// TestEditedClusterTag: somebody edits the tag of the cluster id on an NLB of ours. Its listeners carry the id, so the Service goes on, and
+// the tag is as it was.
 func TestEditedClusterTag(t *testing.T) {
 	t.Parallel()
 	for name, between := range map[string]func(*world){"drift": (*world).drift, "restart": (*world).restart} {
@@ -283,8 +287,8 @@ func TestEditedClusterTag(t *testing.T) {
 	}
 }
 
-// TestUnreadCertificatesHoldBackNothing: the additional certificates of a listener cannot be read. Nodes are followed all the same, and once they can, those that are
-// missing come.
+// TestUnreadCertificatesHoldBackNothing: the additional certificates of a listener cannot be read. Nodes are followed all the same, and
+// once they can, those that are missing come.
 func TestUnreadCertificatesHoldBackNothing(t *testing.T) {
 	t.Parallel()
 	inWorld(t, func(t *testing.T, w *world) {

@@ -26,8 +26,8 @@ type observed struct {
 	strays error
 	// deletingGroups are ids of groups of the Service that were being deleted when groups was read.
 	deletingGroups []string
-	// groupsMissing says whether groups are missing that should be there, accessMissing the same of access. groupsUnseen says whether a process
-	// that removes the Service, and has never seen its groups, finds none.
+	// groupsMissing says whether groups are missing that should be there, accessMissing the same of access. groupsUnseen says whether a
+	// process that removes the Service, and has never seen its groups, finds none.
 	groupsMissing, accessMissing, groupsUnseen presence.Missing
 	// askedMissing is since when the load balancer is missing that the annotation names.
 	askedMissing presence.Missing
@@ -39,15 +39,16 @@ type observed struct {
 	accessBeside []string
 	// group is that of an NLB that the Service shares, zero for any other one.
 	group mark.Group
-	// leaving are ids of NLBs and marks of groups that the Service has left, and on which it may have something. formers is what is known of them.
+	// leaving are ids of NLBs and marks of groups that the Service has left, and on which it may have something. formers is what is known of
+	// them.
 	leaving []string
 	formers map[string]observed
 	// leftTags are keys of the Service's tags on those of them that it has not made, by the id of those.
 	leftTags map[string][]string
 	// showing is the id of the NLB that the status of the Service shows, empty where that is not known.
 	showing string
-	// stays is why the Service stays where it is although it asks for another place, nil where it does not. from is the id of the NLB that it is on
-	// until there is another one for it, empty for none.
+	// stays is why the Service stays where it is although it asks for another place, nil where it does not. from is the id of the NLB that it
+	// is on until there is another one for it, empty for none.
 	stays *groups.Staying
 	from  string
 	// empty is what was found empty where the Service is to be removed, zero while nothing is.
@@ -80,8 +81,8 @@ func (o observed) model() *model.Model {
 	return m.Clone()
 }
 
-// clusterID is the one in the marks: a load balancer of ours keeps its own, which its tag shows as long as its listeners have it, too. A tag that somebody
-// edited would make them those of another cluster. configured is that of the cluster.
+// clusterID is the one in the marks: a load balancer of ours keeps its own, which its tag shows as long as its listeners have it, too. A
+// tag that somebody edited would make them those of another cluster. configured is that of the cluster.
 func (o observed) clusterID(configured string) string {
 	if !o.group.IsZero() {
 		return o.group.ClusterID

@@ -14,8 +14,8 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
 )
 
-// Orphans implements service.Engine: load balancers, server groups and security groups with a tag of the cluster, and that of a Service which
-// does not exist or wants no load balancer. NLBs of Services that exist show which IDs the cluster has had.
+// Orphans implements service.Engine: load balancers, server groups and security groups with a tag of the cluster, and that of a Service
+// which does not exist or wants no load balancer. NLBs of Services that exist show which IDs the cluster has had.
 func (e *engine) Orphans(ctx context.Context, query service.OrphanQuery) (service.Census, error) {
 	services, clusterIDs := map[string]*corev1.Service{}, sets.New(query.ClusterIDs...).Insert(e.config.ClusterID)
 	for _, svc := range query.Services {
@@ -111,8 +111,8 @@ func (e *engine) unowned(found []tagged, services map[string]*corev1.Service) (o
 	return orphans
 }
 
-// withoutUsed leaves out security groups that an NLB is in which is no orphan itself: one that was preserved keeps that of its source ranges, with
-// all tags. Where nobody can tell, it leaves out all of them.
+// withoutUsed leaves out security groups that an NLB is in which is no orphan itself: one that was preserved keeps that of its source
+// ranges, with all tags. Where nobody can tell, it leaves out all of them.
 func (e *engine) withoutUsed(ctx context.Context, found, orphans []service.Orphan) ([]service.Orphan, error) {
 	if !slices.ContainsFunc(found, isAccess) {
 		return found, nil

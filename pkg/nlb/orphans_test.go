@@ -121,8 +121,8 @@ func TestPreservedIsFound(t *testing.T) {
 	})
 }
 
-// TestOrphansAreDeleted: the commands that the report prints delete what it found, in the order of the report of the program. One that finds
-// something in use while an NLB is being deleted works when that has gone.
+// TestOrphansAreDeleted: the commands that the report prints delete what it found, in the order of the report of the program. One that
+// finds something in use while an NLB is being deleted works when that has gone.
 func TestOrphansAreDeleted(t *testing.T) {
 	t.Parallel()
 	inWorld(t, func(t *testing.T, w *world) {
@@ -155,8 +155,8 @@ func TestOrphansAreDeleted(t *testing.T) {
 	})
 }
 
-// TestOrphansOfEarlierIDs: an NLB of a Service that exists shows which ID the cluster had before: what is left from then counts. The ID on that
-// of another cluster does not.
+// TestOrphansOfEarlierIDs: an NLB of a Service that exists shows which ID the cluster had before: what is left from then counts. The ID on
+// that of another cluster does not.
 func TestOrphansOfEarlierIDs(t *testing.T) {
 	t.Parallel()
 	inWorld(t, func(t *testing.T, w *world) {
@@ -201,7 +201,8 @@ func TestOrphanOfAServiceThatLeft(t *testing.T) {
 	})
 }
 
-// TestGroupOfAPreservedNLBIsNoOrphan: the security group for the source ranges of a load balancer that stayed when its Service went still guards it.
+// TestGroupOfAPreservedNLBIsNoOrphan: the security group for the source ranges of a load balancer that stayed when its Service went still
+// guards it.
 func TestGroupOfAPreservedNLBIsNoOrphan(t *testing.T) {
 	t.Parallel()
 	inWorld(t, func(t *testing.T, w *world) {

@@ -81,7 +81,8 @@ func (w *world) foreseen() []string {
 
 var idOfNLB = regexp.MustCompile(`nlb-\w+`)
 
-// wantPlan checks the first plan for each Service where the manager goes on with another one, and otherwise that it makes the calls of the plan alone.
+// wantPlan checks the first plan for each Service where the manager goes on with another one, and otherwise that it makes the calls of the
+// plan alone.
 func (w *world) wantPlan(first ...string) {
 	w.t.Helper()
 	if len(first) == 0 {
@@ -156,7 +157,8 @@ func (w *world) midMove(name string, changes ...func(*corev1.Service)) {
 	w.t.Fatal("the Service does not move")
 }
 
-// TestPlanOfGroups: the plan is what the manager then does. Where that depends on what it does for another Service of the group, the plan is the first one.
+// TestPlanOfGroups: the plan is what the manager then does. Where that depends on what it does for another Service of the group, the plan
+// is the first one.
 func TestPlanOfGroups(t *testing.T) {
 	t.Parallel()
 	const creates, exists = "create NLB, create server group, add servers, create listener", "further steps follow once the load balancer exists"

@@ -9,8 +9,8 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 )
 
-// TestPlanOfExistingNLBs: the plan is what the manager then does, also where Services share an existing NLB, or move between that and others. Each Service is planned
-// with what is there before.
+// TestPlanOfExistingNLBs: the plan is what the manager then does, also where Services share an existing NLB, or move between that and
+// others. Each Service is planned with what is there before.
 func TestPlanOfExistingNLBs(t *testing.T) {
 	t.Parallel()
 	const creates = "create server group, add servers, create listener"

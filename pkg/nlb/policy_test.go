@@ -81,8 +81,8 @@ func TestLabelIsNoPermission(t *testing.T) {
 	})
 }
 
-// labelGivesNothing checks that a Service whose label names an existing load balancer that the policy keeps from it writes nothing, and returns its
-// id.
+// labelGivesNothing checks that a Service whose label names an existing load balancer that the policy keeps from it writes nothing, and
+// returns its id.
 func (w *world) labelGivesNothing(change ...func(*corev1.Service)) (id string) {
 	w.t.Helper()
 	w.config.Policy.LoadBalancerReuse = policy.ReuseTagged

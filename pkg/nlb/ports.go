@@ -44,8 +44,8 @@ func (n nlb) unserved(port corev1.ServicePort) string {
 	return ""
 }
 
-// served reports whether the Service has a listener: also one of another protocol, which stands in for the wanted one, and one whose first creation
-// is under way, but not one that the cloud failed to create before. conflict says that somebody else's is in its place.
+// served reports whether the Service has a listener: also one of another protocol, which stands in for the wanted one, and one whose first
+// creation is under way, but not one that the cloud failed to create before. conflict says that somebody else's is in its place.
 func (n nlb) served(want *model.Listener) (served, conflict bool) {
 	target := model.TargetListener(want.Key())
 	again := n.refused[target] && n.busy(target)

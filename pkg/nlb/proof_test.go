@@ -136,8 +136,9 @@ func createGroup(w *world, name, vpc string) (string, error) {
 	return id, err
 }
 
-// TestChosenNameProvesNothing: the author of a Service has its status show the name of the NLB of the API server, or of a group, by an annotation.
-// That neither opens the one nor puts the Service on the other, also once the annotation is gone and before the status has changed.
+// TestChosenNameProvesNothing: the author of a Service has its status show the name of the NLB of the API server, or of a group, by an
+// annotation. That neither opens the one nor puts the Service on the other, also once the annotation is gone and before the status has
+// changed.
 func TestChosenNameProvesNothing(t *testing.T) {
 	t.Parallel()
 	for name, gone := range map[string]func(*corev1.Service){"annotated": func(*corev1.Service) {}, "no longer": without(annotation.Hostname)} {
@@ -185,7 +186,8 @@ func TestChosenNameProvesNothing(t *testing.T) {
 	}
 }
 
-// TestLabelUsesNothing: a Service that names an existing NLB by its label alone does not get there. The annotation may be forbidden in its namespace.
+// TestLabelUsesNothing: a Service that names an existing NLB by its label alone does not get there. The annotation may be forbidden in its
+// namespace.
 func TestLabelUsesNothing(t *testing.T) {
 	t.Parallel()
 	inWorld(t, func(t *testing.T, w *world) {
@@ -201,7 +203,8 @@ func TestLabelUsesNothing(t *testing.T) {
 	})
 }
 
-// TestGroupOfTheAPIServerIsRefused: no Service gets its servers into the server group of the API server, by naming that while it uses another NLB.
+// TestGroupOfTheAPIServerIsRefused: no Service gets its servers into the server group of the API server, by naming that while it uses
+// another NLB.
 func TestGroupOfTheAPIServerIsRefused(t *testing.T) {
 	t.Parallel()
 	for name, server := range map[string]policy.APIServer{

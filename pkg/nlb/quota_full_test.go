@@ -180,8 +180,8 @@ func TestNeverWithoutSecurityGroup(t *testing.T) {
 // quotaOfGroups is how many security groups a load balancer joins.
 const quotaOfGroups = 4
 
-// TestRevocationWaitsForNothing: a source range that is revoked is not accepted any more, whatever the cloud says about new ones, and whatever else of
-// the annotations is not accepted.
+// TestRevocationWaitsForNothing: a source range that is revoked is not accepted any more, whatever the cloud says about new ones, and
+// whatever else of the annotations is not accepted.
 func TestRevocationWaitsForNothing(t *testing.T) {
 	t.Parallel()
 	const revoked, new = "198.51.100.0/24", "203.0.113.0/24"
@@ -216,7 +216,8 @@ func TestRevocationWaitsForNothing(t *testing.T) {
 	}
 }
 
-// TestPreservedWithAllTags: a load balancer that has as many tags as it may have is left to the author all the same, and so is one that cannot be tagged.
+// TestPreservedWithAllTags: a load balancer that has as many tags as it may have is left to the author all the same, and so is one that
+// cannot be tagged.
 func TestPreservedWithAllTags(t *testing.T) {
 	t.Parallel()
 	for name, fault := range map[string]string{"no room": "", "forbidden": `{"action":"TagResources","times":1000,"code":"Forbidden.RAM","status":403}`} {

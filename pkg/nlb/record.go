@@ -33,7 +33,8 @@ func recordOf(loadBalancerID string, svc *corev1.Service, params annotation.Para
 	return record.Sorted()
 }
 
-// recordInGroup is [recordOf] for a Service that shares its NLB with those of its group. Only the one that leads decides on its attributes and tags.
+// recordInGroup is [recordOf] for a Service that shares its NLB with those of its group. Only the one that leads decides on its attributes
+// and tags.
 func recordInGroup(loadBalancerID string, params annotation.Params, leads bool) service.Record {
 	record, rows := service.Record{LoadBalancerID: loadBalancerID}, annotation.NLBTable()
 	if leads {

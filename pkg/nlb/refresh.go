@@ -179,8 +179,8 @@ func (r *refreshed) keep(part model.Part, known bool, err error) error {
 	return nil
 }
 
-// readGroups returns what is known after the server groups were read, and the Service's listeners where those serve. own are the groups of its
-// own as they were read before, nil where they were not. With an error, what is missing is noted.
+// readGroups returns what is known after the server groups were read, and the Service's listeners where those serve. own are the groups of
+// its own as they were read before, nil where they were not. With an error, what is missing is noted.
 func (e *engine) readGroups(ctx context.Context, svc *corev1.Service, params annotation.Params, known observed, own []alicloud.NLBGroup) (observed, error) {
 	if own == nil {
 		var err error
@@ -250,8 +250,8 @@ func (e *engine) refreshAccess(ctx context.Context, svc *corev1.Service, record 
 	}
 }
 
-// searchAccess returns what is known after the security group of the source ranges was read. A second one in the place of one that should be
-// there would be joined beside it, and when the Service goes the first one would stay.
+// searchAccess returns what is known after the security group of the source ranges was read. A second one in the place of one that should
+// be there would be joined beside it, and when the Service goes the first one would stay.
 func (e *engine) searchAccess(ctx context.Context, svc *corev1.Service, known observed) (observed, error) {
 	expected := svc.Labels[service.LabelSecurityGroupID]
 	if known.access.Value != nil {

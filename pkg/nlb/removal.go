@@ -58,7 +58,8 @@ func (n nlb) unlessUsed(svc *corev1.Service) nlb {
 	return n
 }
 
-// leaveFirst is an error while the Service has listeners on other load balancers, which are left before this one is removed. All that were known of have been.
+// leaveFirst is an error while the Service has listeners on other load balancers, which are left before this one is removed. All that were
+// known of have been.
 func (n nlb) leaveFirst() error {
 	if len(n.leaving) == 0 {
 		return nil
@@ -66,8 +67,8 @@ func (n nlb) leaveFirst() error {
 	return &problem.WaitError{Reason: "the Service has listeners on other load balancers, too: " + problem.Some(n.leaving), For: soonPoll}
 }
 
-// foundForRemoval finds the load balancer, unless it is known to be deleted: somebody may have taken it over since it was read. It returns an error
-// while the NLB is being created.
+// foundForRemoval finds the load balancer, unless it is known to be deleted: somebody may have taken it over since it was read. It returns
+// an error while the NLB is being created.
 func (n nlb) foundForRemoval(ctx context.Context, svc *corev1.Service) (nlb, error) {
 	if n.presence.Gone() && n.presence.WasDeleted() {
 		return n, nil
@@ -134,7 +135,8 @@ func (e *engine) readForRemoval(ctx context.Context, svc *corev1.Service, known 
 	return e.readGroupsForRemoval(ctx, svc, known)
 }
 
-// readGroupsForRemoval reads the groups. Where neither an earlier read nor a listener names any, one empty list proves nothing: they would stay.
+// readGroupsForRemoval reads the groups. Where neither an earlier read nor a listener names any, one empty list proves nothing: they would
+// stay.
 func (e *engine) readGroupsForRemoval(ctx context.Context, svc *corev1.Service, known observed) (observed, error) {
 	params, _ := e.Params(svc)
 	read, err := e.readGroups(ctx, svc, params, known, nil)
@@ -185,8 +187,8 @@ func (e *engine) locateForRemoval(ctx context.Context, svc *corev1.Service, know
 	return e.absent(ctx, svc, known, lastID, mayHaveHad(svc, known, lastID) || asked == "" && known.presence.Unknown())
 }
 
-// ownForRemoval returns the NLB of the Service's own. Where that of the Service is gone, what was found beside it stays, and so does a stranger with a copy of the
-// tag.
+// ownForRemoval returns the NLB of the Service's own. Where that of the Service is gone, what was found beside it stays, and so does a
+// stranger with a copy of the tag.
 func (e *engine) ownForRemoval(ctx context.Context, svc *corev1.Service, known observed, lastID string) (location, error) {
 	lb, others, err := e.ownedBy(ctx, svc, lastID)
 	if err != nil || lb == nil || known.presence.WasDeleted() && lb.ID != known.presence.ID() {
@@ -207,8 +209,8 @@ func (e *engine) ownForRemoval(ctx context.Context, svc *corev1.Service, known o
 	return own, nil
 }
 
-// besideStranger returns the last NLB of a Service if it still exists and nothing but the owner tag, which can be copied, gives another one to the Service, nil
-// otherwise. One that the manager has created stands in the Record.
+// besideStranger returns the last NLB of a Service if it still exists and nothing but the owner tag, which can be copied, gives another one
+// to the Service, nil otherwise. One that the manager has created stands in the Record.
 func (e *engine) besideStranger(ctx context.Context, svc *corev1.Service, known observed, lb *alicloud.NLB, lastID string) (*alicloud.NLB, error) {
 	record, _ := service.RecordOn(svc)
 	if lastID == "" || lb.ID == lastID || lb.ID == record.Made {
@@ -238,8 +240,8 @@ func (e *engine) existing(ctx context.Context, ids ...string) (*alicloud.NLB, er
 }
 
 // PlanRemoval implements service.Balancer. It deletes an NLB of ours; its listeners go with it. From an existing one it deletes what
-// carries our mark. One that the author of the Service wants to keep only loses what binds it to us. From an existing one that the Service leaves for another one,
-// everything goes: the ports are free then.
+// carries our mark. One that the author of the Service wants to keep only loses what binds it to us. From an existing one that the Service
+// leaves for another one, everything goes: the ports are free then.
 func (n nlb) PlanRemoval(svc *corev1.Service, applied *service.Record) (service.Removal, error) {
 	params, _ := n.Params(svc)
 	actual := n.model()

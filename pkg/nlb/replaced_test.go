@@ -12,7 +12,8 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 )
 
-// TestWorkingServerLeavesAfterItsReplacement: a node that works is taken out of load balancers. The NLB, which has room for one more, gets another one before it leaves.
+// TestWorkingServerLeavesAfterItsReplacement: a node that works is taken out of load balancers. The NLB, which has room for one more, gets
+// another one before it leaves.
 func TestWorkingServerLeavesAfterItsReplacement(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -14,9 +14,9 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
 )
 
-// shown returns the load balancer of the Service's own that nothing in the cloud names any more, nil for none: somebody removed its tags, and the
-// annotation gave it another name. The status of the Service still names it, which only controllers can write, by its name or in the Record, and
-// the load balancer shows that a manager of this cluster made it.
+// shown returns the load balancer of the Service's own that nothing in the cloud names any more, nil for none: somebody removed its tags,
+// and the annotation gave it another name. The status of the Service still names it, which only controllers can write, by its name or in
+// the Record, and the load balancer shows that a manager of this cluster made it.
 func (e *engine) shown(ctx context.Context, svc *corev1.Service, lastID string) (*alicloud.NLB, error) {
 	record, _ := service.RecordOn(svc)
 	ids := []string{lastID, record.Made}
@@ -76,8 +76,8 @@ func othersListeners(svc *corev1.Service, listeners []model.Listener) []string {
 	return others
 }
 
-// showsName reports whether the status of the Service has the name of the load balancer. A name that its author has chosen proves nothing, also
-// where the annotation is gone and the status still shows it.
+// showsName reports whether the status of the Service has the name of the load balancer. A name that its author has chosen proves nothing,
+// also where the annotation is gone and the status still shows it.
 func showsName(svc *corev1.Service, lb *alicloud.NLB) bool {
 	_, chosen := annotation.Lookup(svc.Annotations, annotation.Hostname)
 	record, _ := service.RecordOn(svc)

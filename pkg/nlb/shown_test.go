@@ -14,8 +14,8 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
 )
 
-// TestTagRemovedCustomNameRestart: somebody removes tags of a load balancer that has a name of its own, and the next process knows nothing but the
-// Service. That still shows it, so that no second one is made, and it gets its tags back.
+// TestTagRemovedCustomNameRestart: somebody removes tags of a load balancer that has a name of its own, and the next process knows nothing
+// but the Service. That still shows it, so that no second one is made, and it gets its tags back.
 func TestTagRemovedCustomNameRestart(t *testing.T) {
 	t.Parallel()
 	unlabeled := func(svc *corev1.Service) { delete(svc.Labels, service.LabelLoadBalancerID) }
@@ -79,8 +79,8 @@ func TestExistingOneIsNotShownAsOwn(t *testing.T) {
 	})
 }
 
-// TestExistingOneIsMissingOnce: the load balancer that the annotation names is not found once, before and after a restart. The Service goes on within
-// seconds, as if it had one of its own.
+// TestExistingOneIsMissingOnce: the load balancer that the annotation names is not found once, before and after a restart. The Service goes
+// on within seconds, as if it had one of its own.
 func TestExistingOneIsMissingOnce(t *testing.T) {
 	t.Parallel()
 	for name, begin := range map[string]func(*world){
@@ -138,8 +138,8 @@ func TestTakenOverNLBIsKept(t *testing.T) {
 	}
 }
 
-// TestExistingNLBIsLeftWithoutAWarning: that a load balancer stays that the Service only used surprises nobody, whether its annotation still names it or
-// somebody removed that.
+// TestExistingNLBIsLeftWithoutAWarning: that a load balancer stays that the Service only used surprises nobody, whether its annotation
+// still names it or somebody removed that.
 func TestExistingNLBIsLeftWithoutAWarning(t *testing.T) {
 	t.Parallel()
 	for name, edit := range map[string]func(*corev1.Service){"named": func(*corev1.Service) {}, "not named any more": without(annotation.LoadBalancerID)} {

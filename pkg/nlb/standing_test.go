@@ -11,8 +11,8 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 )
 
-// TestRangeStaysWhileItsAnnotationIsWrong: a range that is no range, or that overlaps another port, leaves the listener on the last one as it is, with
-// its backend servers, also after a restart. The other ports follow the Service.
+// TestRangeStaysWhileItsAnnotationIsWrong: a range that is no range, or that overlaps another port, leaves the listener on the last one as
+// it is, with its backend servers, also after a restart. The other ports follow the Service.
 func TestRangeStaysWhileItsAnnotationIsWrong(t *testing.T) {
 	t.Parallel()
 	for name, wrong := range map[string]string{
@@ -69,8 +69,8 @@ func TestRangeStaysWhileItsAnnotationIsWrong(t *testing.T) {
 	}
 }
 
-// TestWrongIDMovesNoService: what a Service on an existing load balancer names cannot be an id. It stays where it is, although it says which zones one of
-// its own would be in.
+// TestWrongIDMovesNoService: what a Service on an existing load balancer names cannot be an id. It stays where it is, although it says
+// which zones one of its own would be in.
 func TestWrongIDMovesNoService(t *testing.T) {
 	t.Parallel()
 	for _, restarts := range []bool{false, true} {

@@ -34,7 +34,8 @@ func (e *engine) stayBefore(ctx context.Context, svc *corev1.Service, id string)
 	return existing, nil
 }
 
-// orStays keeps a Service in the group that it leaves while it may not use the load balancer that its annotation names: elsewhere nothing would follow its nodes.
+// orStays keeps a Service in the group that it leaves while it may not use the load balancer that its annotation names: elsewhere nothing
+// would follow its nodes.
 func (e *engine) orStays(ctx context.Context, of service.Request, asked location, err error) (location, error) {
 	refused, ok := errors.AsType[*problem.ConfigError](err)
 	if !ok || asked.presence.MaybeCreated() { // one of its own that may be there would be forgotten
@@ -61,7 +62,8 @@ func (e *engine) stayInGroup(ctx context.Context, svc *corev1.Service, left []st
 	return location{}, nil
 }
 
-// stayUnlessReusable returns the NLB of a group with the id, if the Service is on it. A Record alone does not prove that: it is written before the listeners.
+// stayUnlessReusable returns the NLB of a group with the id, if the Service is on it. A Record alone does not prove that: it is written
+// before the listeners.
 func (e *engine) stayUnlessReusable(ctx context.Context, svc *corev1.Service, id, asked string, refused error) (location, error) {
 	lb, err := e.get(ctx, id)
 	if err != nil || lb == nil {

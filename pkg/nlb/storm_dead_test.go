@@ -16,8 +16,8 @@ import (
 // deadServices is how many Services have zoneNodes in each of zones, of which zoneServers are servers of each.
 const deadServices, zones, zoneNodes, zoneServers = 30, 3, 12, 4
 
-// TestDeadServersLeaveFirst: all nodes of a zone fail, or fall silent, while the quota of calls that add servers is used up. They leave all server groups at once, and others come
-// when the quota lets them.
+// TestDeadServersLeaveFirst: all nodes of a zone fail, or fall silent, while the quota of calls that add servers is used up. They leave all
+// server groups at once, and others come when the quota lets them.
 func TestDeadServersLeaveFirst(t *testing.T) {
 	t.Parallel()
 	for _, ready := range []corev1.ConditionStatus{corev1.ConditionFalse, corev1.ConditionUnknown} {

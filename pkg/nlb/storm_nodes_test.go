@@ -11,7 +11,8 @@ import (
 // stormRestart is how long after the beginning of a storm another process takes over.
 const stormRestart = 20 * time.Second
 
-// TestNodesAtOnce: a tenth of all nodes joins at once, or a fifth of them leaves, which concerns nearly all server groups, with and without a new process in the middle of it.
+// TestNodesAtOnce: a tenth of all nodes joins at once, or a fifth of them leaves, which concerns nearly all server groups, with and without
+// a new process in the middle of it.
 func TestNodesAtOnce(t *testing.T) {
 	testkit.Long(t)
 	t.Parallel()

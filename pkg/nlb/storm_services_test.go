@@ -20,8 +20,8 @@ const (
 	creationTime = 21 * settle
 )
 
-// TestServicesAtOnce: of many Services made at once, the last one has its address in 1.1 times what the quota of creations and its own creation take, with and
-// without a new process in the middle of it.
+// TestServicesAtOnce: of many Services made at once, the last one has its address in 1.1 times what the quota of creations and its own
+// creation take, with and without a new process in the middle of it.
 func TestServicesAtOnce(t *testing.T) {
 	testkit.Long(t)
 	t.Parallel()

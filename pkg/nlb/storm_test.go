@@ -28,7 +28,8 @@ import (
 const (
 	// poolServices is how many Services use the nodes of each pool, poolNodes how many nodes join a pool at once.
 	poolServices, poolNodes = 30, 10
-	// addQuota is how many calls that add servers the published limits let through in a minute, usedBefore how many of them something else has made.
+	// addQuota is how many calls that add servers the published limits let through in a minute, usedBefore how many of them something else has
+	// made.
 	addQuota, usedBefore = 200, 150
 	addServers           = "AddServersToServerGroup"
 	removeServers        = "RemoveServersFromServerGroup"
@@ -136,8 +137,9 @@ func (s *storm) useUp(calls int) {
 	}
 }
 
-// TestServerGroupsTakeTurns: many nodes that join at once cost one write on each server group that gets them. While the quota is used up, a group that was
-// written to waits for its next turn behind others, although it has waited longer, so that no group is written to twice in the window.
+// TestServerGroupsTakeTurns: many nodes that join at once cost one write on each server group that gets them. While the quota is used up, a
+// group that was written to waits for its next turn behind others, although it has waited longer, so that no group is written to twice in
+// the window.
 func TestServerGroupsTakeTurns(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -13,8 +13,8 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit/teststorm"
 )
 
-// TestZoneFails: all nodes of a zone fall silent, with and without a new process in the middle of it. They leave every server group in the time that the writes need, before
-// others come. No group is ever without servers that work.
+// TestZoneFails: all nodes of a zone fall silent, with and without a new process in the middle of it. They leave every server group in the
+// time that the writes need, before others come. No group is ever without servers that work.
 func TestZoneFails(t *testing.T) {
 	testkit.Long(t)
 	t.Parallel()

@@ -17,7 +17,8 @@ func untagOwner(w *world, id string) {
 	testkit.Check(w.t, w.account.Client.UntagNLB(w.t.Context(), alicloud.NLBTagLoadBalancer, []string{id}, []string{mark.TagOwner}))
 }
 
-// checkStranger checks that a deletion has left an NLB alone on which nothing but a copy of the owner tag is the Service's, and says that another one stays.
+// checkStranger checks that a deletion has left an NLB alone on which nothing but a copy of the owner tag is the Service's, and says that
+// another one stays.
 func checkStranger(t *testing.T, w *world, stranger, stays string) {
 	t.Helper()
 	if !w.exists(stranger) {
@@ -28,8 +29,8 @@ func checkStranger(t *testing.T, w *world, stranger, stays string) {
 	}
 }
 
-// TestDeletionLeavesAStranger: the NLB that the label names has lost its owner tag and its name, and another NLB, on which nothing is the Service's, has a copy of the tag. The
-// deletion leaves the other one alone, and says that the first stays.
+// TestDeletionLeavesAStranger: the NLB that the label names has lost its owner tag and its name, and another NLB, on which nothing is the
+// Service's, has a copy of the tag. The deletion leaves the other one alone, and says that the first stays.
 func TestDeletionLeavesAStranger(t *testing.T) {
 	t.Parallel()
 	takenOver := func(w *world, id string) {
@@ -43,8 +44,8 @@ func TestDeletionLeavesAStranger(t *testing.T) {
 	})
 }
 
-// TestDeletionFindsWhatTheSearchLacks: the NLB that the label names has its owner tag, and only the search by tag lacks it, while it finds another one. The deletion
-// removes the first, and says that the other one stays.
+// TestDeletionFindsWhatTheSearchLacks: the NLB that the label names has its owner tag, and only the search by tag lacks it, while it finds
+// another one. The deletion removes the first, and says that the other one stays.
 func TestDeletionFindsWhatTheSearchLacks(t *testing.T) {
 	t.Parallel()
 	lacks := func(w *world, id string) {

@@ -25,8 +25,8 @@ func (w *world) strangersListener(balancer, group string, port int) {
 	w.later(5 * settle)
 }
 
-// TestGroupInUseByOthersHoldsNobody: a server group with something of somebody else stays, without the servers of the Service. The Service goes, an event says
-// what stays, and the list of orphans has it.
+// TestGroupInUseByOthersHoldsNobody: a server group with something of somebody else stays, without the servers of the Service. The Service
+// goes, an event says what stays, and the list of orphans has it.
 func TestGroupInUseByOthersHoldsNobody(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {

@@ -72,7 +72,8 @@ func (w *world) unrefused() {
 	}
 }
 
-// TestPodsLeaveAFullNLB: pods leave nodes of an NLB that has as many servers as it may have, and others run on further nodes. What is gone makes room first.
+// TestPodsLeaveAFullNLB: pods leave nodes of an NLB that has as many servers as it may have, and others run on further nodes. What is gone
+// makes room first.
 func TestPodsLeaveAFullNLB(t *testing.T) {
 	t.Parallel()
 	for _, further := range []int{2, 3} { // all fit afterwards, and not
@@ -116,8 +117,8 @@ func TestEventAboutAFullNLB(t *testing.T) {
 	}, quotaOf(2))
 }
 
-// TestPlacesOfALaterZone: the pods of one zone fill an NLB, then most pods run in another zone, which gets its share of the places. For each place a server
-// leaves, then another one comes; nothing is refused, nothing else leaves, and a restart in the middle changes nothing.
+// TestPlacesOfALaterZone: the pods of one zone fill an NLB, then most pods run in another zone, which gets its share of the places. For
+// each place a server leaves, then another one comes; nothing is refused, nothing else leaves, and a restart in the middle changes nothing.
 func TestPlacesOfALaterZone(t *testing.T) {
 	t.Parallel()
 	const places = 6
@@ -162,7 +163,8 @@ func TestPlacesOfALaterZone(t *testing.T) {
 	}
 }
 
-// TestPlacesByWeight: a node with many more pods takes the place of another one of its zone, also on an NLB, and one pod more or less changes nothing then.
+// TestPlacesByWeight: a node with many more pods takes the place of another one of its zone, also on an NLB, and one pod more or less
+// changes nothing then.
 func TestPlacesByWeight(t *testing.T) {
 	t.Parallel()
 	inWorld(t, func(t *testing.T, w *world) {
@@ -189,8 +191,9 @@ func TestPlacesByWeight(t *testing.T) {
 	}, quotaOf(2))
 }
 
-// TestPortsWithPodsOnOtherNodes: the two ports of a Service are served by pods on different nodes, and the NLB is full. Then many pods of the first port run on the nodes of
-// the second one. What the server group of one port has says nothing about the other one: its servers change one by one, so that it always has one that is available.
+// TestPortsWithPodsOnOtherNodes: the two ports of a Service are served by pods on different nodes, and the NLB is full. Then many pods of
+// the first port run on the nodes of the second one. What the server group of one port has says nothing about the other one: its servers
+// change one by one, so that it always has one that is available.
 func TestPortsWithPodsOnOtherNodes(t *testing.T) {
 	t.Parallel()
 	inWorld(t, func(t *testing.T, w *world) {

@@ -32,8 +32,8 @@ func (w *world) tags(id string) map[string]string {
 	return tags
 }
 
-// TestTagsOfAnOwnersNLB: tags that an existing NLB had before are neither overwritten nor removed, those that the annotation added go with it,
-// and a Service that does not manage the listeners writes none.
+// TestTagsOfAnOwnersNLB: tags that an existing NLB had before are neither overwritten nor removed, those that the annotation added go with
+// it, and a Service that does not manage the listeners writes none.
 func TestTagsOfAnOwnersNLB(t *testing.T) {
 	t.Parallel()
 	inWorld(t, func(t *testing.T, w *world) {
@@ -63,8 +63,8 @@ func TestTagsOfAnOwnersNLB(t *testing.T) {
 	})
 }
 
-// TestRefusedServiceRemovesNoTag: what a Service only asked for was never written, and is not removed from the load balancer of somebody else
-// when the Service goes.
+// TestRefusedServiceRemovesNoTag: what a Service only asked for was never written, and is not removed from the load balancer of somebody
+// else when the Service goes.
 func TestRefusedServiceRemovesNoTag(t *testing.T) {
 	t.Parallel()
 	inWorld(t, func(t *testing.T, w *world) {

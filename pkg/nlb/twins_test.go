@@ -22,7 +22,8 @@ func (w *world) makeTwin(name string) string {
 	return id
 }
 
-// deletedBesideTwin deletes a Service beside whose NLB another one has its owner tag, in the process that created it and in a new one, and then checks what is there.
+// deletedBesideTwin deletes a Service beside whose NLB another one has its owner tag, in the process that created it and in a new one, and
+// then checks what is there.
 func deletedBesideTwin(t *testing.T, before func(w *world, id string), check func(t *testing.T, w *world, id, twin string)) {
 	t.Helper()
 	for _, restarted := range []bool{false, true} {
@@ -45,8 +46,8 @@ func deletedBesideTwin(t *testing.T, before func(w *world, id string), check fun
 	}
 }
 
-// TestDeletionReportsSecondNLBWithTag: of two NLBs with the owner tag of a Service, its deletion removes the one that its label names. One Warning says that the
-// other one stays: tags can be copied, so that it may be anybody's.
+// TestDeletionReportsSecondNLBWithTag: of two NLBs with the owner tag of a Service, its deletion removes the one that its label names. One
+// Warning says that the other one stays: tags can be copied, so that it may be anybody's.
 func TestDeletionReportsSecondNLBWithTag(t *testing.T) {
 	t.Parallel()
 	deletedBesideTwin(t, func(*world, string) {}, func(t *testing.T, w *world, id, twin string) {

@@ -14,9 +14,9 @@ import (
 // maxUnsettledPoll is the longest time between two reads of what somebody else changes: connections that are drained take up to 15 minutes.
 const maxUnsettledPoll = 30 * time.Second
 
-// reread puts in doubt what is being changed without a job that this process waits for: a job of the process before this one, or a change that
-// somebody made by hand. Whether that succeeds, only another read shows. It returns how long until then, 0 where nothing of the kind is there.
-// leaving says that a wanted backend server is on its way out.
+// reread puts in doubt what is being changed without a job that this process waits for: a job of the process before this one, or a change
+// that somebody made by hand. Whether that succeeds, only another read shows. It returns how long until then, 0 where nothing of the kind
+// is there. leaving says that a wanted backend server is on its way out.
 func (n nlb) reread(svc *corev1.Service, leaving bool) (nlb, time.Duration) {
 	parts := n.unsettled(n.ownerOf(svc, n.observed))
 	if leaving {
@@ -34,8 +34,8 @@ func (n nlb) reread(svc *corev1.Service, leaving bool) (nlb, time.Duration) {
 	return n, min(max(soonPoll, now.Sub(n.unsettledSince)/4), maxUnsettledPoll) //nolint:mnd // a change that takes long is asked for less often
 }
 
-// unsettled returns the parts of which a read showed something in transition. What a job is under way on that this process waits for is left out:
-// its end says how it went. What others have on an existing load balancer, they change all the time.
+// unsettled returns the parts of which a read showed something in transition. What a job is under way on that this process waits for is
+// left out: its end says how it went. What others have on an existing load balancer, they change all the time.
 func (n nlb) unsettled(owner mark.Owner) map[model.Part]string {
 	const reason = "it was being changed when it was read"
 	parts := map[model.Part]string{}
@@ -60,7 +60,8 @@ func (n nlb) unsettledListener(l *model.Listener, owner mark.Owner) bool {
 	return owner.OwnsNLB(model.Text(l.Description)) && !n.busy(model.TargetListener(l.Key()))
 }
 
-// unsettledGroup: a backend server that is being removed is not waited for in a group that takes writes, where only its connections are drained.
+// unsettledGroup: a backend server that is being removed is not waited for in a group that takes writes, where only its connections are
+// drained.
 func (n nlb) unsettledGroup(g *model.Group, owner mark.Owner) bool {
 	if n.busyGroup(g.ID) {
 		return false

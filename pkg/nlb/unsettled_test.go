@@ -14,8 +14,8 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 )
 
-// TestLeavingServerIsWaitedFor: a node comes back while the cloud still drains its connections. It is added once it is gone, and others are added at
-// once: in one call with it, the cloud would refuse them all.
+// TestLeavingServerIsWaitedFor: a node comes back while the cloud still drains its connections. It is added once it is gone, and others are
+// added at once: in one call with it, the cloud would refuse them all.
 func TestLeavingServerIsWaitedFor(t *testing.T) {
 	t.Parallel()
 	const drain = 90 * time.Second
@@ -54,8 +54,8 @@ func TestLeavingServerIsWaitedFor(t *testing.T) {
 	}
 }
 
-// TestFailedJobOfTheProcessBefore: the process ends right after it began a job, and the job fails. The next process sees something that is being
-// added or changed, which is no proof that it will be there.
+// TestFailedJobOfTheProcessBefore: the process ends right after it began a job, and the job fails. The next process sees something that is
+// being added or changed, which is no proof that it will be there.
 func TestFailedJobOfTheProcessBefore(t *testing.T) {
 	t.Parallel()
 	for _, op := range operations() {

@@ -232,7 +232,8 @@ func (w *world) try(name string) error {
 	return nil
 }
 
-// tryOne makes passes over a Service, as they become due, until nothing is to be done any more, or until they fail in the same way again and again.
+// tryOne makes passes over a Service, as they become due, until nothing is to be done any more, or until they fail in the same way again
+// and again.
 func (w *world) tryOne(name string) error {
 	var last error
 	same := 0

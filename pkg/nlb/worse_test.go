@@ -156,8 +156,8 @@ func TestServersOfALongNameAreKnown(t *testing.T) {
 	})
 }
 
-// TestJoinedGroupIsLeftWhileNobodyLooks: a group of others that the annotation named before the process began is left all the same, also where no listener of the Service
-// leads to it.
+// TestJoinedGroupIsLeftWhileNobodyLooks: a group of others that the annotation named before the process began is left all the same, also
+// where no listener of the Service leads to it.
 func TestJoinedGroupIsLeftWhileNobodyLooks(t *testing.T) {
 	t.Parallel()
 	for name, act := range map[string]func(w *world, b string){
@@ -233,7 +233,8 @@ func TestJobsThatCannotBeRead(t *testing.T) {
 	}
 }
 
-// TestRefusedSettingKeepsNothingBehind: a Service whose ports are all served at its new place leaves the old one, whatever settings are refused.
+// TestRefusedSettingKeepsNothingBehind: a Service whose ports are all served at its new place leaves the old one, whatever settings are
+// refused.
 func TestRefusedSettingKeepsNothingBehind(t *testing.T) {
 	t.Parallel()
 	inWorld(t, func(t *testing.T, w *world) {

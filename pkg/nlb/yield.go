@@ -15,16 +15,16 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
 )
 
-// ofBalancer are the annotations that set something of the load balancer itself, of which an existing one has one value for all its Services. Tags are
-// compared one by one, and source ranges have no effect there.
+// ofBalancer are the annotations that set something of the load balancer itself, of which an existing one has one value for all its
+// Services. Tags are compared one by one, and source ranges have no effect there.
 var ofBalancer = []annotation.Suffix{
 	annotation.Name, annotation.AddressType, annotation.IPv6AddressType, annotation.CrossZoneEnabled, annotation.BandwidthPackageID,
 	annotation.ZoneMaps, annotation.SecurityGroupIDs,
 }
 
-// yield leaves out of the annotations what another Service sets of the same existing load balancer: each would else undo at every read what the other
-// one did. Of two that set something the older one does, and reports where the younger one wants something else; what was removed from the annotations
-// reverts to nothing that another one sets.
+// yield leaves out of the annotations what another Service sets of the same existing load balancer: each would else undo at every read what
+// the other one did. Of two that set something the older one does, and reports where the younger one wants something else; what was removed
+// from the annotations reverts to nothing that another one sets.
 func (n nlb) yield(in build.Input) (after build.Input, problems []problem.Problem, err error) {
 	if !n.Reused() || !in.Params.OverridesListeners() {
 		return in, nil, nil

@@ -23,8 +23,8 @@ func (w *world) listed(names ...string) {
 	}
 }
 
-// TestOldestServiceSetsTheLoadBalancer: two Services manage one existing load balancer and want different things of it. The older one has its way,
-// whichever is reconciled first, and the younger one has an event. Neither undoes what the other did.
+// TestOldestServiceSetsTheLoadBalancer: two Services manage one existing load balancer and want different things of it. The older one has
+// its way, whichever is reconciled first, and the younger one has an event. Neither undoes what the other did.
 func TestOldestServiceSetsTheLoadBalancer(t *testing.T) {
 	t.Parallel()
 	inWorld(t, func(t *testing.T, w *world) {

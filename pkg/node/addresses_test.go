@@ -137,8 +137,8 @@ func playNodeIP(t *testing.T, nodeIP string, want []corev1.NodeAddress) {
 	}
 }
 
-// TestAddressesDoNotFlap: addresses change when those of the instance do, and not because ECS lists them in another order, or because a kubelet
-// without --cloud-provider=external finds others.
+// TestAddressesDoNotFlap: addresses change when those of the instance do, and not because ECS lists them in another order, or because a
+// kubelet without --cloud-provider=external finds others.
 func TestAddressesDoNotFlap(t *testing.T) {
 	t.Parallel()
 	primary := corev1.NodeAddress{Type: internal, Address: "10.1.0.10"}

@@ -135,7 +135,8 @@ func TestInvisibleNodesKeepBatching(t *testing.T) {
 	})
 }
 
-// TestSilentForLong: many nodes that have been silent for long, because their instances are stopped or not shown, cost a few calls a minute.
+// TestSilentForLong: many nodes that have been silent for long, because their instances are stopped or not shown, cost a few calls a
+// minute.
 func TestSilentForLong(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {

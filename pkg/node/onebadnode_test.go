@@ -145,7 +145,8 @@ func TestNodesThatWaitForAFinalizerTakeNoTurn(t *testing.T) {
 	})
 }
 
-// TestBatchesStayFullBesideSilentNodes: nodes that have been silent for long are read together when they are due, and take no room in the calls of others.
+// TestBatchesStayFullBesideSilentNodes: nodes that have been silent for long are read together when they are due, and take no room in the
+// calls of others.
 func TestBatchesStayFullBesideSilentNodes(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

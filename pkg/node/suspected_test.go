@@ -12,8 +12,8 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator"
 )
 
-// TestRenamedNode: a machine whose kubelet registers under another name leaves its earlier Node behind. Its instance exists, so that Node is
-// never deleted by us; an event on the new one says to delete it.
+// TestRenamedNode: a machine whose kubelet registers under another name leaves its earlier Node behind. Its instance exists, so that Node
+// is never deleted by us; an event on the new one says to delete it.
 func TestRenamedNode(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -38,8 +38,8 @@ func TestRenamedNode(t *testing.T) {
 	})
 }
 
-// TestAllInstancesGone: where every instance that this process ever saw is missing, no answer proves anything, whatever else the VPC holds: a
-// key of another account would show the same. The Nodes are kept, and an event on each names what to check.
+// TestAllInstancesGone: where every instance that this process ever saw is missing, no answer proves anything, whatever else the VPC holds:
+// a key of another account would show the same. The Nodes are kept, and an event on each names what to check.
 func TestAllInstancesGone(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

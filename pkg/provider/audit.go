@@ -5,15 +5,15 @@ import (
 	"strings"
 )
 
-// sessionPrefix starts the name of a session, userAgentCluster the cluster in the user agent. ActionTrail records both with each call, so that
-// it shows which of the clusters of an account has done what.
+// sessionPrefix starts the name of a session, userAgentCluster the cluster in the user agent. ActionTrail records both with each call, so
+// that it shows which of the clusters of an account has done what.
 const (
 	sessionPrefix    = "ccm-"
 	userAgentCluster = "cluster/"
 )
 
-// sessionName is the name of the session of a role that this cluster assumes. It is cut to what STS accepts, which leaves 28 characters of a
-// cluster ID. An empty ID is not known.
+// sessionName is the name of the session of a role that this cluster assumes. It is cut to what STS accepts, which leaves 28 characters of
+// a cluster ID. An empty ID is not known.
 func sessionName(clusterID string) string {
 	name := sessionPrefix + auditable(cmp.Or(clusterID, "unknown"))
 	return name[:min(len(name), maxSessionName)]

@@ -15,8 +15,8 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
 )
 
-// TestAuditLogShowsTheCluster: the cloud's audit log has the name of the session and the user agent of each call. Both name the cluster, so that
-// it shows which of the clusters with the same role, or the same key, has done what.
+// TestAuditLogShowsTheCluster: the cloud's audit log has the name of the session and the user agent of each call. Both name the cluster, so
+// that it shows which of the clusters with the same role, or the same key, has done what.
 func TestAuditLogShowsTheCluster(t *testing.T) {
 	t.Parallel()
 	token := filepath.Join(t.TempDir(), "token")

@@ -16,8 +16,8 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 )
 
-// classChange is a Service that goes from one product to the other. The manager sees it before and after, and not the moments without a load balancer
-// that the API server asks for in between.
+// classChange is a Service that goes from one product to the other. The manager sees it before and after, and not the moments without a
+// load balancer that the API server asks for in between.
 type classChange struct {
 	isNLB bool
 	// byGate says that the annotation behind the gate asked for the NLB, not a class.
@@ -72,8 +72,8 @@ func (c classChange) ends(b *both) {
 	b.stop()
 }
 
-// TestClassChangeKilledAtEveryWrite: a Service goes from one product to the other, and the process is cut off and ends after each of its writes. What is left
-// of the first load balancer goes, the second one is there once, and it serves.
+// TestClassChangeKilledAtEveryWrite: a Service goes from one product to the other, and the process is cut off and ends after each of its
+// writes. What is left of the first load balancer goes, the second one is there once, and it serves.
 func TestClassChangeKilledAtEveryWrite(t *testing.T) {
 	t.Parallel()
 	for name, c := range classChanges() {
@@ -106,8 +106,8 @@ func TestClassChangeKilledAtEveryWrite(t *testing.T) {
 	}
 }
 
-// TestClassChangeWhileReadsFail: a Service goes from one product to the other while the cloud answers no read, or answers reads with nothing. Nothing is
-// created or deleted on what is not known, and once reads succeed the change is made.
+// TestClassChangeWhileReadsFail: a Service goes from one product to the other while the cloud answers no read, or answers reads with
+// nothing. Nothing is created or deleted on what is not known, and once reads succeed the change is made.
 func TestClassChangeWhileReadsFail(t *testing.T) {
 	t.Parallel()
 	for name, c := range classChanges() {

@@ -89,7 +89,8 @@ func (c Config) isEmpty() bool {
 	return err == nil && reflect.DeepEqual(c, empty)
 }
 
-// fileConfig is the file as it is written, below "Global". Names are read in any letter case and unknown ones are ignored, as the official CCM does.
+// fileConfig is the file as it is written, below "Global". Names are read in any letter case and unknown ones are ignored, as the official
+// CCM does.
 type fileConfig struct {
 	settings
 	unused unusedFields
@@ -333,7 +334,8 @@ func (p *problemList) checkID(field, prefix, id string) {
 	}
 }
 
-// featureGates reads "A=true,B=false", the form of the official CCM, whose other gates than IPv6DualStack and LoadBalancerTypeAnnotation have no meaning here.
+// featureGates reads "A=true,B=false", the form of the official CCM, whose other gates than IPv6DualStack and LoadBalancerTypeAnnotation
+// have no meaning here.
 func (p *problemList) featureGates(text string) map[string]bool {
 	gates := map[string]bool{}
 	for _, item := range splitList(text) {

@@ -13,8 +13,8 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/policy"
 )
 
-// ParsePolicy reads a policy from JSON, as a flag has it. Its errors are those of the same fields in the cloud-config. A field that does not exist is an error: a
-// rule with a typing mistake would restrict nothing.
+// ParsePolicy reads a policy from JSON, as a flag has it. Its errors are those of the same fields in the cloud-config. A field that does
+// not exist is an error: a rule with a typing mistake would restrict nothing.
 func ParsePolicy(text string) (policy.Policy, error) {
 	var given policy.Policy
 	fields := fieldsOf(reflect.TypeFor[policy.Policy]())

@@ -17,8 +17,8 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
 )
 
-// TestDoctorStartsWithTheLeader: the first thing that is asked on call is whether anything manages the cluster. If nothing does, the report is not
-// empty.
+// TestDoctorStartsWithTheLeader: the first thing that is asked on call is whether anything manages the cluster. If nothing does, the report
+// is not empty.
 func TestDoctorStartsWithTheLeader(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
@@ -66,7 +66,8 @@ func balancedService(name string, age time.Duration, conditions ...metav1.Condit
 	return svc
 }
 
-// TestDoctorListsServicesThatAreNotInSync: five of them with the reason, those first that have waited for the longest time, and how many others.
+// TestDoctorListsServicesThatAreNotInSync: five of them with the reason, those first that have waited for the longest time, and how many
+// others.
 func TestDoctorListsServicesThatAreNotInSync(t *testing.T) {
 	t.Parallel()
 	failed := metav1.Condition{Status: metav1.ConditionFalse, Reason: "SyncLoadBalancerFailed", Message: "create CLB: CreateLoadBalancer: OverQuota"}

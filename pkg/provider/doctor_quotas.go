@@ -34,8 +34,8 @@ type quotaLine struct {
 	grows growth
 }
 
-// unknown reports whether more is used than the value says, so that the value that holds is larger: for sure, or if as much is used as it may be. That alone does not put what
-// the Quota Center says in doubt.
+// unknown reports whether more is used than the value says, so that the value that holds is larger: for sure, or if as much is used as it
+// may be. That alone does not put what the Quota Center says in doubt.
 func (l quotaLine) unknown(limit quota.Limit) bool {
 	return limit.Exceeded(l.proven) || l.atMost && limit.Exceeded(l.used) && limit.Source != quota.Center
 }
@@ -74,7 +74,8 @@ func (e *examination) quotas(ctx context.Context) {
 	}
 }
 
-// quota shows one quota. first says that of those that grow with the same, the largest share is used of it: if all grow alike, it is used up before the others.
+// quota shows one quota. first says that of those that grow with the same, the largest share is used of it: if all grow alike, it is used
+// up before the others.
 func (e *examination) quota(line quotaLine, limit quota.Limit, first bool) {
 	bound := limit.Bound(line.used)
 	detail := fmt.Sprintf("%d of %d %s (%.0f %%; value: %s)", line.used, bound, line.of, 100*float64(line.used)/float64(max(bound, 1)), limit.Origin(line.used))

@@ -38,8 +38,8 @@ func (p *patient) createCLBs(t *testing.T, n int) {
 	}
 }
 
-// TestDoctorShowsQuotas: the quota of which the largest share is used stands first, and the one that is used up first when the cluster grows has the place to ask for more;
-// the use is that of the whole account. The ports of one Service do not grow with the cluster.
+// TestDoctorShowsQuotas: the quota of which the largest share is used stands first, and the one that is used up first when the cluster
+// grows has the place to ask for more; the use is that of the whole account. The ports of one Service do not grow with the cluster.
 func TestDoctorShowsQuotas(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
@@ -86,8 +86,8 @@ func TestDoctorShowsQuotas(t *testing.T) {
 	}
 }
 
-// TestDoctorAndFullCLBsOfGroups: a CLB of a group that opens another one is full of listeners in its normal state. That is a fault only if the account may have no
-// other CLB, or a Service must stay there.
+// TestDoctorAndFullCLBsOfGroups: a CLB of a group that opens another one is full of listeners in its normal state. That is a fault only if
+// the account may have no other CLB, or a Service must stay there.
 func TestDoctorAndFullCLBsOfGroups(t *testing.T) {
 	t.Parallel()
 	const onFirst, services = 50, 60
@@ -124,7 +124,8 @@ func TestDoctorAndFullCLBsOfGroups(t *testing.T) {
 	}
 }
 
-// TestDoctorCountsNodesThatNobodyChooses: where the pods, or a setting, decide which nodes are backend servers, they count: on each CLB together, and for each node.
+// TestDoctorCountsNodesThatNobodyChooses: where the pods, or a setting, decide which nodes are backend servers, they count: on each CLB
+// together, and for each node.
 func TestDoctorCountsNodesThatNobodyChooses(t *testing.T) {
 	t.Parallel()
 	local := func(svc *corev1.Service) { svc.Spec.ExternalTrafficPolicy = corev1.ServiceExternalTrafficPolicyLocal }
@@ -190,8 +191,8 @@ func served(svc *corev1.Service) {
 	svc.Status.Conditions = []metav1.Condition{{Type: service.ConditionSynced, Status: metav1.ConditionTrue, Reason: problem.ReasonEnsured}}
 }
 
-// TestDoctorAndRaisedQuotas: more in use than a published value proves a larger one, which is not known: no fault, and no share of it is used up first. What Services only
-// need, and backend servers that may be fewer, prove nothing.
+// TestDoctorAndRaisedQuotas: more in use than a published value proves a larger one, which is not known: no fault, and no share of it is
+// used up first. What Services only need, and backend servers that may be fewer, prove nothing.
 func TestDoctorAndRaisedQuotas(t *testing.T) {
 	t.Parallel()
 	ports := func(n int) func(*corev1.Service) {
@@ -256,7 +257,8 @@ func TestDoctorBelievesTheQuotaCenter(t *testing.T) {
 	}
 }
 
-// TestDoctorRanksBothSites: where the account may be of the international site, the share is that of its number, as the place in the list is.
+// TestDoctorRanksBothSites: where the account may be of the international site, the share is that of its number, as the place in the list
+// is.
 func TestDoctorRanksBothSites(t *testing.T) {
 	t.Parallel()
 	p := newPatient(t)
@@ -268,7 +270,8 @@ func TestDoctorRanksBothSites(t *testing.T) {
 	}
 }
 
-// TestDoctorSaysWithWhatUsesGrow: backend servers and routes grow with nodes, load balancers with Services: the report says of each of them what is used up first.
+// TestDoctorSaysWithWhatUsesGrow: backend servers and routes grow with nodes, load balancers with Services: the report says of each of them
+// what is used up first.
 func TestDoctorSaysWithWhatUsesGrow(t *testing.T) {
 	t.Parallel()
 	p := newPatient(t)
@@ -320,7 +323,8 @@ func TestQuotaCenterIsOptional(t *testing.T) {
 	}
 }
 
-// TestReadsQuotas: the Quota Center at its usual address is that of the public cloud, so that it is left alone where other products are elsewhere.
+// TestReadsQuotas: the Quota Center at its usual address is that of the public cloud, so that it is left alone where other products are
+// elsewhere.
 func TestReadsQuotas(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {

@@ -19,12 +19,13 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb"
 )
 
-// serviceUses are what Services use of the quotas of load balancers and instances. Services may share a load balancer, so that the keys are load balancers, by their ids or
-// else by the UIDs of their Services.
+// serviceUses are what Services use of the quotas of load balancers and instances. Services may share a load balancer, so that the keys are
+// load balancers, by their ids or else by the UIDs of their Services.
 type serviceUses struct {
 	balancers map[string]*balancerUses
-	// most is how much the load balancer, or the instance, uses that uses most, as far as the manager does not choose nodes: where it does, it keeps within the quotas by
-	// itself. account is what all Services need of the quotas of the account, and made what of that is known to be in the cloud.
+	// most is how much the load balancer, or the instance, uses that uses most, as far as the manager does not choose nodes: where it does, it
+	// keeps within the quotas by itself. account is what all Services need of the quotas of the account, and made what of that is known to be
+	// in the cloud.
 	most, account, made map[quota.Code]int
 	// chosen is how many times an instance is a backend on average because the manager has chosen it.
 	chosen map[quota.Code]float64
@@ -38,8 +39,8 @@ type balancerUses struct {
 	listeners int
 	// nodes is how many nodes the manager chooses for it.
 	nodes int
-	// counted says that a Service has nodes that nobody chooses, fixed that one asks for no other load balancer where this one has no room, shared that further Services
-	// may have listeners there.
+	// counted says that a Service has nodes that nobody chooses, fixed that one asks for no other load balancer where this one has no room,
+	// shared that further Services may have listeners there.
 	counted, fixed, shared bool
 	services               int
 }
@@ -65,8 +66,8 @@ func (e *examination) serviceUses(ctx context.Context, book *quota.Book) *servic
 	return uses
 }
 
-// lines say what Services use on the fullest load balancers, and of instances. isFull reports whether the account can have no more of something: then no group opens
-// another load balancer.
+// lines say what Services use on the fullest load balancers, and of instances. isFull reports whether the account can have no more of
+// something: then no group opens another load balancer.
 func (u *serviceUses) lines(book *quota.Book, isFull func(quota.Code) bool) []quotaLine {
 	const (
 		everywhere = "for Services that use no subset of the nodes; with externalTrafficPolicy Local, if they have pods on every node"
@@ -169,7 +170,8 @@ func (u *serviceUses) addBackends(on *balancerUses, product service.Product, por
 	u.most[product.BackendQuota] = max(u.most[product.BackendQuota], on.servers)
 }
 
-// choose counts how many times an instance is a backend because the manager has chosen it. On a CLB where a Service has all nodes, it is one for that Service.
+// choose counts how many times an instance is a backend because the manager has chosen it. On a CLB where a Service has all nodes, it is
+// one for that Service.
 func (u *serviceUses) choose(nodes int) {
 	for _, on := range u.balancers {
 		if on.product.AttachedPerGroup || !on.counted {
@@ -184,8 +186,8 @@ func hasAccessList(svc *corev1.Service) bool {
 	return len(annotation.SourceRangesOf(svc)) > 0 && !named
 }
 
-// subsetOf returns how many nodes the manager chooses for a Service: as many as it asks for, and its load balancer takes; none where the backends are pods, and [nobodyChooses]
-// where nobody chooses.
+// subsetOf returns how many nodes the manager chooses for a Service: as many as it asks for, and its load balancer takes; none where the
+// backends are pods, and [nobodyChooses] where nobody chooses.
 func (e *examination) subsetOf(svc *corev1.Service, product service.Product, nodes int, book *quota.Book) int {
 	if kind, _ := annotation.BackendTypeOf(svc.Annotations); backend.WantsPods(annotation.Params{BackendType: kind}, e.config.BackendENI || e.env.BackendENI) {
 		return 0

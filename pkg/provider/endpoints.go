@@ -11,8 +11,8 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/initor"
 )
 
-// Endpoints replace the default addresses, by product: "slb", "nlb", "vpc", "ecs", "sts" and "quotas" ("host", "host:port" or a URL, of which
-// only host and port count), and "metadata" (a URL). Empty values mean the default.
+// Endpoints replace the default addresses, by product: "slb", "nlb", "vpc", "ecs", "sts" and "quotas" ("host", "host:port" or a URL, of
+// which only host and port count), and "metadata" (a URL). Empty values mean the default.
 type Endpoints map[string]string
 
 // endpointNames are the keys of [Endpoints].
@@ -60,8 +60,8 @@ func (c *Cloud) endpoints() Endpoints {
 	return c.settings.Endpoints.Over(c.env.Endpoints.Over(c.config.Endpoints))
 }
 
-// readsQuotas reports whether the quotas of the account are read. Where other products are at an address of their own, the Quota Center at its usual address
-// may be that of another cloud.
+// readsQuotas reports whether the quotas of the account are read. Where other products are at an address of their own, the Quota Center at
+// its usual address may be that of another cloud.
 func (c *Cloud) readsQuotas() bool {
 	endpoints := c.endpoints()
 	if c.config.DisableQuotaCenter {

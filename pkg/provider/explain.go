@@ -37,8 +37,8 @@ type Explanation struct {
 // Empty reports whether the load balancer matches the Service and nothing is to be done.
 func (e Explanation) Empty() bool { return e.InSync }
 
-// Explain says why a Service has the load balancer and the backends that it has. It reads what [Cloud.Plan] reads, for one Service, and writes
-// nothing. The informers given to SetInformers must have synced.
+// Explain says why a Service has the load balancer and the backends that it has. It reads what [Cloud.Plan] reads, for one Service, and
+// writes nothing. The informers given to SetInformers must have synced.
 func (c *Cloud) Explain(ctx context.Context, query ExplainQuery) (Explanation, error) {
 	c.onlyReads.Store(true)
 	svc, err := c.engines.serviceOptions.Services.Lister().Services(query.Namespace).Get(query.Service)

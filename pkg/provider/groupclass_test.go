@@ -127,8 +127,9 @@ func (g groupedBoth) ends(webIsNLB bool) {
 	g.stop()
 }
 
-// TestClassChangeInAGroup: a Service of a group goes from one product to the other, by a change or as a new Service of its name, while a group of the same
-// name lives on with each product. The others are served all the time, and nothing is left behind, also if the process is cut off after any of its writes.
+// TestClassChangeInAGroup: a Service of a group goes from one product to the other, by a change or as a new Service of its name, while a
+// group of the same name lives on with each product. The others are served all the time, and nothing is left behind, also if the process is
+// cut off after any of its writes.
 func TestClassChangeInAGroup(t *testing.T) {
 	t.Parallel()
 	for name, toNLB := range map[string]bool{"CLB to NLB": true, "NLB to CLB": false} {

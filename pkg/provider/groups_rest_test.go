@@ -11,8 +11,8 @@ import (
 // restSeeds are those from which [TestGroupsRestAfterDeletions] decides, and more with -soak.groups.seed.
 var restSeeds = []uint64{1, 2, 3, 4}
 
-// TestGroupsRestAfterDeletions churns Services of groups, deletes some of them, and waits for one period of drift detection. Nothing is written for four hours after
-// that, and the Services that stay have what they ask for.
+// TestGroupsRestAfterDeletions churns Services of groups, deletes some of them, and waits for one period of drift detection. Nothing is
+// written for four hours after that, and the Services that stay have what they ask for.
 func TestGroupsRestAfterDeletions(t *testing.T) {
 	t.Parallel()
 	seeds := restSeeds

@@ -31,8 +31,8 @@ func (b *both) existing(isNLB bool) string {
 	return id
 }
 
-// swap is a Service, older, that moves from an existing load balancer to a group, and another one, younger, that moves from the group to that load balancer. Both
-// have the same port.
+// swap is a Service, older, that moves from an existing load balancer to a group, and another one, younger, that moves from the group to
+// that load balancer. Both have the same port.
 type swap struct {
 	name string
 	// olderFirst says that the older one begins, and the younger one follows after a time.
@@ -54,8 +54,8 @@ func swaps() []swap {
 	}
 }
 
-// TestSwapOfGroupAndExisting: in the end, both Services are served where their status says, whichever of them begins. Neither loses what serves it, except that the
-// older one gets the port of the younger one as long as that asks for the group.
+// TestSwapOfGroupAndExisting: in the end, both Services are served where their status says, whichever of them begins. Neither loses what
+// serves it, except that the older one gets the port of the younger one as long as that asks for the group.
 func TestSwapOfGroupAndExisting(t *testing.T) {
 	t.Parallel()
 	for _, isNLB := range []bool{false, true} {
@@ -115,8 +115,8 @@ func (s swap) run(g groupedBoth, isNLB, restarted bool) {
 	g.stop()
 }
 
-// TestOlderServiceJoinsFromExisting: an older Service that joins a group from an existing load balancer gets the port of a younger one within seconds, although nothing
-// else is to be done for it.
+// TestOlderServiceJoinsFromExisting: an older Service that joins a group from an existing load balancer gets the port of a younger one
+// within seconds, although nothing else is to be done for it.
 func TestOlderServiceJoinsFromExisting(t *testing.T) {
 	t.Parallel()
 	for _, isNLB := range []bool{false, true} {

@@ -19,8 +19,9 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb"
 )
 
-// TestGuestOfAnotherProduct: a Service with a CLB names the NLB of a group by its ID, and asks for an NLB by an annotation that changes nothing where there is a CLB. The last
-// Service of the group goes, and the NLB with it. The other Service keeps its CLB and its address, and gets nothing of the other product.
+// TestGuestOfAnotherProduct: a Service with a CLB names the NLB of a group by its ID, and asks for an NLB by an annotation that changes
+// nothing where there is a CLB. The last Service of the group goes, and the NLB with it. The other Service keeps its CLB and its address,
+// and gets nothing of the other product.
 func TestGuestOfAnotherProduct(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

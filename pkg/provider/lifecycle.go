@@ -12,9 +12,9 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/nodes"
 )
 
-// LifecycleNodes is the Nodes as the stock node lifecycle controller is to see them: only those for which it does anything. It lists all of them every five seconds, and copies
-// every Node that it sees. In a cluster of thousands of healthy nodes these copies, and the garbage that they become, were most of what the manager did. It is called once for an
-// informer.
+// LifecycleNodes is the Nodes as the stock node lifecycle controller is to see them: only those for which it does anything. It lists all of
+// them every five seconds, and copies every Node that it sees. In a cluster of thousands of healthy nodes these copies, and the garbage
+// that they become, were most of what the manager did. It is called once for an informer.
 func LifecycleNodes(all coreinformers.NodeInformer) (coreinformers.NodeInformer, error) {
 	err := all.Informer().AddIndexers(cache.Indexers{lifecycleIndex: func(obj any) ([]string, error) {
 		if node, ok := obj.(*corev1.Node); ok && (!nodes.Ready(node) || nodes.ShutDown(node)) { // of a Node that is ready, it only takes the taint of a stopped instance

@@ -14,7 +14,8 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
 )
 
-// TestLifecycleNodes: the stock node lifecycle controller sees a Node that is not ready, or that has its taint, and no other; by name it finds any.
+// TestLifecycleNodes: the stock node lifecycle controller sees a Node that is not ready, or that has its taint, and no other; by name it
+// finds any.
 func TestLifecycleNodes(t *testing.T) {
 	t.Parallel()
 	node := func(name string, ready corev1.ConditionStatus, taints ...string) *corev1.Node {

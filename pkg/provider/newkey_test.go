@@ -25,8 +25,8 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 )
 
-// TestChangedKeyIsTried: a changed key that the cloud refuses, or that is of another account, is reported, and the old one stays in use; one
-// that the cloud accepts is used.
+// TestChangedKeyIsTried: a changed key that the cloud refuses, or that is of another account, is reported, and the old one stays in use;
+// one that the cloud accepts is used.
 func TestChangedKeyIsTried(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
@@ -54,9 +54,9 @@ func TestChangedKeyIsTried(t *testing.T) {
 	}
 }
 
-// TestChangedKeyOfAnotherAccount: the call that tries a key shows nothing of the account where the key may not make it, and neither where the
-// VPC is shared with the other account, which then sees its vSwitches, too. Such a key is used if it belongs to the account of the old one, or if
-// that cannot be determined.
+// TestChangedKeyOfAnotherAccount: the call that tries a key shows nothing of the account where the key may not make it, and neither where
+// the VPC is shared with the other account, which then sees its vSwitches, too. Such a key is used if it belongs to the account of the old
+// one, or if that cannot be determined.
 func TestChangedKeyOfAnotherAccount(t *testing.T) {
 	t.Parallel()
 	restricted := func(id string) []cloud.AccessKeyConfig {

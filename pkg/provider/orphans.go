@@ -139,8 +139,8 @@ func (c *Cloud) orphanedRoutes(ctx context.Context) (orphans []service.Orphan, e
 	return orphans, err
 }
 
-// earlierIDs returns the IDs that this cluster had if it was not configured with its ID of today from the beginning, whatever the cloud has: the
-// one that is derived, where the role may read what from, and the literal of the official CCM.
+// earlierIDs returns the IDs that this cluster had if it was not configured with its ID of today from the beginning, whatever the cloud
+// has: the one that is derived, where the role may read what from, and the literal of the official CCM.
 func (c *Cloud) earlierIDs(ctx context.Context) ([]string, error) {
 	namespace, err := c.kube.CoreV1().Namespaces().Get(ctx, metav1.NamespaceSystem, metav1.GetOptions{})
 	switch {

@@ -53,7 +53,8 @@ To delete all of them:
 	}
 }
 
-// TestOrphanedRoutes: route entries that another --cluster-cidr has left behind use up the quota for ever. They are listed with what deletes them.
+// TestOrphanedRoutes: route entries that another --cluster-cidr has left behind use up the quota for ever. They are listed with what
+// deletes them.
 func TestOrphanedRoutes(t *testing.T) {
 	t.Parallel()
 	server := startCloud(t)

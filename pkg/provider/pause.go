@@ -32,7 +32,8 @@ var registerMetrics = sync.OnceFunc(func() { legacyregistry.MustRegister(Metrics
 type pauseSwitch struct {
 	started Config
 	on      atomic.Bool
-	// read is the file as it was last accepted: parsing it again every few seconds would be more than a hundredth of what an idle manager does.
+	// read is the file as it was last accepted: parsing it again every few seconds would be more than a hundredth of what an idle manager
+	// does.
 	read []byte
 
 	mu      sync.Mutex // guards changed

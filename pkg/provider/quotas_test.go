@@ -26,15 +26,16 @@ import (
 // quotaOf is how much of a quota is used, and how much there is.
 type quotaOf struct{ used, limit int }
 
-// quotaCluster are four nodes, which all Services have, four Services with CLBs and four with NLBs. The first one of each product has four ports, the others one.
-// At least 80 % of each quota is used.
+// quotaCluster are four nodes, which all Services have, four Services with CLBs and four with NLBs. The first one of each product has four
+// ports, the others one. At least 80 % of each quota is used.
 var quotaCluster = map[quota.Code]quotaOf{
 	quota.CLBs: {4, 5}, quota.ListenersPerCLB: {4, 5}, quota.BackendsPerCLB: {16, 20}, quota.CLBsPerInstance: {4, 5}, quota.ACLs: {4, 5},
 	quota.NLBs: {4, 5}, quota.ListenersPerNLB: {4, 5}, quota.ServersPerNLB: {16, 20}, quota.GroupsPerServer: {7, 8}, quota.NLBGroups: {7, 8},
 	quota.RouteEntries: {4, 5},
 }
 
-// TestEveryQuotaIsShown: each quota that the manager knows has metrics of its use and its limit, causes a Warning from 80 %, and has a line in the report of doctor.
+// TestEveryQuotaIsShown: each quota that the manager knows has metrics of its use and its limit, causes a Warning from 80 %, and has a line
+// in the report of doctor.
 func TestEveryQuotaIsShown(t *testing.T) { //nolint:paralleltest // the metrics are those of the process
 	synctest.Test(t, func(t *testing.T) {
 		s, warnings := newQuotaCluster(t), &warnings{}
@@ -97,7 +98,8 @@ func newQuotaCluster(t *testing.T) *steadyCluster {
 	return s
 }
 
-// warnings are the messages of all Warnings. In simulated time, events have the same names, so that the API server would take one of each object.
+// warnings are the messages of all Warnings. In simulated time, events have the same names, so that the API server would take one of each
+// object.
 type warnings struct {
 	mu    sync.Mutex // guards found
 	found []string

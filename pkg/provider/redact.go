@@ -14,8 +14,8 @@ import (
 // minKeyID is how long an access key ID is at least: shorter ones are those of tests, and words.
 const minKeyID = 12
 
-// Secrets returns the access keys and tokens that this program knows, so that they can be taken out of what is shown. A source that fails has none that
-// can be in use.
+// Secrets returns the access keys and tokens that this program knows, so that they can be taken out of what is shown. A source that fails
+// has none that can be in use.
 func (c *Cloud) Secrets(ctx context.Context) []string {
 	secrets := []string{c.config.AccessKeySecret, c.env.Keys.Secret, c.env.Keys.Token}
 	if token, err := os.ReadFile(c.env.Role.TokenFile); err == nil {
@@ -38,8 +38,8 @@ func (c *Cloud) Secrets(ctx context.Context) []string {
 // secretFields are the fields of the cloud-config that hold keys.
 var secretFields = []string{"accesskeyid", "accesskeysecret", "uid"}
 
-// RedactConfig returns the cloud-config without its keys. Fields that this program does not know, for example a misspelled one, keep their names
-// and lose their values, too. Text that is no cloud-config is an error that does not quote it.
+// RedactConfig returns the cloud-config without its keys. Fields that this program does not know, for example a misspelled one, keep their
+// names and lose their values, too. Text that is no cloud-config is an error that does not quote it.
 func RedactConfig(text []byte) (string, error) {
 	file := map[string]any{}
 	if err := yaml.Unmarshal(text, &file); err != nil {

@@ -45,9 +45,9 @@ type groupSoak struct {
 // planTime is how long a plan may take that has begun before the last change of a Service, with its repeated calls.
 const planTime = 15 * time.Second
 
-// TestSoakOfGroups churns Services that join groups, leave them and move between them, nodes, the program and the cloud under random faults. No Service
-// loses a port by what happens to others, except to one of its group that has the same port. In the end each has what it asks for, nothing is left over,
-// and nothing more is written.
+// TestSoakOfGroups churns Services that join groups, leave them and move between them, nodes, the program and the cloud under random
+// faults. No Service loses a port by what happens to others, except to one of its group that has the same port. In the end each has what it
+// asks for, nothing is left over, and nothing more is written.
 func TestSoakOfGroups(t *testing.T) {
 	t.Parallel()
 	if *groupsFor == 0 {
@@ -331,8 +331,8 @@ func (s *groupSoak) witness() {
 	}
 }
 
-// noteOlders notes which ports of a Service an older one asks for. The plan that gives one of them up may be carried out a while after the older one has changed
-// its mind; the Service has the port again soon after that.
+// noteOlders notes which ports of a Service an older one asks for. The plan that gives one of them up may be carried out a while after the
+// older one has changed its mind; the Service has the port again soon after that.
 func (s *groupSoak) noteOlders(services []corev1.Service, svc *corev1.Service) {
 	for _, port := range svc.Spec.Ports {
 		if isOlders(services, svc, int(port.Port), s.groupsAt[addressOf(svc)]) {
@@ -341,8 +341,8 @@ func (s *groupSoak) noteOlders(services []corev1.Service, svc *corev1.Service) {
 	}
 }
 
-// isOlders reports whether an older Service asks for a port of a Service, in the group that it asks for or in that whose load balancer it is on. Ports are given
-// to the oldest one, also if the other one only stays there because it cannot move.
+// isOlders reports whether an older Service asks for a port of a Service, in the group that it asks for or in that whose load balancer it
+// is on. Ports are given to the oldest one, also if the other one only stays there because it cannot move.
 func isOlders(services []corev1.Service, svc *corev1.Service, port int, on string) bool {
 	return slices.ContainsFunc(othersOfGroup(services, svc, svc.Annotations[annotation.Group.Key()], on), func(other corev1.Service) bool {
 		return !svc.CreationTimestamp.Before(&other.CreationTimestamp) && asksFor(&other, port)

@@ -58,8 +58,8 @@ func TestBothProducts(t *testing.T) {
 	})
 }
 
-// TestSoakOfBothProducts churns Services of both products, nodes, the program and the cloud under random faults. In the end each Service has
-// what it needs, nothing is left over, and nothing more is written.
+// TestSoakOfBothProducts churns Services of both products, nodes, the program and the cloud under random faults. In the end each Service
+// has what it needs, nothing is left over, and nothing more is written.
 func TestSoakOfBothProducts(t *testing.T) {
 	t.Parallel()
 	seed := testkit.Seed(*bothSeed, 1)

@@ -205,7 +205,8 @@ func (s *steadyCluster) settle() {
 	s.t.Fatal("no end of writes")
 }
 
-// changeService changes a Service such that one write serves it, past the API server's count of requests, and returns its name and the action of this write.
+// changeService changes a Service such that one write serves it, past the API server's count of requests, and returns its name and the
+// action of this write.
 func (s *steadyCluster) changeService() (name, action string) {
 	s.t.Helper()
 	name = steadyService(steadyServices / 2)
@@ -259,7 +260,8 @@ func (c steadyCalls) busiest() int {
 	return most
 }
 
-// unasked checks that the API server was asked for no object, and to change no Node and no Service but the one named, since its requests were last cleared.
+// unasked checks that the API server was asked for no object, and to change no Node and no Service but the one named, since its requests
+// were last cleared.
 func (s *steadyCluster) unasked(changed string) {
 	s.t.Helper()
 	for _, action := range s.kube.Actions() {

@@ -10,16 +10,17 @@ import (
 
 // What a new process and the steady state may cost.
 const (
-	// steadyReady is after what time a new process serves a change, and steadySpare how many reads it may make beside one for the backend servers of each
-	// Service and those in pages: after a change, it reads a CLB several times, because calls of the process before may still arrive.
+	// steadyReady is after what time a new process serves a change, and steadySpare how many reads it may make beside one for the backend
+	// servers of each Service and those in pages: after a change, it reads a CLB several times, because calls of the process before may still
+	// arrive.
 	steadyReady = 20 * time.Second
 	steadySpare = 30
-	// steadyWindow is the shortest drift period. A Service may cost steadyReads reads in it, or steadyFirstReads in the first one of a process, which also
-	// lists vServer groups. No minute may have more than steadyPeak times its share.
+	// steadyWindow is the shortest drift period. A Service may cost steadyReads reads in it, or steadyFirstReads in the first one of a
+	// process, which also lists vServer groups. No minute may have more than steadyPeak times its share.
 	steadyWindow = 10 * time.Minute
 	steadyReads  = 1.2
-	// steadyLeast is how many reads drift detection needs at least: those of the backend servers of a Service in every second period, and shared ones. In an hour,
-	// which has five periods, the backend servers of each Service are read steadyOften times at least.
+	// steadyLeast is how many reads drift detection needs at least: those of the backend servers of a Service in every second period, and
+	// shared ones. In an hour, which has five periods, the backend servers of each Service are read steadyOften times at least.
 	steadyLeast      = 0.5
 	steadyOften      = 2
 	steadyFirstReads = 1.3
@@ -29,9 +30,10 @@ const (
 	steadyNodeCalls = 40
 )
 
-// TestSteadyState has a new process take over a cluster of a thousand nodes and 400 Services, in a bubble, with all controllers, those of Kubernetes and ours.
-// It serves a change of a Service within seconds, writes nothing else, and reads little. Then nothing changes for an hour but the heartbeats of the nodes: there are
-// no writes, no object of the API server is read, and drift of every Service is detected with few reads, evenly spread.
+// TestSteadyState has a new process take over a cluster of a thousand nodes and 400 Services, in a bubble, with all controllers, those of
+// Kubernetes and ours. It serves a change of a Service within seconds, writes nothing else, and reads little. Then nothing changes for an
+// hour but the heartbeats of the nodes: there are no writes, no object of the API server is read, and drift of every Service is detected
+// with few reads, evenly spread.
 func TestSteadyState(t *testing.T) {
 	testkit.Long(t)
 	t.Parallel()

@@ -9,9 +9,9 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// trimCaches keeps out of the caches what nothing here reads: who wrote which field, which can be half of an object, and most of the status of a Node,
-// such as its images. An update without the former leaves it as it is, and so does every update of a Node that is not one of its status. The
-// kube-controller-manager trims its caches alike.
+// trimCaches keeps out of the caches what nothing here reads: who wrote which field, which can be half of an object, and most of the status
+// of a Node, such as its images. An update without the former leaves it as it is, and so does every update of a Node that is not one of its
+// status. The kube-controller-manager trims its caches alike.
 func trimCaches(factory informers.SharedInformerFactory, endpointSlices bool) error {
 	if err := factory.Core().V1().Nodes().Informer().SetTransform(trimNode); err != nil {
 		return fmt.Errorf("trim the cache of Nodes: %w", err)

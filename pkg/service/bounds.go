@@ -20,8 +20,8 @@ func checkBounds(svc *corev1.Service) error {
 	return nil
 }
 
-// withinBounds returns the Service with the ports that it had before it got too many, and why: what serves goes on to follow the nodes and pods. The Service is nil where
-// nobody knows which ports these are.
+// withinBounds returns the Service with the ports that it had before it got too many, and why: what serves goes on to follow the nodes and
+// pods. The Service is nil where nobody knows which ports these are.
 func (s state) withinBounds(svc *corev1.Service) (*corev1.Service, state, error) {
 	err := checkBounds(svc)
 	switch {

@@ -36,14 +36,14 @@ type Creation struct {
 // a client token.
 const repeatable = 10 * time.Minute
 
-// Open reports whether the call may still be made again. Later on, only a search shows what it made. One that is begun in the future was never
-// begun, and would stay open for good.
+// Open reports whether the call may still be made again. Later on, only a search shows what it made. One that is begun in the future was
+// never begun, and would stay open for good.
 func (c *Creation) Open() bool {
 	return c != nil && time.Since(c.Begun) < repeatable && time.Until(c.Begun) < repeatable
 }
 
-// isFor reports whether the call makes a load balancer that the Service may have: one of its own, or one of a group that it may join. Somebody may
-// have written another one to the status of the Service: with the tag of another Service or group, that one would get there.
+// isFor reports whether the call makes a load balancer that the Service may have: one of its own, or one of a group that it may join.
+// Somebody may have written another one to the status of the Service: with the tag of another Service or group, that one would get there.
 func (c *Creation) isFor(svc *corev1.Service, config config.Config) bool {
 	var made struct{ Tags []alicloud.Tag }
 	if err := json.Unmarshal(c.Parameters, &made); err != nil {
@@ -176,8 +176,8 @@ func (c *creating) end() {
 }
 
 // settleCreation learns what came of a creation whose answer nobody has noted, before anything else is done to the Service: it makes the
-// call again, and notes the load balancer that the cloud answers with. Where the call cannot be made again, only searches show what it made; then
-// the pass goes on.
+// call again, and notes the load balancer that the cloud answers with. Where the call cannot be made again, only searches show what it
+// made; then the pass goes on.
 func (r *Reconciler) settleCreation(ctx context.Context, svc *corev1.Service, known state) (*corev1.Service, state, error) {
 	from := known.originOf(svc)
 	known.origin = &from

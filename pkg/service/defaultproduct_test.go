@@ -9,7 +9,8 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/config"
 )
 
-// TestDefaultProduct: the cloud-config may have Services without a class get an NLB. One that has a load balancer keeps it, and a class counts for more.
+// TestDefaultProduct: the cloud-config may have Services without a class get an NLB. One that has a load balancer keeps it, and a class
+// counts for more.
 func TestDefaultProduct(t *testing.T) {
 	t.Parallel()
 	clb := Product{Name: "CLB", Class: "clb", Classless: true, Finalizer: finalizers + "resources"}

@@ -57,8 +57,8 @@ type Product struct {
 	Name string
 	// Class is the load balancer class of its Services.
 	Class string
-	// Classless says that Services without a class have one, too, unless the annotation [AnnotationClass] is on them, or the cloud-config names
-	// another product. One that has a load balancer of another product keeps that: its address would change.
+	// Classless says that Services without a class have one, too, unless the annotation [AnnotationClass] is on them, or the cloud-config
+	// names another product. One that has a load balancer of another product keeps that: its address would change.
 	Classless bool
 	// Type is the value of the annotation [annotation.Type] that asks for it on a Service without a class; empty for none.
 	Type string
@@ -67,14 +67,16 @@ type Product struct {
 	Finalizer string
 	// MetricType is the value of the label type in the official CCM's metrics.
 	MetricType string
-	// BalancerQuota is how many load balancers of the product the account may have, BackendQuota how many backends one of them, ListenerQuota how many listeners.
+	// BalancerQuota is how many load balancers of the product the account may have, BackendQuota how many backends one of them, ListenerQuota
+	// how many listeners.
 	BalancerQuota, BackendQuota, ListenerQuota quota.Code
 	// QuotaProduct is how the Quota Center calls the product.
 	QuotaProduct string
 	// AttachmentQuota is how many times an instance may be a backend. It counts load balancers, or groups with AttachedPerGroup.
 	AttachmentQuota  quota.Code
 	AttachedPerGroup bool
-	// Jobs says that calls begin jobs of the cloud: a backend that one removes still counts for the quota until the job has ended, which wakes the Service.
+	// Jobs says that calls begin jobs of the cloud: a backend that one removes still counts for the quota until the job has ended, which wakes
+	// the Service.
 	Jobs bool
 	// AddressNote is what users have to know of an address of the product; it stands in the event about the first one. Empty for nothing.
 	AddressNote string
@@ -97,8 +99,8 @@ type Balancer interface {
 	Address() string
 	// Reused says that the load balancer is an existing one, which other Services may use, too.
 	Reused() bool
-	// SharedID names what other Services may use, too, and passes over them take turns on: a load balancer by its id, or a group of Services. It is
-	// empty for a load balancer of the Service's own.
+	// SharedID names what other Services may use, too, and passes over them take turns on: a load balancer by its id, or a group of Services.
+	// It is empty for a load balancer of the Service's own.
 	SharedID(svc *corev1.Service, params annotation.Params) string
 	// Trusted reports whether nothing of it needs reading.
 	Trusted() bool
@@ -124,8 +126,8 @@ type Balancer interface {
 	// Status returns what the Service is to show, after [Plan.Deploy].
 	Status(ctx context.Context, params annotation.Params) Shown
 
-	// RefreshForRemoval reads what is to be removed, also where it is known: the author of the Service may have taken it over. What the annotations
-	// ask for counts less than what is there: they may be invalid, and deletion must work all the same.
+	// RefreshForRemoval reads what is to be removed, also where it is known: the author of the Service may have taken it over. What the
+	// annotations ask for counts less than what is there: they may be invalid, and deletion must work all the same.
 	RefreshForRemoval(ctx context.Context, svc *corev1.Service, applied *Record) (Balancer, error)
 	// PlanRemoval removes what the Service has on the load balancer.
 	PlanRemoval(svc *corev1.Service, applied *Record) (Removal, error)
@@ -138,13 +140,16 @@ type Balancer interface {
 // Mover is a [Balancer] of a Service that can move to another load balancer. It leaves what it was on once the other one serves.
 type Mover interface {
 	Balancer
-	// Left returns what the Service has left and may have something on. Of each, [Balancer.RefreshForRemoval] and [Balancer.PlanRemoval] are made.
+	// Left returns what the Service has left and may have something on. Of each, [Balancer.RefreshForRemoval] and [Balancer.PlanRemoval] are
+	// made.
 	Left(svc *corev1.Service) []Balancer
 	// Former returns a load balancer that the Service is to leave, and of which nothing is known yet.
 	Former(id string) Balancer
-	// Leave returns what is known once something that the Service has left was read or removed. gone says that nothing of the Service is there.
+	// Leave returns what is known once something that the Service has left was read or removed. gone says that nothing of the Service is
+	// there.
 	Leave(former Balancer, svc *corev1.Service, gone bool) Balancer
-	// Follows returns those of what it leaves whose backends do not follow the endpoints without this: until the Service shows its new place, only the one that it shows.
+	// Follows returns those of what it leaves whose backends do not follow the endpoints without this: until the Service shows its new place,
+	// only the one that it shows.
 	Follows(svc *corev1.Service, when Stage) []Follower
 }
 
@@ -160,8 +165,9 @@ const (
 	Moved
 )
 
-// Follower is a load balancer that a Service leaves and still shows: the cloud may refuse what the Service needs at its new place for long, and meanwhile nodes and pods
-// come and go. Only the backends that the Service has there are kept in line, so that there is one place where it is to be.
+// Follower is a load balancer that a Service leaves and still shows: the cloud may refuse what the Service needs at its new place for long,
+// and meanwhile nodes and pods come and go. Only the backends that the Service has there are kept in line, so that there is one place where
+// it is to be.
 type Follower interface {
 	Balancer
 	// RefreshBackends reads what the Service has there. The id is empty where the load balancer is not there.
@@ -188,8 +194,8 @@ type Request struct {
 	Edited bool
 }
 
-// Together returns the id of a load balancer that is read for drift detection, and up to most ids with those of others that become due within a time. idOf returns
-// the id of such a one, empty where it is not to be read together with others.
+// Together returns the id of a load balancer that is read for drift detection, and up to most ids with those of others that become due
+// within a time. idOf returns the id of such a one, empty where it is not to be read together with others.
 func (r Request) Together(id string, most int, within time.Duration, idOf func(Balancer) string) []string {
 	ids := []string{id}
 	if r.DueSoon == nil {
@@ -310,7 +316,8 @@ type Deployment struct {
 	RefusedBackend bool
 	// Exhausted are instances that the cloud refused because they are backends as many times as they may be.
 	Exhausted []string
-	// Suspected are instances that the cloud refused because a quota is used up that may be theirs or another one: the code does not say which.
+	// Suspected are instances that the cloud refused because a quota is used up that may be theirs or another one: the code does not say
+	// which.
 	Suspected []string
 	// Interrupted says that the plan was given up for one that knows more.
 	Interrupted bool
@@ -322,7 +329,8 @@ type Deployment struct {
 	Wait time.Duration
 	// Shared are the ids of things on a shared load balancer that the plan wrote to and that other Services may rely on, too.
 	Shared []string
-	// GoesBack says that the cloud refused a load balancer to which the Service was to move: the next pass, at once, goes on where the Service was before.
+	// GoesBack says that the cloud refused a load balancer to which the Service was to move: the next pass, at once, goes on where the Service
+	// was before.
 	GoesBack bool
 	// Problems are what stays in the cloud after a removal, for the author of the Service: nobody else hears of it.
 	Problems []problem.Problem
@@ -331,8 +339,8 @@ type Deployment struct {
 	Err        error
 }
 
-// registeredAlso reports whether the address of a pod gets traffic here, and on the load balancer that the Service leaves and still shows. It is nil where nobody knows:
-// then no gate opens or closes.
+// registeredAlso reports whether the address of a pod gets traffic here, and on the load balancer that the Service leaves and still shows.
+// It is nil where nobody knows: then no gate opens or closes.
 func (d Deployment) registeredAlso(left Deployment) func(address string) bool {
 	if d.Registered == nil || left.Registered == nil {
 		return nil
@@ -340,8 +348,8 @@ func (d Deployment) registeredAlso(left Deployment) func(address string) bool {
 	return func(address string) bool { return d.Registered(address) && left.Registered(address) }
 }
 
-// serves reports whether the address of a pod gets traffic on a load balancer that the Service leaves and still shows. Clients use that: a pod is not to count as not ready because
-// the cloud refuses something at the new place.
+// serves reports whether the address of a pod gets traffic on a load balancer that the Service leaves and still shows. Clients use that: a
+// pod is not to count as not ready because the cloud refuses something at the new place.
 func (d Deployment) serves(address string) bool {
 	return d.Balancer != nil && d.Registered != nil && d.Registered(address)
 }
@@ -388,7 +396,8 @@ type Removal struct {
 	Status *corev1.LoadBalancerStatus
 }
 
-// Guests are Services that name the load balancer of a group by its ID, while no Service of the group is to delete it. The zero value is none.
+// Guests are Services that name the load balancer of a group by its ID, while no Service of the group is to delete it. The zero value is
+// none.
 type Guests struct {
 	Services []*corev1.Service
 	// Group is the mark of the group.

@@ -36,8 +36,8 @@ type Listening struct {
 	Status string
 	// Redirects says that it has no backends of its own.
 	Redirects bool
-	// Wanted are IDs of instances, or addresses of pods or nodes, that are to take connections, Draining those that are to take no new ones, and
-	// Registered those that the cloud has.
+	// Wanted are IDs of instances, or addresses of pods or nodes, that are to take connections, Draining those that are to take no new ones,
+	// and Registered those that the cloud has.
 	Wanted, Draining, Registered []string
 	// Doubt says that what is registered stays, because what is wanted may be incomplete.
 	Doubt bool
@@ -94,8 +94,8 @@ const (
 	BackendOut      = "out"
 )
 
-// Explain says why a Service has the load balancer and the backends that it has. It reads the cluster and the cloud as [Reconciler.PreviewAll] does,
-// for this Service alone, and writes nothing. Of what other Services do without, it knows nothing.
+// Explain says why a Service has the load balancer and the backends that it has. It reads the cluster and the cloud as
+// [Reconciler.PreviewAll] does, for this Service alone, and writes nothing. Of what other Services do without, it knows nothing.
 func (r *Reconciler) Explain(ctx context.Context, svc *corev1.Service) (Explanation, error) {
 	found := Explanation{Service: svc.Namespace + "/" + svc.Name, Listeners: []ListenerState{}, Steps: []Step{}}
 	if !r.opts.needsReconcile(svc) {

@@ -114,7 +114,8 @@ func (p podGates) sorted(order func(a, b podGate) int) []backend.GateEndpoint {
 	})
 }
 
-// openGates brings the readiness gates in line with the backends that are registered. Where an address is served all the same, see [Deployment.serves], a gate stays as it is.
+// openGates brings the readiness gates in line with the backends that are registered. Where an address is served all the same, see
+// [Deployment.serves], a gate stays as it is.
 func (r *Reconciler) openGates(ctx context.Context, svc *corev1.Service, gates podGates, registered, served func(address string) bool) ([]problem.Problem, error) {
 	if registered == nil {
 		return nil, nil

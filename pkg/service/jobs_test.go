@@ -12,8 +12,8 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
 )
 
-// TestJobOfTheCloudIsNoSuccess: while the cloud is at work on what the rest of the plan waits for, the pass is neither a success nor a failure.
-// It is made again when the job is likely to be done.
+// TestJobOfTheCloudIsNoSuccess: while the cloud is at work on what the rest of the plan waits for, the pass is neither a success nor a
+// failure. It is made again when the job is likely to be done.
 func TestJobOfTheCloudIsNoSuccess(t *testing.T) {
 	t.Parallel()
 	nlb := newProduct("nlb")

@@ -20,9 +20,10 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
 )
 
-// ConditionsKept begins the type of a condition on a Service for each load balancer of a group that stays in the cloud because the Service names it by its ID, which is the
-// rest of the type. The last Service of the group has gone, and this one may not be there, and may never get there: without the condition, nobody would delete the load balancer
-// once the annotation changes. As each has a condition of its own, no two writers overwrite what the other one has noted.
+// ConditionsKept begins the type of a condition on a Service for each load balancer of a group that stays in the cloud because the Service
+// names it by its ID, which is the rest of the type. The last Service of the group has gone, and this one may not be there, and may never
+// get there: without the condition, nobody would delete the load balancer once the annotation changes. As each has a condition of its own,
+// no two writers overwrite what the other one has noted.
 const ConditionsKept = "kept.service.alibabacloud.com/"
 
 // reasonKept is the reason of the [ConditionsKept].
@@ -106,8 +107,8 @@ func (r *Reconciler) noteKept(ctx context.Context, engine Engine, removal Remova
 	return nil
 }
 
-// unnamed returns the load balancers of [Product.KeptFor] that a Service which wants a load balancer names no more, and that it will not be on: it is not on them, does not leave
-// them, which takes a while, and does not ask for their group.
+// unnamed returns the load balancers of [Product.KeptFor] that a Service which wants a load balancer names no more, and that it will not be
+// on: it is not on them, does not leave them, which takes a while, and does not ask for their group.
 func (r *Reconciler) unnamed(svc *corev1.Service, known state) []string {
 	ids := known.engine.Product().KeptFor(svc)
 	if len(ids) == 0 {
@@ -125,7 +126,8 @@ func (r *Reconciler) unnamed(svc *corev1.Service, known state) []string {
 	})
 }
 
-// leaveKept deletes load balancers that stay in the cloud for a Service. Those that somebody else uses or names stay. It returns the Service as it is then.
+// leaveKept deletes load balancers that stay in the cloud for a Service. Those that somebody else uses or names stay. It returns the
+// Service as it is then.
 func (r *Reconciler) leaveKept(ctx context.Context, svc *corev1.Service, ids []string, known state, held *locks) (*corev1.Service, state, error) {
 	mover, ok := known.balancer.(Mover)
 	if !ok {
@@ -164,8 +166,8 @@ func (r *Reconciler) leaveKept(ctx context.Context, svc *corev1.Service, ids []s
 // keptPause is how soon a load balancer that stays in vain is to be deleted again after that failed.
 const keptPause = 10 * time.Minute
 
-// leaveUnnamed leaves what stays in the cloud for a Service and what it names no more, unless it is not known where the Service is. What fails keeps it from nothing else. It
-// returns after what time it is to be called again, 0 for never.
+// leaveUnnamed leaves what stays in the cloud for a Service and what it names no more, unless it is not known where the Service is. What
+// fails keeps it from nothing else. It returns after what time it is to be called again, 0 for never.
 func (r *Reconciler) leaveUnnamed(ctx context.Context, done ensured, known state, held *locks, syncErr error) (state, time.Duration) {
 	svc := done.service
 	if known.pausedBy != "" || !done.located && !allConfig(syncErr) {
@@ -187,7 +189,8 @@ func (r *Reconciler) leaveUnnamed(ctx context.Context, done ensured, known state
 	return known, wait
 }
 
-// keptAfter returns what stays in the cloud for a Service that gives up its load balancer, but for what it was on or was leaving: it may have kept its listeners there.
+// keptAfter returns what stays in the cloud for a Service that gives up its load balancer, but for what it was on or was leaving: it may
+// have kept its listeners there.
 func (p Product) keptAfter(svc *corev1.Service, done Removal) []string {
 	record, _ := RecordOn(svc)
 	return slices.DeleteFunc(p.KeptFor(svc), func(id string) bool { return id == done.ID || slices.Contains(record.Leaving, id) })

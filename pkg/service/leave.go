@@ -14,8 +14,8 @@ import (
 )
 
 // moved returns the state of a Service whose status shows its load balancer, and after what time it is to leave the one before, 0 for none.
-// Clients go on to use the address that they know for a while, which begins anew with each move: otherwise the second place would be left as soon as
-// the Service has moved again.
+// Clients go on to use the address that they know for a while, which begins anew with each move: otherwise the second place would be left
+// as soon as the Service has moved again.
 func (s state) moved(svc *corev1.Service, grace time.Duration) (state, time.Duration) {
 	mover, ok := s.balancer.(Mover)
 	if !ok || len(mover.Left(svc)) == 0 {
@@ -45,9 +45,10 @@ func (r *Reconciler) leaveAfterMove(ctx context.Context, svc *corev1.Service, kn
 	return known, atOnce, err // what was in use there may go now
 }
 
-// show returns what the Service is to show. While not all of its ports are served at its new place, it shows the old one, unless that is gone: an address
-// that answers nobody is worse than one that serves a part. A Service that is served nowhere would otherwise never leave what is gone, and keep what it needs
-// for that. What it shows there follows the endpoints: left is what came of that. done is what came of the plan for its new place.
+// show returns what the Service is to show. While not all of its ports are served at its new place, it shows the old one, unless that is
+// gone: an address that answers nobody is worse than one that serves a part. A Service that is served nowhere would otherwise never leave
+// what is gone, and keep what it needs for that. What it shows there follows the endpoints: left is what came of that. done is what came of
+// the plan for its new place.
 func (r *Reconciler) show(
 	ctx context.Context, svc *corev1.Service, params annotation.Params, known state, held *locks, in Inputs, done Deployment,
 ) (after state, shown Shown, left Deployment) {
@@ -77,7 +78,8 @@ func (r *Reconciler) show(
 // everywhere is [Deployment.Registered] where there is nothing to register at.
 func everywhere(string) bool { return true }
 
-// following returns what the Service leaves and whose backends a pass brings in line: one at most, which the Service shows, but for [Moved].
+// following returns what the Service leaves and whose backends a pass brings in line: one at most, which the Service shows, but for
+// [Moved].
 func following(balancer Balancer, svc *corev1.Service, when Stage) []Follower {
 	if mover, ok := balancer.(Mover); ok {
 		return mover.Follows(svc, when)
@@ -88,9 +90,10 @@ func following(balancer Balancer, svc *corev1.Service, when Stage) []Follower {
 // followSoon is how soon another pass brings in line what a Service leaves, if the one that moved it has not, or if that failed.
 const followSoon = 2 * time.Second
 
-// followMoved brings the backends in line on what the Service leaves in a while, for as long as something keeps it from leaving: until then, clients go on to use the address
-// that they know. The pass that moves the Service leaves this to the next one, so that the new address is shown first, and the pass that leaves needs it no more. What fails
-// here keeps the Service from nothing else. It returns how many calls changed something, and after what time another pass is due for this, 0 for none.
+// followMoved brings the backends in line on what the Service leaves in a while, for as long as something keeps it from leaving: until
+// then, clients go on to use the address that they know. The pass that moves the Service leaves this to the next one, so that the new
+// address is shown first, and the pass that leaves needs it no more. What fails here keeps the Service from nothing else. It returns how
+// many calls changed something, and after what time another pass is due for this, 0 for none.
 func (r *Reconciler) followMoved(
 	ctx context.Context, svc *corev1.Service, params annotation.Params, known state, held *locks, in Inputs, shown Shown, failed bool,
 ) (after state, writes int, again time.Duration) {
@@ -157,8 +160,9 @@ func (r *Reconciler) followOne(ctx context.Context, svc *corev1.Service, params 
 	return known, deployed
 }
 
-// followUnplanned ends a pass without a plan, because the new place of the Service cannot be read or is refused. The one that the Service shows meanwhile is followed all the
-// same: it may be the only one, and for as long as the cause lasts. The gate of a pod that is registered there opens: there is where clients are.
+// followUnplanned ends a pass without a plan, because the new place of the Service cannot be read or is refused. The one that the Service
+// shows meanwhile is followed all the same: it may be the only one, and for as long as the cause lasts. The gate of a pod that is
+// registered there opens: there is where clients are.
 func (r *Reconciler) followUnplanned(ctx context.Context, params annotation.Params, known state, done ensured, held *locks, err error) (state, ensured, error) {
 	shown := following(known.balancer, done.service, Unplanned)
 	if known.pausedBy != "" || len(shown) == 0 {
@@ -181,8 +185,8 @@ func (r *Reconciler) followUnplanned(ctx context.Context, params annotation.Para
 	return known, done, errors.Join(err, left.outcome(), gateErr)
 }
 
-// forgetGone forgets what the Service is to leave and what is gone already. It returns after what time one of those that may be gone is to be read again, 0 for
-// none. A place that cannot be read is there.
+// forgetGone forgets what the Service is to leave and what is gone already. It returns after what time one of those that may be gone is to
+// be read again, 0 for none. A place that cannot be read is there.
 func (r *Reconciler) forgetGone(ctx context.Context, svc *corev1.Service, params annotation.Params, known state, held *locks) (state, time.Duration) {
 	mover, ok := known.balancer.(Mover)
 	if !ok {
@@ -204,7 +208,8 @@ func (r *Reconciler) forgetGone(ctx context.Context, svc *corev1.Service, params
 	return known, soonest
 }
 
-// storeLeft writes to the Service what it still has to leave of the places before. What it has left stays for it no more: it may have kept its listeners there.
+// storeLeft writes to the Service what it still has to leave of the places before. What it has left stays for it no more: it may have kept
+// its listeners there.
 func (r *Reconciler) storeLeft(ctx context.Context, svc *corev1.Service, known *state, before []string) error {
 	if known.record == nil {
 		return nil
@@ -224,7 +229,8 @@ func (r *Reconciler) storeLeft(ctx context.Context, svc *corev1.Service, known *
 	return nil
 }
 
-// leave removes what the Service has on load balancers that it has left. Each of them may be one that Services share, with a lock of its own.
+// leave removes what the Service has on load balancers that it has left. Each of them may be one that Services share, with a lock of its
+// own.
 func (r *Reconciler) leave(ctx context.Context, svc *corev1.Service, known state, held *locks) (state, error) {
 	mover, ok := known.balancer.(Mover)
 	if !ok {

@@ -8,7 +8,8 @@ import (
 )
 
 const (
-	// listingRetry is how long a list is not asked for again after that failed: each Service would have to wait for it, and then read everything on its own.
+	// listingRetry is how long a list is not asked for again after that failed: each Service would have to wait for it, and then read
+	// everything on its own.
 	listingRetry = 30 * time.Second
 	// listingWait is how long a pass waits for a list that another one reads, which may be less urgent and have to wait for the rate limit.
 	listingWait = 2 * time.Second
@@ -17,7 +18,8 @@ const (
 // errListingBusy says that another pass still reads the list.
 var errListingBusy = errors.New("the list is being read by another pass")
 
-// Listing is a list of many things in the cloud that one pass reads for all of them. The zero value is empty; all methods may be called at the same time.
+// Listing is a list of many things in the cloud that one pass reads for all of them. The zero value is empty; all methods may be called at
+// the same time.
 type Listing[T any] struct {
 	mu    sync.Mutex // guards the rest
 	value T
@@ -52,7 +54,8 @@ func (l *Listing[T]) Within(ctx context.Context, age time.Duration, read func(co
 	return l.value, l.err
 }
 
-// begin returns the read under way, nil where none is needed. The caller is the first one to ask for it, and carries it out, where it says so.
+// begin returns the read under way, nil where none is needed. The caller is the first one to ask for it, and carries it out, where it says
+// so.
 func (l *Listing[T]) begin(age time.Duration) (reading chan struct{}, first bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -92,8 +92,8 @@ func TestTearDownLocksWhatOnlyAReadShows(t *testing.T) {
 	})
 }
 
-// TestSharedCLBHoldsAllWorkers: Services that wait for a load balancer whose holder waits for the rate limit leave the workers to others, and
-// do not count as stuck, however long that takes.
+// TestSharedCLBHoldsAllWorkers: Services that wait for a load balancer whose holder waits for the rate limit leave the workers to others,
+// and do not count as stuck, however long that takes.
 func TestSharedCLBHoldsAllWorkers(t *testing.T) {
 	t.Parallel()
 	clb := newProduct("clb")

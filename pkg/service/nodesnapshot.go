@@ -13,8 +13,8 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/backend"
 )
 
-// maxSnapshotAge is how old a snapshot of the nodes may grow without any event: how long a Node has been without a provider ID depends on the time. When a silent node
-// no longer counts as ready is known beforehand, see [backend.NodeSet.UntilSilence].
+// maxSnapshotAge is how old a snapshot of the nodes may grow without any event: how long a Node has been without a provider ID depends on
+// the time. When a silent node no longer counts as ready is known beforehand, see [backend.NodeSet.UntilSilence].
 const maxSnapshotAge = time.Minute
 
 // nodeSnapshot is what the nodes of the cluster are to all passes. After a change of nodes every Service has a pass, and each would

@@ -51,7 +51,8 @@ type Options struct {
 	// ResyncPeriod is how old the state of a load balancer may grow before it is read again to repair drift. Default 10 minutes;
 	// up to a fifth is added at random.
 	ResyncPeriod time.Duration
-	// MoveGrace is how long a Service stays on the load balancer that it leaves, once its status shows the one that it has moved to. Default 30 s.
+	// MoveGrace is how long a Service stays on the load balancer that it leaves, once its status shows the one that it has moved to. Default
+	// 30 s.
 	MoveGrace time.Duration
 }
 

@@ -33,13 +33,14 @@ type OrphanQuery struct {
 	Services []*corev1.Service
 	// ClusterIDs are the IDs that this cluster has or may have had. Those on load balancers of its Services are found.
 	ClusterIDs []string
-	// Preserved has load balancers listed, too, that stayed because an annotation asked for that, and what stayed for that reason on those of groups and on
-	// existing CLBs.
+	// Preserved has load balancers listed, too, that stayed because an annotation asked for that, and what stayed for that reason on those of
+	// groups and on existing CLBs.
 	Preserved bool
 }
 
 // Kept returns a load balancer as an orphan, if an annotation asked that it stay when its Service went, and no Service uses it. Its tags
-// name the cluster; clusterIDs are those that count. orphan says what it is. One of a group is none, and no CLB that existed before: others may use it.
+// name the cluster; clusterIDs are those that count. orphan says what it is. One of a group is none, and no CLB that existed before: others
+// may use it.
 func (q OrphanQuery) Kept(orphan Orphan, tags []alicloud.Tag, clusterIDs sets.Set[string]) (Orphan, bool) {
 	on := map[string]string{}
 	for _, tag := range tags {

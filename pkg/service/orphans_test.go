@@ -10,8 +10,8 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/config"
 )
 
-// TestOrphansLearnFromEveryProduct: a load balancer of one product shows an earlier ID of the cluster. What the other product has left from then
-// is found, whichever is asked first.
+// TestOrphansLearnFromEveryProduct: a load balancer of one product shows an earlier ID of the cluster. What the other product has left from
+// then is found, whichever is asked first.
 func TestOrphansLearnFromEveryProduct(t *testing.T) {
 	t.Parallel()
 	asked := 0

@@ -39,8 +39,8 @@ func (p Product) AskedBy(config config.Config, svc *corev1.Service) bool {
 	return p.Wants(svc)
 }
 
-// isDefault reports whether a Service without a class is the product's where the cloud-config has these get an NLB. One that has a load balancer keeps it: another one would have another
-// address.
+// isDefault reports whether a Service without a class is the product's where the cloud-config has these get an NLB. One that has a load
+// balancer keeps it: another one would have another address.
 func (p Product) isDefault(svc *corev1.Service) bool {
 	if slices.ContainsFunc(svc.Finalizers, func(f string) bool { return strings.HasPrefix(f, finalizers) }) {
 		return HasFinalizer(svc, p.Finalizer)
@@ -48,7 +48,8 @@ func (p Product) isDefault(svc *corev1.Service) bool {
 	return !p.Classless
 }
 
-// Serves reports whether the product makes passes over a Service: it has something of the product, or asks for that and has nothing of another one.
+// Serves reports whether the product makes passes over a Service: it has something of the product, or asks for that and has nothing of
+// another one.
 func (p Product) Serves(config config.Config, svc *corev1.Service) bool {
 	return HasFinalizer(svc, p.Finalizer) ||
 		p.AskedBy(config, svc) && !slices.ContainsFunc(svc.Finalizers, func(f string) bool { return strings.HasPrefix(f, finalizers) })
@@ -194,7 +195,8 @@ func handOverProblem(svc *corev1.Service, product Product) problem.Problem {
 		annotation.Type, kind, annotation.GateLoadBalancerType, text)
 }
 
-// ByAge compares two Services by when they were created, then by their UIDs: the order in which Services have the right to what only one can have.
+// ByAge compares two Services by when they were created, then by their UIDs: the order in which Services have the right to what only one
+// can have.
 func ByAge(a, b *corev1.Service) int {
 	return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.UID, b.UID))
 }

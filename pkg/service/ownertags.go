@@ -24,8 +24,8 @@ type OwnersTags struct {
 	written sets.Set[string]
 }
 
-// OwnersTagsOf returns the tags of a load balancer. Services are those of the cluster, and applied is the Record of the Service, which the cache may
-// lag behind.
+// OwnersTagsOf returns the tags of a load balancer. Services are those of the cluster, and applied is the Record of the Service, which the
+// cache may lag behind.
 func OwnersTagsOf(id string, tags []alicloud.Tag, override bool, services corelisters.ServiceLister, applied Record) (OwnersTags, error) {
 	all, err := services.List(labels.Everything())
 	if err != nil {

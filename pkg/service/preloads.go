@@ -9,8 +9,8 @@ import (
 // preloadAge is how long what was read together is used instead of a read of its own.
 const preloadAge = 5 * time.Minute
 
-// Preloads are what was read of many load balancers together, by a key that the engine chooses. The zero value is empty; all methods may be called at the
-// same time.
+// Preloads are what was read of many load balancers together, by a key that the engine chooses. The zero value is empty; all methods may be
+// called at the same time.
 type Preloads[T any] struct {
 	mu    sync.Mutex // guards byKey
 	byKey map[string]preloaded[T]
@@ -50,7 +50,8 @@ func (p *Preloads[T]) Fresh(key string, age time.Duration) (T, bool) {
 	return found.value, found.fresh(age)
 }
 
-// Drop has what was read up to now count no longer, because something was written since. That includes what was asked for before, and is added later.
+// Drop has what was read up to now count no longer, because something was written since. That includes what was asked for before, and is
+// added later.
 func (p *Preloads[T]) Drop(key string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -27,7 +27,8 @@ type Preview struct {
 	// Err is why the Service cannot be planned; then more may be to do than Steps.
 	Err error
 
-	// balancer is the load balancer as it was read, nil before that, and inputs are what its plan was made from. [Reconciler.Explain] shows them.
+	// balancer is the load balancer as it was read, nil before that, and inputs are what its plan was made from. [Reconciler.Explain] shows
+	// them.
 	balancer Balancer
 	inputs   Inputs
 

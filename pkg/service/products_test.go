@@ -17,8 +17,8 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
 )
 
-// TestTwoProducts: two products stand side by side, and the class alone says which one serves a Service. A Service whose class goes with its
-// type is torn down by the product that has it.
+// TestTwoProducts: two products stand side by side, and the class alone says which one serves a Service. A Service whose class goes with
+// its type is torn down by the product that has it.
 func TestTwoProducts(t *testing.T) {
 	t.Parallel()
 	clb, nlb := newProduct("clb"), newProduct("nlb")

@@ -27,8 +27,8 @@ func (e Evidence) Owns(svc *corev1.Service) bool {
 	return e.Marked && e.fits(svc)
 }
 
-// MadeFor reports whether the Record says that a load balancer without the owner tag was created for the Service, and nothing on it contradicts
-// that. It may have no listener yet, and so no mark.
+// MadeFor reports whether the Record says that a load balancer without the owner tag was created for the Service, and nothing on it
+// contradicts that. It may have no listener yet, and so no mark.
 func (e Evidence) MadeFor(svc *corev1.Service) bool {
 	record, _ := RecordOn(svc)
 	return record.Made == e.ID && e.fits(svc)

@@ -18,7 +18,8 @@ const (
 	quotaRetry = time.Minute
 	// usePeriod is how often what is used of them is summed up, without any call.
 	usePeriod = time.Minute
-	// quotaAgain is how soon they are read again once Services use another number of what the Quota Center counts: what it said of that is outdated.
+	// quotaAgain is how soon they are read again once Services use another number of what the Quota Center counts: what it said of that is
+	// outdated.
 	quotaAgain = 10 * time.Minute
 	// quotaStart is how long the first pass waits at most for the quotas of the account. Until they are read, published values count.
 	quotaStart = 3 * time.Second
@@ -45,7 +46,8 @@ type quotaWatch struct {
 	own, ownRead map[quota.Code]int
 }
 
-// watch works until ctx is done. It closes started once the quotas were read, or could not be, and calls changed when other values count than before.
+// watch works until ctx is done. It closes started once the quotas were read, or could not be, and calls changed when other values count
+// than before.
 func (w *quotaWatch) watch(ctx context.Context, started chan<- struct{}, changed func()) {
 	early := w.read(ctx)
 	close(started)
@@ -106,7 +108,8 @@ func (w *quotaWatch) pause() time.Duration {
 	return quotaPeriod
 }
 
-// retryAfter returns how soon to read again. A cloud that was throttling, or could not be reached, may answer soon; people who have to allow it need longer.
+// retryAfter returns how soon to read again. A cloud that was throttling, or could not be reached, may answer soon; people who have to
+// allow it need longer.
 func retryAfter(failure error, before time.Duration) time.Duration {
 	switch {
 	case failure == nil || alicloud.IsForbidden(failure):

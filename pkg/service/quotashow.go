@@ -78,8 +78,9 @@ func showLimit(gauge *metrics.GaugeVec, labels map[string]string, limit int) {
 	gauge.With(labels).Set(float64(limit))
 }
 
-// boundOf returns the value of a quota for a load balancer, an instance, or the account, 0 for one that is not known. A value that is only assumed is too low for all of
-// them if one has more: most is how much that one uses which uses the most. What the cloud has refused is the limit of the one to which it has.
+// boundOf returns the value of a quota for a load balancer, an instance, or the account, 0 for one that is not known. A value that is only
+// assumed is too low for all of them if one has more: most is how much that one uses which uses the most. What the cloud has refused is the
+// limit of the one to which it has.
 func (w *quotaWatch) boundOf(code quota.Code, id string, most map[quota.Code]int) int {
 	limit := w.opts.Config.Quotas.Of(code, id)
 	if limit.Source != quota.Refusal && limit.Exceeded(most[code]) {

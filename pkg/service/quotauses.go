@@ -71,7 +71,8 @@ type quotaSubject struct {
 // figure is how much of a quota is used.
 type figure struct {
 	used int
-	// firm is how much of that the manager cannot give up: it keeps within a quota by itself where it chooses the nodes, or opens another load balancer of a group.
+	// firm is how much of that the manager cannot give up: it keeps within a quota by itself where it chooses the nodes, or opens another load
+	// balancer of a group.
 	firm int
 	// grows says that a group opens another load balancer.
 	grows bool

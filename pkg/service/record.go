@@ -18,8 +18,9 @@ const RecordedSourceRanges = "loadBalancerSourceRanges"
 // Record is what was applied to a load balancer for a Service's annotations. It separates what left the annotations from what a user
 // set by hand, also after a restart: the first goes back to its default or is removed, the second stays.
 //
-// Tag keys, also those of Left, domains, security groups, certificates and server groups of others are recorded before they are written, annotations once they are applied. A crash in between leaves one
-// key too many in the Record, never one too few. While something of a plan failed, the Record only grows.
+// Tag keys, also those of Left, domains, security groups, certificates and server groups of others are recorded before they are written,
+// annotations once they are applied. A crash in between leaves one key too many in the Record, never one too few. While something of a plan
+// failed, the Record only grows.
 type Record struct {
 	// LoadBalancerID is the load balancer that the Record is about; for any other nothing of it counts. It is empty for one that
 	// is about to be created.
@@ -47,8 +48,8 @@ type Record struct {
 	// Unlike everything that the author of the Service can write, it proves that the load balancer is the Service's, or that of its group.
 	Creation *Creation `json:"creation,omitempty"`
 	Made     string    `json:"made,omitempty"`
-	// Scheduler is the default of the listeners, which the policy and the kind of the backends choose, and with it whether weights are numbers of endpoints.
-	// It is empty for a load balancer that was adopted, until a pass over it has succeeded: what such a pass finds stays.
+	// Scheduler is the default of the listeners, which the policy and the kind of the backends choose, and with it whether weights are numbers
+	// of endpoints. It is empty for a load balancer that was adopted, until a pass over it has succeeded: what such a pass finds stays.
 	Scheduler string `json:"scheduler,omitempty"`
 	// Existing says that the load balancer is one that the Service names by its id, so that it never becomes its own.
 	Existing bool `json:"existing,omitempty"`
@@ -63,8 +64,8 @@ func (r Record) Intent() Record {
 	return r
 }
 
-// ShownBy returns the id of the load balancer that a Service shows as far as it says so itself, empty where it does not. Its status cannot say that: it may
-// hold a name that the author of the Service chose, or an address that is not the load balancer's own.
+// ShownBy returns the id of the load balancer that a Service shows as far as it says so itself, empty where it does not. Its status cannot
+// say that: it may hold a name that the author of the Service chose, or an address that is not the load balancer's own.
 func ShownBy(svc *corev1.Service) string {
 	record, _ := RecordOn(svc)
 	if id := record.LoadBalancerID; len(record.Leaving) == 0 && len(svc.Status.LoadBalancer.Ingress) > 0 && svc.Labels[LabelLoadBalancerID] == id {
@@ -91,8 +92,8 @@ func LoadRecord(remembered *Record, svc *corev1.Service, id string, reused bool)
 	return Record{}, false
 }
 
-// Keeping returns the Record with what stays applied because nobody knows whether the author of the Service still wants it: its annotation is not
-// accepted.
+// Keeping returns the Record with what stays applied because nobody knows whether the author of the Service still wants it: its annotation
+// is not accepted.
 func (r Record) Keeping(before Record, params annotation.Params) Record {
 	listeners := params.Refused(annotation.ForceOverrideListeners)
 	for _, name := range before.Annotations {

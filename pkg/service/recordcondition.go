@@ -19,8 +19,9 @@ const ConditionWritten = "service.alibabacloud.com/LoadBalancerWritten"
 // ReasonWritten is the reason of the condition that holds a [Record].
 const ReasonWritten = "Remembered"
 
-// RecordOn returns the Record that the Service holds. One that somebody else wrote, and that cannot be read, counts for nothing. Neither does one of another Service, from
-// which this one was restored: what it names may be that of another cluster, where nothing may be left or deleted.
+// RecordOn returns the Record that the Service holds. One that somebody else wrote, and that cannot be read, counts for nothing. Neither
+// does one of another Service, from which this one was restored: what it names may be that of another cluster, where nothing may be left or
+// deleted.
 func RecordOn(svc *corev1.Service) (Record, bool) {
 	condition := meta.FindStatusCondition(svc.Status.Conditions, ConditionWritten)
 	if condition == nil {
@@ -39,8 +40,8 @@ func RecordOn(svc *corev1.Service) (Record, bool) {
 	return found.Sorted(), true
 }
 
-// changesOnlyRecord reports whether two versions of a Service differ in the Record alone. A pass writes that in its middle, before it creates a load balancer:
-// the event would have the pass made anew, again and again while the cloud refuses.
+// changesOnlyRecord reports whether two versions of a Service differ in the Record alone. A pass writes that in its middle, before it
+// creates a load balancer: the event would have the pass made anew, again and again while the cloud refuses.
 func changesOnlyRecord(before, after *corev1.Service) bool {
 	was, is := meta.FindStatusCondition(before.Status.Conditions, ConditionWritten), meta.FindStatusCondition(after.Status.Conditions, ConditionWritten)
 	if equality.Semantic.DeepEqual(was, is) {

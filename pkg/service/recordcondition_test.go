@@ -45,7 +45,8 @@ func TestRecordOfARestoredService(t *testing.T) {
 	}
 }
 
-// TestForgedRecord: what somebody has written to the status of a Service neither removes tags that no annotation sets, nor holds a creation open for good.
+// TestForgedRecord: what somebody has written to the status of a Service neither removes tags that no annotation sets, nor holds a creation
+// open for good.
 func TestForgedRecord(t *testing.T) {
 	t.Parallel()
 	svc := &corev1.Service{ObjectMeta: metav1.ObjectMeta{UID: "first"}}

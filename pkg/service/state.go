@@ -57,7 +57,8 @@ type state struct {
 	kept map[string]Balancer
 	// keptFailure is the signature of why the last of them could not be deleted, empty after a success.
 	keptFailure string
-	// leftLock is the lock of the load balancer that the Service has left and that was last followed, nil before that: with that, one read of it is enough.
+	// leftLock is the lock of the load balancer that the Service has left and that was last followed, nil before that: with that, one read of
+	// it is enough.
 	leftLock *string
 	// replaced is the id of a load balancer that vanished and whose replacement has no event yet.
 	replaced string

@@ -59,8 +59,8 @@ func setLabels(svc *corev1.Service, id string, securityGroup *string) {
 	}
 }
 
-// withModes keeps the modes of addresses: the API server adds them, and without them every pass would write the status anew. It adds VIP only; the other
-// mode is of a time when the Service asked for it.
+// withModes keeps the modes of addresses: the API server adds them, and without them every pass would write the status anew. It adds VIP
+// only; the other mode is of a time when the Service asked for it.
 func withModes(wanted, have corev1.LoadBalancerStatus) corev1.LoadBalancerStatus {
 	wanted = *wanted.DeepCopy()
 	for i := range wanted.Ingress {

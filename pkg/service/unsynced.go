@@ -15,7 +15,8 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
 )
 
-// reasonWaiting is the reason in metrics of a Service whose pass waits for the cloud or for the rate limit, unless one failed before. No event has it.
+// reasonWaiting is the reason in metrics of a Service whose pass waits for the cloud or for the rate limit, unless one failed before. No
+// event has it.
 const reasonWaiting = "Waiting"
 
 // lag says why a load balancer does not match its Service.

@@ -62,8 +62,8 @@ func TestUnsyncedServicesInMetrics(t *testing.T) {
 	}
 }
 
-// TestFailureLastsWhilePassesWait: passes that fail and passes that wait take turns, for example while the cloud refuses a creation. The reason in the
-// metric is that of the condition all the time, so that an alert on it fires.
+// TestFailureLastsWhilePassesWait: passes that fail and passes that wait take turns, for example while the cloud refuses a creation. The
+// reason in the metric is that of the condition all the time, so that an alert on it fires.
 func TestFailureLastsWhilePassesWait(t *testing.T) {
 	t.Parallel()
 	registerMetrics()

@@ -50,8 +50,8 @@ func (w serviceWriter) changeExactly(ctx context.Context, svc *corev1.Service, f
 	return written, err
 }
 
-// release is [serviceWriter.change] for a Service of which nothing is left. It reports false for one that has changed meanwhile and that names a load balancer by its ID: somebody
-// may have noted on it that one stays for it. A Service that is gone counts as released.
+// release is [serviceWriter.change] for a Service of which nothing is left. It reports false for one that has changed meanwhile and that
+// names a load balancer by its ID: somebody may have noted on it that one stays for it. A Service that is gone counts as released.
 func (w serviceWriter) release(ctx context.Context, svc *corev1.Service, f func(*corev1.Service)) (bool, error) {
 	before := svc.DeepCopy()
 	_, names := annotation.Lookup(svc.Annotations, annotation.LoadBalancerID)

@@ -54,8 +54,8 @@ func (c clb) status(ctx context.Context, params annotation.Params) service.Shown
 	return shown
 }
 
-// serves reports whether the Service is to show the CLB: it serves a port. One that moves shows another CLB until all ports are served here, and from then
-// on this one: nobody needs what it has elsewhere.
+// serves reports whether the Service is to show the CLB: it serves a port. One that moves shows another CLB until all ports are served
+// here, and from then on this one: nobody needs what it has elsewhere.
 func (c clb) serves(actual *model.Model) bool {
 	switch {
 	case groups.ShowsFormer(c.showing, c.left, c.ID()):
@@ -66,14 +66,15 @@ func (c clb) serves(actual *model.Model) bool {
 	return actual.Serves(c.desired)
 }
 
-// managesListeners reports whether the Service manages the listeners of its CLB, which is known. On an existing one on which it only stays, the last plan
-// says so.
+// managesListeners reports whether the Service manages the listeners of its CLB, which is known. On an existing one on which it only stays,
+// the last plan says so.
 func (c clb) managesListeners(params annotation.Params) bool {
 	return !c.Reused() || params.OverridesListeners() || c.stays != nil && c.desired != nil && c.desired.Override
 }
 
-// ipMode says whether nodes of the cluster may answer for the addresses of the CLB, nil to leave that to the API server, which then says so. With Proxy, also clients in the cluster
-// go through the CLB: with auto they do where pods expect what only the CLB adds, the PROXY protocol, or where it ends TLS or HTTP.
+// ipMode says whether nodes of the cluster may answer for the addresses of the CLB, nil to leave that to the API server, which then says
+// so. With Proxy, also clients in the cluster go through the CLB: with auto they do where pods expect what only the CLB adds, the PROXY
+// protocol, or where it ends TLS or HTTP.
 func (c clb) ipMode(actual *model.Model, params annotation.Params) *corev1.LoadBalancerIPMode {
 	mode := corev1.LoadBalancerIPMode(params.Or(annotation.IPMode, c.config.IPMode))
 	if mode == annotation.IPModeAuto {
@@ -124,8 +125,8 @@ type elastic struct {
 	missing presence.Missing
 }
 
-// wait is after what time they are asked for again that were read now: soon at first, and then twice as long after the start each time. Nothing says
-// when one is bound.
+// wait is after what time they are asked for again that were read now: soon at first, and then twice as long after the start each time.
+// Nothing says when one is bound.
 func (a *elastic) wait(now time.Time) time.Duration {
 	if a.lacking.IsZero() {
 		return eipWait

@@ -16,8 +16,8 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb/model"
 )
 
-// admit fails if the Service may not use an existing CLB. It is the one check, made after each read of such a CLB, whatever gives the CLB to
-// the Service: the annotation, the label with the finalizer, which whoever can edit Services can also set, or what this process knows. A
+// admit fails if the Service may not use an existing CLB. It is the one check, made after each read of such a CLB, whatever gives the CLB
+// to the Service: the annotation, the label with the finalizer, which whoever can edit Services can also set, or what this process knows. A
 // Service that was on the CLB before the policy keeps what it has there, and nothing is written.
 func (e *engine) admit(ctx context.Context, svc *corev1.Service, params annotation.Params, lb *alicloud.LoadBalancer) error {
 	allow, _ := lb.Tag(mark.TagAllow)
@@ -36,8 +36,8 @@ func (e *engine) admit(ctx context.Context, svc *corev1.Service, params annotati
 	return errNotReusable(lb.ID, reason)
 }
 
-// showsNothing reports whether the status of the Service shows the address of a CLB of a group on which nothing is the Service's any more: an older Service of the
-// group has got its ports. Such an address keeps no Service from another CLB.
+// showsNothing reports whether the status of the Service shows the address of a CLB of a group on which nothing is the Service's any more:
+// an older Service of the group has got its ports. Such an address keeps no Service from another CLB.
 func (e *engine) showsNothing(ctx context.Context, svc *corev1.Service) (bool, error) {
 	shown := svc.Status.LoadBalancer.Ingress
 	if len(shown) != 1 || shown[0].IP == "" {
@@ -58,8 +58,8 @@ func (e *engine) showsNothing(ctx context.Context, svc *corev1.Service) (bool, e
 	return err == nil && !on, err
 }
 
-// admitContents fails if the existing CLB is that of the API server, as its address, its listeners and its groups show. A Service that was on it
-// before keeps what it has there, unless it uses the port of the API server.
+// admitContents fails if the existing CLB is that of the API server, as its address, its listeners and its groups show. A Service that was
+// on it before keeps what it has there, unless it uses the port of the API server.
 func (e *engine) admitContents(svc *corev1.Service, clb *observed) error {
 	lb, server, was := &clb.loadBalancer.Value, e.config.APIServer(), e.servedOn(svc, clb)
 	if server.HasAddress(lb.Address) && !was {
@@ -72,8 +72,8 @@ func (e *engine) admitContents(svc *corev1.Service, clb *observed) error {
 	return errNotReusable(lb.ID, fmt.Sprintf("is that of the API server, whose listener has port %d: a mistake on it would cut off the whole cluster", ports[0]))
 }
 
-// servedOn reports whether the Service was on the CLB before: its status shows the address, or a listener or a group has its mark. Its label proves
-// nothing: whoever can edit Services can also set it.
+// servedOn reports whether the Service was on the CLB before: its status shows the address, or a listener or a group has its mark. Its
+// label proves nothing: whoever can edit Services can also set it.
 func (e *engine) servedOn(svc *corev1.Service, clb *observed) bool {
 	isMarked := func(text string) bool {
 		service, clusterID, ok := mark.Parse(text)

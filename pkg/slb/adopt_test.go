@@ -51,7 +51,8 @@ func TestAdoption(t *testing.T) {
 	}
 }
 
-// TestCLBWhoseTagsAreGoneGetsThemBack: a CLB that the manager has created, which its label, its marks and the Record show, gets its tags back.
+// TestCLBWhoseTagsAreGoneGetsThemBack: a CLB that the manager has created, which its label, its marks and the Record show, gets its tags
+// back.
 func TestCLBWhoseTagsAreGoneGetsThemBack(t *testing.T) {
 	t.Parallel()
 	w := settled(t, testService("web", 80))

@@ -148,8 +148,8 @@ func TestOneAnswerMakesNoSecondAccessList(t *testing.T) {
 	}
 }
 
-// afterALostCreation makes a world in which the creation of a Service's CLB was not answered, and the next searches lag; restarted says that
-// the process has ended, too.
+// afterALostCreation makes a world in which the creation of a Service's CLB was not answered, and the next searches lag; restarted says
+// that the process has ended, too.
 func afterALostCreation(t *testing.T, restarted bool) *world {
 	t.Helper()
 	w := newWorld(t)
@@ -166,8 +166,8 @@ func afterALostCreation(t *testing.T, restarted bool) *world {
 	return w
 }
 
-// TestLostCreationAndLaggingSearchLeaveNoCLB: a CLB whose creation was not answered, or by a process that ended, is not left behind although
-// a search by tag does not show it yet.
+// TestLostCreationAndLaggingSearchLeaveNoCLB: a CLB whose creation was not answered, or by a process that ended, is not left behind
+// although a search by tag does not show it yet.
 func TestLostCreationAndLaggingSearchLeaveNoCLB(t *testing.T) {
 	t.Parallel()
 	for _, restarted := range []bool{false, true} {
@@ -202,8 +202,8 @@ func TestLostCreationAndLaggingSearchMakeNoSecondCLB(t *testing.T) {
 	}
 }
 
-// TestLongTagSearchLagMakesNoSecondCLB: while the search by tag lags for longer than it takes to call a CLB gone, the CLB of a creation that was not
-// answered is found by making the same call again, although the Service has changed.
+// TestLongTagSearchLagMakesNoSecondCLB: while the search by tag lags for longer than it takes to call a CLB gone, the CLB of a creation
+// that was not answered is found by making the same call again, although the Service has changed.
 func TestLongTagSearchLagMakesNoSecondCLB(t *testing.T) {
 	t.Parallel()
 	for _, restarted := range []bool{false, true} {

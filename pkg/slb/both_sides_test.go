@@ -94,8 +94,8 @@ func TestRangeAddedByHand(t *testing.T) {
 	})
 }
 
-// TestAccessListInUse: whatever the cloud answers to the deletion of an access list that a listener of somebody else uses, the list stays until it is free,
-// and then goes with the Service.
+// TestAccessListInUse: whatever the cloud answers to the deletion of an access list that a listener of somebody else uses, the list stays
+// until it is free, and then goes with the Service.
 func TestAccessListInUse(t *testing.T) {
 	t.Parallel()
 	onBothSides(t, "slb.OperationFailed.AclBindedWithVip", restricted("192.0.2.0/24"), func(w *world) {
@@ -116,8 +116,8 @@ func TestAccessListInUse(t *testing.T) {
 	})
 }
 
-// TestFullOfTags: whatever the cloud answers when a CLB can have no more tags, because somebody has added some since it was read, everything else of
-// the Service is done.
+// TestFullOfTags: whatever the cloud answers when a CLB can have no more tags, because somebody has added some since it was read,
+// everything else of the Service is done.
 func TestFullOfTags(t *testing.T) {
 	t.Parallel()
 	for _, code := range []string{"TooManyTags", "TagCountLimit", "QuotaExceeded.TagsPerResource"} {

@@ -96,8 +96,8 @@ func isOf(svc *corev1.Service, text string) bool {
 	return ok && marked == mark.ServiceName(svc)
 }
 
-// isStranger reports whether nothing but the owner tag, which can be copied, gives a CLB to a Service whose last CLB still exists. One that the manager has
-// created stands in the Record.
+// isStranger reports whether nothing but the owner tag, which can be copied, gives a CLB to a Service whose last CLB still exists. One that
+// the manager has created stands in the Record.
 func (e *engine) isStranger(ctx context.Context, svc *corev1.Service, lb *alicloud.LoadBalancer, lastID string) (bool, error) {
 	record, _ := service.RecordOn(svc)
 	if lastID == "" || lb.ID == lastID || lb.ID == record.Made {
@@ -122,7 +122,8 @@ func (e *engine) marksOn(ctx context.Context, svc *corev1.Service, lb *alicloud.
 	return e.marksOfCluster(ctx, svc, lb.ID, wasOn(svc, lb))
 }
 
-// marksOfCluster reports whether a listener or a vServer group of a CLB carries a mark of the Service, with the id of this cluster or with any.
+// marksOfCluster reports whether a listener or a vServer group of a CLB carries a mark of the Service, with the id of this cluster or with
+// any.
 func (e *engine) marksOfCluster(ctx context.Context, svc *corev1.Service, id string, anyCluster bool) (bool, error) {
 	isMarked := func(text string) bool {
 		service, clusterID, ok := mark.Parse(text)
@@ -157,8 +158,8 @@ func (e *engine) claimedBy(ctx context.Context, svc *corev1.Service, lb *aliclou
 	return location{}, nil
 }
 
-// usedExisting returns an existing CLB if the Service was on it. Its label alone does not say so: whoever can edit Services can also set that, where
-// the annotation is forbidden.
+// usedExisting returns an existing CLB if the Service was on it. Its label alone does not say so: whoever can edit Services can also set
+// that, where the annotation is forbidden.
 func (e *engine) usedExisting(ctx context.Context, svc *corev1.Service, lb *alicloud.LoadBalancer) (location, error) {
 	record, _ := service.RecordOn(svc)
 	if record.UsesExisting(lb.ID) || showsAddress(svc, lb) {
@@ -170,8 +171,9 @@ func (e *engine) usedExisting(ctx context.Context, svc *corev1.Service, lb *alic
 	return e.seen(svc, lb, true), nil
 }
 
-// guestOn returns the CLB of a group of another cluster as an existing one, if the Service is on it by its ID: like any existing CLB, the Service keeps it whatever its
-// annotation says later. Only marks of this cluster say so: a Service that was restored from a backup of the other cluster shows the same status and label as the one there.
+// guestOn returns the CLB of a group of another cluster as an existing one, if the Service is on it by its ID: like any existing CLB, the
+// Service keeps it whatever its annotation says later. Only marks of this cluster say so: a Service that was restored from a backup of the
+// other cluster shows the same status and label as the one there.
 func (e *engine) guestOn(ctx context.Context, svc *corev1.Service, lb *alicloud.LoadBalancer) (location, error) {
 	if _, ours := e.clusterGroupOn(lb); ours {
 		return location{}, nil
@@ -183,15 +185,15 @@ func (e *engine) guestOn(ctx context.Context, svc *corev1.Service, lb *alicloud.
 	return e.seen(svc, lb, true), nil
 }
 
-// wasOnShared reports whether anything but its label says that a Service was on the CLB of a group, see [groups.Groups.WasOnShared]. The status does, too, in the
-// cluster that has written it.
+// wasOnShared reports whether anything but its label says that a Service was on the CLB of a group, see [groups.Groups.WasOnShared]. The
+// status does, too, in the cluster that has written it.
 func (e *engine) wasOnShared(svc *corev1.Service, lb *alicloud.LoadBalancer) bool {
 	group, in := groupOn(lb)
 	return in && (e.shared.WasOnShared(svc, groups.Known{}, group, lb.ID) || group.ClusterID == e.config.ClusterID && wasOn(svc, lb))
 }
 
-// atAddress returns the CLB whose address the status of the Service shows, with what gives it to the Service. It is nil where there is none, where
-// this process knows the id of the CLB, and where nothing on the CLB is the Service's: addresses are used again.
+// atAddress returns the CLB whose address the status of the Service shows, with what gives it to the Service. It is nil where there is
+// none, where this process knows the id of the CLB, and where nothing on the CLB is the Service's: addresses are used again.
 func (e *engine) atAddress(ctx context.Context, svc *corev1.Service, known observed) (*alicloud.LoadBalancer, claim, error) {
 	if known.presence.ID() != "" {
 		return nil, claimNone, nil

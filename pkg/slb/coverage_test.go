@@ -21,7 +21,8 @@ func clientWrites() sets.Set[string] {
 	return found
 }
 
-// TestEveryWriteActionMayGoWrong: a new action that writes must be one of those that [TestEveryWriteMayGoWrong] makes fail, also where it tries a sample.
+// TestEveryWriteActionMayGoWrong: a new action that writes must be one of those that [TestEveryWriteMayGoWrong] makes fail, also where it
+// tries a sample.
 func TestEveryWriteActionMayGoWrong(t *testing.T) {
 	t.Parallel()
 	covered := sets.New[string]()

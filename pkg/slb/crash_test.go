@@ -177,8 +177,8 @@ func TestHalfACreationIsTornDown(t *testing.T) {
 	}
 }
 
-// tornDown has the Service of an operation go after one write of that went wrong, each in turn, and checks what is left. begin is what happens
-// before it goes.
+// tornDown has the Service of an operation go after one write of that went wrong, each in turn, and checks what is left. begin is what
+// happens before it goes.
 func tornDown(t *testing.T, op operation, mishaps []mishap, begin func(*world), check func(t *testing.T, w *world, first error)) {
 	t.Helper()
 	t.Run(op.name, func(t *testing.T) {

@@ -143,8 +143,8 @@ func TestKilledAfterCreationForAGroup(t *testing.T) {
 	}
 }
 
-// TestKilledWhileMovingIntoAGroup: the process ends after it has created the CLB of the group that a Service moves to from one of its own. The
-// other Service of the group is on that by the time that the creation is made again, and it stays.
+// TestKilledWhileMovingIntoAGroup: the process ends after it has created the CLB of the group that a Service moves to from one of its own.
+// The other Service of the group is on that by the time that the creation is made again, and it stays.
 func TestKilledWhileMovingIntoAGroup(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -184,8 +184,8 @@ func TestKilledWhileMovingIntoAGroup(t *testing.T) {
 	})
 }
 
-// TestForgedCreation: somebody has written a creation to the status of a Service that is not the Service's: of a CLB with the tag of another Service
-// or group, or that which the cloud has made for another Service. It is not made, and nothing is deleted.
+// TestForgedCreation: somebody has written a creation to the status of a Service that is not the Service's: of a CLB with the tag of
+// another Service or group, or that which the cloud has made for another Service. It is not made, and nothing is deleted.
 func TestForgedCreation(t *testing.T) {
 	t.Parallel()
 	shop := testService("shop", 80)
@@ -248,8 +248,8 @@ func TestForgedCreation(t *testing.T) {
 	})
 }
 
-// TestForgedCreationHoldsNoGroup: a creation that somebody has written to the status of a Service which may not join a group keeps no Service of the group
-// from its CLB.
+// TestForgedCreationHoldsNoGroup: a creation that somebody has written to the status of a Service which may not join a group keeps no
+// Service of the group from its CLB.
 func TestForgedCreationHoldsNoGroup(t *testing.T) {
 	t.Parallel()
 	for _, finalizers := range [][]string{nil, {Finalizer}} {
@@ -277,8 +277,8 @@ func TestForgedCreationHoldsNoGroup(t *testing.T) {
 	}
 }
 
-// TestTagLostAfterCreation: the process ends after the cloud has created the CLB, and somebody removes the owner tag, before there is a listener with a mark. The
-// Record says which CLB it is, so that no second one is made.
+// TestTagLostAfterCreation: the process ends after the cloud has created the CLB, and somebody removes the owner tag, before there is a
+// listener with a mark. The Record says which CLB it is, so that no second one is made.
 func TestTagLostAfterCreation(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -316,8 +316,8 @@ func TestCreationIsForgottenAfterATime(t *testing.T) {
 	})
 }
 
-// TestCreationInVain: a process began to create a CLB while reads did not show the one that the Service has, and was killed. The next one deletes
-// what that makes, and the Service keeps its CLB.
+// TestCreationInVain: a process began to create a CLB while reads did not show the one that the Service has, and was killed. The next one
+// deletes what that makes, and the Service keeps its CLB.
 func TestCreationInVain(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(*corev1.Service){"goes on": func(*corev1.Service) {}, "deleted": deleteService} {
@@ -347,7 +347,8 @@ func TestCreationInVain(t *testing.T) {
 	}
 }
 
-// TestCreationInVainThatIsUsed: somebody has made a listener on the CLB that a process began to create beside the one that the Service has. It stays.
+// TestCreationInVainThatIsUsed: somebody has made a listener on the CLB that a process began to create beside the one that the Service has.
+// It stays.
 func TestCreationInVainThatIsUsed(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -23,8 +23,8 @@ const (
 	mostRefused = 30
 )
 
-// TestMoreServicesThanCLBs: while the quota of CLBs is used up, the Services that have none take turns asking for one. One that is deleted makes room for the
-// next one at once, and all are served soon after the quota was raised.
+// TestMoreServicesThanCLBs: while the quota of CLBs is used up, the Services that have none take turns asking for one. One that is deleted
+// makes room for the next one at once, and all are served soon after the quota was raised.
 func TestMoreServicesThanCLBs(t *testing.T) {
 	testkit.Long(t)
 	t.Parallel()

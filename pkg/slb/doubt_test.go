@@ -27,7 +27,8 @@ func (w *world) withdraw() {
 	}
 }
 
-// TestWithdrawnEndpointSlices: an author takes machines out by deleting the EndpointSlices that name them. A moment without any is no withdrawal.
+// TestWithdrawnEndpointSlices: an author takes machines out by deleting the EndpointSlices that name them. A moment without any is no
+// withdrawal.
 func TestWithdrawnEndpointSlices(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -60,7 +61,8 @@ func TestWithdrawnEndpointSlices(t *testing.T) {
 	})
 }
 
-// TestLostEndpointSlices: the control plane writes those of a Service with a selector, and one always. If they are lost, it makes them anew; the doubt ends all the same.
+// TestLostEndpointSlices: the control plane writes those of a Service with a selector, and one always. If they are lost, it makes them
+// anew; the doubt ends all the same.
 func TestLostEndpointSlices(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -80,7 +82,8 @@ func TestLostEndpointSlices(t *testing.T) {
 	})
 }
 
-// TestTypeErrorWithoutEndpoints: the type of the backends is not accepted while there are none, and the process begins anew: listener and group stay what they are.
+// TestTypeErrorWithoutEndpoints: the type of the backends is not accepted while there are none, and the process begins anew: listener and
+// group stay what they are.
 func TestTypeErrorWithoutEndpoints(t *testing.T) {
 	t.Parallel()
 	w, put := podWorld(t, eni, func(svc *corev1.Service) { svc.Spec.Ports[0].NodePort = 0 })
@@ -143,7 +146,8 @@ func TestPodsThatCannotBeBackends(t *testing.T) {
 	}
 }
 
-// TestServerThatIsNotThere: the cloud refuses a weight of a backend server that somebody has taken out: that is read at once, and the server is back.
+// TestServerThatIsNotThere: the cloud refuses a weight of a backend server that somebody has taken out: that is read at once, and the
+// server is back.
 func TestServerThatIsNotThere(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -29,10 +29,10 @@ const (
 // any other.
 func someComparisons() int { return driftCycle/2 + rand.N(driftCycle) }
 
-// unchanged detects drift by comparison: it reports whether a CLB is as it is known. It reads ten CLBs with their listeners together, the list of
-// the groups in the first period after a start, and the backend servers in every second one after that. What it reads replaces nothing that is
-// known: where it says false, everything of the CLB is to be read on its own, be it because something differs, could not be read, or is not part
-// of the comparison.
+// unchanged detects drift by comparison: it reports whether a CLB is as it is known. It reads ten CLBs with their listeners together, the
+// list of the groups in the first period after a start, and the backend servers in every second one after that. What it reads replaces
+// nothing that is known: where it says false, everything of the CLB is to be read on its own, be it because something differs, could not be
+// read, or is not part of the comparison.
 func (e *engine) unchanged(ctx context.Context, of service.Request, known observed, charge deploy.PendingCharge) bool {
 	if known.model() == nil || !known.trusted() || known.asksForGroups(of.Params) {
 		return false
@@ -113,8 +113,8 @@ func (e *engine) comparedWith(id string, of service.Request) []string {
 	})
 }
 
-// sameGroups reports whether a list of the groups of a CLB shows those of the Service that are known, and no others: a process that ended in the
-// middle of its work may have left one that no listener uses.
+// sameGroups reports whether a list of the groups of a CLB shows those of the Service that are known, and no others: a process that ended
+// in the middle of its work may have left one that no listener uses.
 func (e *engine) sameGroups(ctx context.Context, known observed, svc types.NamespacedName) bool {
 	listed, err := e.api.DescribeVServerGroups(ctx, known.presence.ID())
 	if err != nil {

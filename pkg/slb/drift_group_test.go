@@ -32,8 +32,8 @@ func newTimedGroup(t *testing.T, services int) *timedWorld {
 // nameOn is the name of the Service that has a listener on a port.
 func nameOn(port int) string { return fmt.Sprintf("web-%d", port-1000) }
 
-// TestGroupIsReadTogether: Services that share CLBs cost about one read each after a start, and at most 1.2 in a period. Each of them once read all CLBs of the
-// group, with all listeners: 2,000 Services used up the quota of reads for minutes.
+// TestGroupIsReadTogether: Services that share CLBs cost about one read each after a start, and at most 1.2 in a period. Each of them once
+// read all CLBs of the group, with all listeners: 2,000 Services used up the quota of reads for minutes.
 func TestGroupIsReadTogether(t *testing.T) {
 	testkit.Long(t)
 	t.Parallel()
@@ -131,7 +131,8 @@ func (w *timedWorld) listeners() map[string][]alicloud.Listener {
 	return all
 }
 
-// TestGroupReadsAfterAWrite: after a start, a Service changes the CLB or a listener of its group. The next one does not act on what was read before that.
+// TestGroupReadsAfterAWrite: after a start, a Service changes the CLB or a listener of its group. The next one does not act on what was
+// read before that.
 func TestGroupReadsAfterAWrite(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -170,8 +170,8 @@ func TestCertificates(t *testing.T) {
 	}
 }
 
-// TestMissingAccessListIsTheAuthorsMatter: the event and the condition say which annotation names a list that does not exist, and once the list is there,
-// the next attempt serves the Service.
+// TestMissingAccessListIsTheAuthorsMatter: the event and the condition say which annotation names a list that does not exist, and once the
+// list is there, the next attempt serves the Service.
 func TestMissingAccessListIsTheAuthorsMatter(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -242,8 +242,9 @@ func TestEndpointEventOvertakesAFanOut(t *testing.T) {
 // largeFanOut has TestEndpointEventBehindAFanOut measure in a cluster of the size that the goal names.
 var largeFanOut = flag.Bool("slb.large", false, "let TestEndpointEventBehindAFanOut measure with 5,000 Services and 1,000 nodes")
 
-// TestEndpointEventBehindAFanOut: an endpoint that is gone leaves the cloud while nearly all Services still wait for the pass that a changed
-// node asks for. It reports how long that took. The clock of the bubble stands still meanwhile, so the time is that of the processor.
+// TestEndpointEventBehindAFanOut: an endpoint that is gone leaves the cloud while nearly all Services still wait for the pass that a
+// changed node asks for. It reports how long that took. The clock of the bubble stands still meanwhile, so the time is that of the
+// processor.
 func TestEndpointEventBehindAFanOut(t *testing.T) { //nolint:paralleltest // it measures
 	services, nodes := 100, 20
 	if *largeFanOut {

@@ -63,8 +63,8 @@ func (w *world) afterPass(what string, names ...string) {
 	}
 }
 
-// TestFormerGroupFollowsTheEndpoints: while a listener stays in its group because the new one cannot be made, dead backends leave the old one
-// and ready ones join it, as far as they are known.
+// TestFormerGroupFollowsTheEndpoints: while a listener stays in its group because the new one cannot be made, dead backends leave the old
+// one and ready ones join it, as far as they are known.
 func TestFormerGroupFollowsTheEndpoints(t *testing.T) {
 	t.Parallel()
 	eachFormer(t, func(_ *testing.T, test former, w *world, put func(items ...string)) {

@@ -167,8 +167,8 @@ func (c clb) serving(ports []corev1.ServicePort) clb {
 	return c
 }
 
-// protectAgain asks for the delete protection of a new CLB where a removal that was begun has switched it off, also that by another Service of the
-// group.
+// protectAgain asks for the delete protection of a new CLB where a removal that was begun has switched it off, also that by another Service
+// of the group.
 func (c clb) protectAgain(desired *model.Model, reclaimed string) {
 	if !c.group.IsZero() && c.shared.Of(c.group.Mark()).Unprotected == c.ID() {
 		reclaimed = c.ID()

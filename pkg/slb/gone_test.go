@@ -68,8 +68,8 @@ func TestTagRemovedCustomNameRestart(t *testing.T) {
 	}
 }
 
-// TestTakenOverCLBIsKept: a CLB whose tags are gone, and that has another name, is not deleted with the Service after a restart, and only what carries
-// the Service's marks goes from it.
+// TestTakenOverCLBIsKept: a CLB whose tags are gone, and that has another name, is not deleted with the Service after a restart, and only
+// what carries the Service's marks goes from it.
 func TestTakenOverCLBIsKept(t *testing.T) {
 	t.Parallel()
 	w, id := named(t)
@@ -91,8 +91,8 @@ func (w *world) wantKept(id string) {
 	}
 }
 
-// TestUntaggedCLBStaysWithAWord: a CLB whose owner tag and name somebody removed, and with them the Service's marks or not, is left in the cloud with a
-// Warning before the Service is released. Where the release has to be repeated, the Warning is not.
+// TestUntaggedCLBStaysWithAWord: a CLB whose owner tag and name somebody removed, and with them the Service's marks or not, is left in the
+// cloud with a Warning before the Service is released. Where the release has to be repeated, the Warning is not.
 func TestUntaggedCLBStaysWithAWord(t *testing.T) {
 	t.Parallel()
 	for name, marks := range map[string]bool{"with marks": true, "without marks": false} {
@@ -129,7 +129,8 @@ func TestUntaggedCLBStaysWithAWord(t *testing.T) {
 	}
 }
 
-// TestTakenOverCLBIsNotDeletedFromMemory: a CLB whose tags and name are gone is not deleted although this process still knows it as its own.
+// TestTakenOverCLBIsNotDeletedFromMemory: a CLB whose tags and name are gone is not deleted although this process still knows it as its
+// own.
 func TestTakenOverCLBIsNotDeletedFromMemory(t *testing.T) {
 	t.Parallel()
 	w := settled(t, testService("web", 80))

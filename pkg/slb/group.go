@@ -14,7 +14,8 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb/model"
 )
 
-// roomOf is how many listeners a CLB has room for. What a refusal teaches moves no Service to another CLB as long as each listener can have a backend server.
+// roomOf is how many listeners a CLB has room for. What a refusal teaches moves no Service to another CLB as long as each listener can have
+// a backend server.
 func (e *engine) roomOf(id string) (most, stay int) {
 	listeners, backends := e.config.Quotas.Of(quota.ListenersPerCLB, id).Value, e.config.Quotas.Of(quota.BackendsPerCLB, id)
 	if backends.Source == quota.Refusal {

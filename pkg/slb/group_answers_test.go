@@ -199,8 +199,8 @@ func TestGroupWithoutListenersInTheAnswer(t *testing.T) {
 	}
 }
 
-// TestGroupAndLateTagSearch: while the search by tag does not show what was made within the last hour, a group has one CLB, whoever comes first after a
-// restart, and although the Service that decides on its attributes has changed meanwhile.
+// TestGroupAndLateTagSearch: while the search by tag does not show what was made within the last hour, a group has one CLB, whoever comes
+// first after a restart, and although the Service that decides on its attributes has changed meanwhile.
 func TestGroupAndLateTagSearch(t *testing.T) {
 	t.Parallel()
 	late := func(w *world) {
@@ -286,8 +286,8 @@ func (m *meeting) RoundTrip(request *http.Request) (*http.Response, error) {
 	return m.next.RoundTrip(request)
 }
 
-// TestTwoLeadersOfAGroup: a leader that does not know yet that it has lost its Lease, and the next one, make one CLB, whenever in the pass of the
-// former the latter begins.
+// TestTwoLeadersOfAGroup: a leader that does not know yet that it has lost its Lease, and the next one, make one CLB, whenever in the pass
+// of the former the latter begins.
 func TestTwoLeadersOfAGroup(t *testing.T) {
 	t.Parallel()
 	begun := func(t *testing.T) *world {

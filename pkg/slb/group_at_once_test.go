@@ -27,8 +27,8 @@ func asClusterIP(svc *corev1.Service) { svc.Spec.Type = corev1.ServiceTypeCluste
 
 func asLoadBalancer(svc *corev1.Service) { svc.Spec.Type = corev1.ServiceTypeLoadBalancer }
 
-// TestLastTwoOfAGroupGoAtOnce: the last Services of a group go at the same time, and the cache still shows the one of them with its finalizer that has just
-// left the CLB. The other one deletes the CLB: else nobody would.
+// TestLastTwoOfAGroupGoAtOnce: the last Services of a group go at the same time, and the cache still shows the one of them with its
+// finalizer that has just left the CLB. The other one deletes the CLB: else nobody would.
 func TestLastTwoOfAGroupGoAtOnce(t *testing.T) {
 	t.Parallel()
 	for what, goes := range map[string]func(*corev1.Service){"deleted": deleteService, "type": asClusterIP} {
@@ -76,7 +76,8 @@ func TestLastTwoOfAGroupGoAtOnce(t *testing.T) {
 	})
 }
 
-// TestServiceOfAGroupComesBack: a Service that has left a CLB and asks for it again counts as one that uses it, and so when it goes once more.
+// TestServiceOfAGroupComesBack: a Service that has left a CLB and asks for it again counts as one that uses it, and so when it goes once
+// more.
 func TestServiceOfAGroupComesBack(t *testing.T) {
 	t.Parallel()
 	t.Run("by the ID", func(t *testing.T) {

@@ -11,8 +11,9 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
 )
 
-// TestDeletionAgainTakesNoCLBOfTheGroup: a Service with a CLB of its own is deleted, and the process ends at any write of that. It was in the group before, or asks for it and
-// lacks its port there. The next process finds no CLB of the Service any more, and deletes none of the group in its place, also if nobody is on that.
+// TestDeletionAgainTakesNoCLBOfTheGroup: a Service with a CLB of its own is deleted, and the process ends at any write of that. It was in
+// the group before, or asks for it and lacks its port there. The next process finds no CLB of the Service any more, and deletes none of the
+// group in its place, also if nobody is on that.
 func TestDeletionAgainTakesNoCLBOfTheGroup(t *testing.T) {
 	t.Parallel()
 	for _, wasIn := range []bool{false, true} {

@@ -62,7 +62,8 @@ func TestLastOneOfAGroup(t *testing.T) {
 	})
 }
 
-// TestLeftCLBGoesWithTheLastOne: a Service that moved to the next CLB of its group is the last one on the CLB that it leaves, and removes that.
+// TestLeftCLBGoesWithTheLastOne: a Service that moved to the next CLB of its group is the last one on the CLB that it leaves, and removes
+// that.
 func TestLeftCLBGoesWithTheLastOne(t *testing.T) {
 	t.Parallel()
 	for _, restarted := range []bool{false, true} {
@@ -102,8 +103,8 @@ func TestLeftCLBGoesWithTheLastOne(t *testing.T) {
 	}
 }
 
-// TestGroupGoesBack: the official CCM takes over what Services of a group have once they name the CLB, without a write but its tag, and this program
-// takes it back.
+// TestGroupGoesBack: the official CCM takes over what Services of a group have once they name the CLB, without a write but its tag, and
+// this program takes it back.
 func TestGroupGoesBack(t *testing.T) {
 	t.Parallel()
 	w := groupWorld(t, grouped("web", "edge", 80), grouped("shop", "edge", 81))
@@ -137,7 +138,8 @@ func TestGroupGoesBack(t *testing.T) {
 	wantOwners(t, w, map[string][]string{edgeCLB: {"tcp:80 web", "tcp:81 shop"}})
 }
 
-// TestPartialAnswerDeletesNoListenerOfOthers: the last Service of a group deletes no CLB because one answer lacks the listener of somebody else.
+// TestPartialAnswerDeletesNoListenerOfOthers: the last Service of a group deletes no CLB because one answer lacks the listener of somebody
+// else.
 func TestPartialAnswerDeletesNoListenerOfOthers(t *testing.T) {
 	t.Parallel()
 	for why, begin := range knownOrNot() {
@@ -179,8 +181,8 @@ func (h *hidingOnce) RoundTrip(request *http.Request) (*http.Response, error) {
 	return h.hiding.RoundTrip(request)
 }
 
-// TestPartialAnswerWhileTheLastOneMoves: the last Service of a group moves to a CLB of its own, and deletes no CLB because one answer lacks the listener of somebody
-// else, whichever that is.
+// TestPartialAnswerWhileTheLastOneMoves: the last Service of a group moves to a CLB of its own, and deletes no CLB because one answer lacks
+// the listener of somebody else, whichever that is.
 func TestPartialAnswerWhileTheLastOneMoves(t *testing.T) {
 	t.Parallel()
 	for at := 1; at < 40; at++ {
@@ -200,7 +202,8 @@ func TestPartialAnswerWhileTheLastOneMoves(t *testing.T) {
 	}
 }
 
-// TestTakenOverCLBOfAGroupIsKept: a CLB from which somebody has removed the tag of the group stays, without what the last Service has on it.
+// TestTakenOverCLBOfAGroupIsKept: a CLB from which somebody has removed the tag of the group stays, without what the last Service has on
+// it.
 func TestTakenOverCLBOfAGroupIsKept(t *testing.T) {
 	t.Parallel()
 	for why, begin := range knownOrNot() {
@@ -218,8 +221,8 @@ func TestTakenOverCLBOfAGroupIsKept(t *testing.T) {
 	}
 }
 
-// TestProtectionOfAGroup: the last Service of a group deletes the CLB although that is protected, by an annotation or by hand. Where that goes wrong in
-// between, and another Service joins, the CLB is protected again.
+// TestProtectionOfAGroup: the last Service of a group deletes the CLB although that is protected, by an annotation or by hand. Where that
+// goes wrong in between, and another Service joins, the CLB is protected again.
 func TestProtectionOfAGroup(t *testing.T) {
 	t.Parallel()
 	protected := func(t *testing.T, value string) *world {
@@ -283,8 +286,8 @@ func TestProtectionOfAGroup(t *testing.T) {
 	}
 }
 
-// TestServiceOnCLBOfAGroupByID: a Service that is on the CLB of a group by its ID, and in no group, leaves nothing there, and the others what they have. Where
-// there are no others, the CLB goes with it, see TestCLBOfAGroupGoesWithItsGuest.
+// TestServiceOnCLBOfAGroupByID: a Service that is on the CLB of a group by its ID, and in no group, leaves nothing there, and the others
+// what they have. Where there are no others, the CLB goes with it, see TestCLBOfAGroupGoesWithItsGuest.
 func TestServiceOnCLBOfAGroupByID(t *testing.T) {
 	t.Parallel()
 	for when, then := range knownOrNot() {
@@ -305,8 +308,8 @@ func TestServiceOnCLBOfAGroupByID(t *testing.T) {
 	}
 }
 
-// TestCLBOfAGroupGoesWithItsGuest: the last Service of a group goes while another one names the CLB by its ID. An event says that the CLB stays, and it goes with
-// that Service.
+// TestCLBOfAGroupGoesWithItsGuest: the last Service of a group goes while another one names the CLB by its ID. An event says that the CLB
+// stays, and it goes with that Service.
 func TestCLBOfAGroupGoesWithItsGuest(t *testing.T) {
 	t.Parallel()
 	ends := map[string]func(*world){
@@ -352,8 +355,8 @@ func TestCLBOfAGroupGoesWithItsGuest(t *testing.T) {
 	}
 }
 
-// TestGuestOfAGroupLeavesTheCLB: a Service that names the CLB of a group by its ID goes. The CLB stays while somebody else uses it, has a listener there, or if it
-// is another cluster's.
+// TestGuestOfAGroupLeavesTheCLB: a Service that names the CLB of a group by its ID goes. The CLB stays while somebody else uses it, has a
+// listener there, or if it is another cluster's.
 func TestGuestOfAGroupLeavesTheCLB(t *testing.T) {
 	t.Parallel()
 	for name, prepare := range map[string]func(w *world, id string){

@@ -8,8 +8,8 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/quota"
 )
 
-// TestGroupWithoutRoomForListeners: the CLB of a group has all listeners that it may have, and the next Service does not ask for another CLB. One Warning says so, and what
-// to do, and no listener and no CLB is tried for.
+// TestGroupWithoutRoomForListeners: the CLB of a group has all listeners that it may have, and the next Service does not ask for another
+// CLB. One Warning says so, and what to do, and no listener and no CLB is tried for.
 func TestGroupWithoutRoomForListeners(t *testing.T) {
 	t.Parallel()
 	const most = 2

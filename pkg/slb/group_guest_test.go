@@ -21,7 +21,8 @@ func (w *world) meanwhile(action string, do func()) *testkit.Meanwhile {
 	return w.transport.next.(*testkit.Meanwhile) //nolint:forcetypeassert // it is one
 }
 
-// TestLastOfAGroupGoesWithItsGuest: the last Service of a group goes at the same time as one that names the CLB by its ID. None leaves the CLB to the other.
+// TestLastOfAGroupGoesWithItsGuest: the last Service of a group goes at the same time as one that names the CLB by its ID. None leaves the
+// CLB to the other.
 func TestLastOfAGroupGoesWithItsGuest(t *testing.T) {
 	t.Parallel()
 	for first, calls := range map[string][]string{
@@ -57,8 +58,8 @@ func TestLastOfAGroupGoesWithItsGuest(t *testing.T) {
 	}
 }
 
-// TestGuestComesWhileTheLastOfAGroupGoes: while the last Service of a group deletes the CLB, another one comes that names it by its ID. Its status shows no CLB
-// that goes.
+// TestGuestComesWhileTheLastOfAGroupGoes: while the last Service of a group deletes the CLB, another one comes that names it by its ID. Its
+// status shows no CLB that goes.
 func TestGuestComesWhileTheLastOfAGroupGoes(t *testing.T) {
 	t.Parallel()
 	for _, action := range []string{"DescribeVServerGroups", "SetLoadBalancerDeleteProtection", "DeleteLoadBalancer"} {
@@ -88,8 +89,9 @@ func TestGuestComesWhileTheLastOfAGroupGoes(t *testing.T) {
 	}
 }
 
-// TestGuestOfAnotherClusterNamesAnotherCLB: the annotation of a Service that uses the CLB of a group in another cluster by its ID changes. The Service stays where it is, as on any
-// existing CLB, follows its nodes, and leaves nothing there when it is deleted. The other cluster keeps what it has.
+// TestGuestOfAnotherClusterNamesAnotherCLB: the annotation of a Service that uses the CLB of a group in another cluster by its ID changes.
+// The Service stays where it is, as on any existing CLB, follows its nodes, and leaves nothing there when it is deleted. The other cluster
+// keeps what it has.
 func TestGuestOfAnotherClusterNamesAnotherCLB(t *testing.T) {
 	t.Parallel()
 	for _, hostname := range []string{"", "web.example.com"} {

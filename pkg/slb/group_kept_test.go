@@ -50,8 +50,8 @@ func (w *world) follows(names ...string) {
 	}
 }
 
-// TestOverflowKeepsItsListeners: an older Service wants the port of one that may overflow, and the cloud refuses another CLB. The younger one keeps its
-// listener, and its backend servers are followed, until it may move. Only then the older one gets the port.
+// TestOverflowKeepsItsListeners: an older Service wants the port of one that may overflow, and the cloud refuses another CLB. The younger
+// one keeps its listener, and its backend servers are followed, until it may move. Only then the older one gets the port.
 func TestOverflowKeepsItsListeners(t *testing.T) {
 	testkit.Long(t)
 	t.Parallel()
@@ -91,8 +91,8 @@ func TestOverflowKeepsItsListeners(t *testing.T) {
 	}
 }
 
-// TestOverflowGoesWhereItMay: an older Service wants the port of one that may overflow and has come to ask for a private address, while the next CLB of the
-// group is public, too.
+// TestOverflowGoesWhereItMay: an older Service wants the port of one that may overflow and has come to ask for a private address, while the
+// next CLB of the group is public, too.
 func TestOverflowGoesWhereItMay(t *testing.T) {
 	t.Parallel()
 	for _, order := range [][]string{{"old", "shop", "blog"}, {"shop", "blog", "old"}} {

@@ -40,7 +40,8 @@ func pairChanges() []pairChange {
 	}
 }
 
-// TestWritesOfTwoServicesMayGoWrong is [TestEveryWriteMayGoWrong] for what concerns two Services of a group, whichever of them has its pass first.
+// TestWritesOfTwoServicesMayGoWrong is [TestEveryWriteMayGoWrong] for what concerns two Services of a group, whichever of them has its pass
+// first.
 func TestWritesOfTwoServicesMayGoWrong(t *testing.T) {
 	t.Parallel()
 	for row, change := range pairChanges() {
@@ -90,8 +91,8 @@ func (c pairChange) undisturbed(t *testing.T, order []string) (state map[string]
 	return w.state(), len(writesOf(w.calls()))
 }
 
-// convergeAll makes passes over Services in turn until none of them writes anything, not even one more time: a Service whose port was taken until a moment ago reads
-// it again in the next pass, which is due a minute later. A mishap has happened once its pass has ended.
+// convergeAll makes passes over Services in turn until none of them writes anything, not even one more time: a Service whose port was taken
+// until a moment ago reads it again in the next pass, which is due a minute later. A mishap has happened once its pass has ended.
 func (w *world) convergeAll(mishap mishap, names []string) {
 	w.t.Helper()
 	silent := 0

@@ -35,8 +35,8 @@ func (w *world) passes(name string, times int) {
 	}
 }
 
-// TestLabelOfAGroupInAnotherCluster: a backup of one cluster is restored in another one, with the label of a CLB that a group of the first shares. Nothing there
-// changes, also if the Service can get no CLB.
+// TestLabelOfAGroupInAnotherCluster: a backup of one cluster is restored in another one, with the label of a CLB that a group of the first
+// shares. Nothing there changes, also if the Service can get no CLB.
 func TestLabelOfAGroupInAnotherCluster(t *testing.T) {
 	t.Parallel()
 	for _, group := range []string{"", "edge"} {
@@ -73,7 +73,8 @@ func TestLabelOfAGroupInAnotherCluster(t *testing.T) {
 	}
 }
 
-// withRecordOfAnother is a Service with the status of another one, from which it was restored: its Record has the text, with the id of a CLB in place of ID.
+// withRecordOfAnother is a Service with the status of another one, from which it was restored: its Record has the text, with the id of a
+// CLB in place of ID.
 func withRecordOfAnother(svc *corev1.Service, text string, lb alicloud.LoadBalancer) *corev1.Service {
 	svc = withLabelOf(svc, lb.ID)
 	svc.Finalizers = []string{Finalizer}
@@ -82,8 +83,8 @@ func withRecordOfAnother(svc *corev1.Service, text string, lb alicloud.LoadBalan
 	return svc
 }
 
-// TestRecordOfAGroupInAnotherCluster: a backup of one cluster is restored in another one, with the status that says on which CLB of a group the Service is, or was. Nothing
-// there changes, also if the Service is deleted.
+// TestRecordOfAGroupInAnotherCluster: a backup of one cluster is restored in another one, with the status that says on which CLB of a group
+// the Service is, or was. Nothing there changes, also if the Service is deleted.
 func TestRecordOfAGroupInAnotherCluster(t *testing.T) {
 	t.Parallel()
 	for name, record := range map[string]string{
@@ -120,8 +121,8 @@ func TestRecordOfAGroupInAnotherCluster(t *testing.T) {
 	}
 }
 
-// TestForgedLabelInAGroup: a Service with the label of the CLB of another group, as anybody can write it, gets nothing there while it lacks its port in its own
-// group, or that can get no CLB.
+// TestForgedLabelInAGroup: a Service with the label of the CLB of another group, as anybody can write it, gets nothing there while it lacks
+// its port in its own group, or that can get no CLB.
 func TestForgedLabelInAGroup(t *testing.T) {
 	t.Parallel()
 	for why, group := range map[string]string{"port": "edge", "creation": "third"} {
@@ -140,7 +141,8 @@ func TestForgedLabelInAGroup(t *testing.T) {
 	}
 }
 
-// TestGuestJoinsAnotherGroup: a Service that uses the CLB of a group by its ID is put into another group, and leaves nothing on that of the first.
+// TestGuestJoinsAnotherGroup: a Service that uses the CLB of a group by its ID is put into another group, and leaves nothing on that of the
+// first.
 func TestGuestJoinsAnotherGroup(t *testing.T) {
 	t.Parallel()
 	for when, then := range knownOrNot() {
@@ -156,8 +158,8 @@ func TestGuestJoinsAnotherGroup(t *testing.T) {
 	}
 }
 
-// TestGuestOfAnotherClusterJoinsAGroup: a Service that uses the CLB of a group in another cluster by its ID is put into a group. The other cluster keeps what it
-// has, also if a Service of the same name has it.
+// TestGuestOfAnotherClusterJoinsAGroup: a Service that uses the CLB of a group in another cluster by its ID is put into a group. The other
+// cluster keeps what it has, also if a Service of the same name has it.
 func TestGuestOfAnotherClusterJoinsAGroup(t *testing.T) {
 	t.Parallel()
 	for when, then := range knownOrNot() {

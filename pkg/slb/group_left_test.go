@@ -8,7 +8,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// movedWorld is a world with three nodes in which the Service web shows the place that it has just moved to. It returns the address of the old one.
+// movedWorld is a world with three nodes in which the Service web shows the place that it has just moved to. It returns the address of the
+// old one.
 func movedWorld(t *testing.T, move stuckMove, grace time.Duration, also ...func(*world)) (w *world, from string) {
 	t.Helper()
 	w = newWorld(t)
@@ -28,7 +29,8 @@ func movedWorld(t *testing.T, move stuckMove, grace time.Duration, also ...func(
 	return w, from
 }
 
-// TestLeftPlaceFollowsTheNodes: a Service shows its new place, and leaves the old one in a while. Until then, the old one follows the nodes: clients may still use it.
+// TestLeftPlaceFollowsTheNodes: a Service shows its new place, and leaves the old one in a while. Until then, the old one follows the
+// nodes: clients may still use it.
 func TestLeftPlaceFollowsTheNodes(t *testing.T) {
 	t.Parallel()
 	nothing := func(*world) {}
@@ -67,7 +69,8 @@ func TestLeftPlaceFollowsTheNodes(t *testing.T) {
 	}
 }
 
-// TestKeptPlaceFollowsTheNodes: a Service shows its new place, where the cloud refuses a further port for long. Meanwhile it does not leave the old place, which follows the nodes.
+// TestKeptPlaceFollowsTheNodes: a Service shows its new place, where the cloud refuses a further port for long. Meanwhile it does not leave
+// the old place, which follows the nodes.
 func TestKeptPlaceFollowsTheNodes(t *testing.T) {
 	t.Parallel()
 	for _, move := range stuckMoves() {

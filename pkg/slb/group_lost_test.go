@@ -14,8 +14,8 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 )
 
-// TestLostCreationIsLeft: the answer to the creation of a CLB of the Service's own is lost, or the process ends there. At once, the Service is to be elsewhere, or is
-// deleted, while no search shows the CLB yet. It does not stay in the cloud.
+// TestLostCreationIsLeft: the answer to the creation of a CLB of the Service's own is lost, or the process ends there. At once, the Service
+// is to be elsewhere, or is deleted, while no search shows the CLB yet. It does not stay in the cloud.
 func TestLostCreationIsLeft(t *testing.T) {
 	t.Parallel()
 	existing := func(svc *corev1.Service, id string) { svc.Annotations = reusing("web", id, "true", 80).Annotations }

@@ -78,8 +78,8 @@ func TestGroupMoves(t *testing.T) {
 	}
 }
 
-// halfMoved makes a world in which the Service web moves from the group edge to the group other, where the cloud refuses one of its two ports. It returns the
-// address that web shows.
+// halfMoved makes a world in which the Service web moves from the group edge to the group other, where the cloud refuses one of its two
+// ports. It returns the address that web shows.
 func halfMoved(t *testing.T, having ...func(*corev1.Service)) (w *world, from string) {
 	t.Helper()
 	web := grouped("web", "edge", 80, 443)
@@ -115,8 +115,8 @@ func TestMoveWaitsForAllPorts(t *testing.T) {
 	w.silent("afterwards", "web", "shop")
 }
 
-// TestMovedServiceLeavesWithoutPorts: a Service that shows its new place leaves the old one, even if an older Service takes its port in the meantime. That it
-// shows the new place is known whatever it shows of it, and after a restart.
+// TestMovedServiceLeavesWithoutPorts: a Service that shows its new place leaves the old one, even if an older Service takes its port in the
+// meantime. That it shows the new place is known whatever it shows of it, and after a restart.
 func TestMovedServiceLeavesWithoutPorts(t *testing.T) {
 	t.Parallel()
 	for name, shows := range map[string]func(*corev1.Service){
@@ -158,8 +158,8 @@ func TestMovedServiceLeavesWithoutPorts(t *testing.T) {
 	}
 }
 
-// TestMoveWithNameWaitsForAllPorts: a Service that shows the same name before and after its move leaves the old place no sooner than another one, also after a
-// restart in the middle.
+// TestMoveWithNameWaitsForAllPorts: a Service that shows the same name before and after its move leaves the old place no sooner than
+// another one, also after a restart in the middle.
 func TestMoveWithNameWaitsForAllPorts(t *testing.T) {
 	t.Parallel()
 	for _, restarted := range []bool{false, true} {
@@ -182,8 +182,8 @@ func TestMoveWithNameWaitsForAllPorts(t *testing.T) {
 	}
 }
 
-// TestMoveFromGoneCLBShowsNewPlace: a Service whose old CLB is gone shows the new one although only one of its two ports is served there, because the cloud
-// refuses the other one or somebody has it: the old address answers nobody.
+// TestMoveFromGoneCLBShowsNewPlace: a Service whose old CLB is gone shows the new one although only one of its two ports is served there,
+// because the cloud refuses the other one or somebody has it: the old address answers nobody.
 func TestMoveFromGoneCLBShowsNewPlace(t *testing.T) {
 	t.Parallel()
 	for name, shop := range map[string]*corev1.Service{"refused": grouped("shop", "edge", 81), "taken": grouped("shop", "edge", 443)} {
@@ -251,8 +251,8 @@ func (w *world) deleteByHand(address string) {
 	}
 }
 
-// TestMoveMeetsATakenPort: in the middle of a move, somebody else takes a port at the new place. The Service goes back to the old one, which serves all ports
-// and follows edits and nodes, and leaves nothing at the new one. It moves once the port is free.
+// TestMoveMeetsATakenPort: in the middle of a move, somebody else takes a port at the new place. The Service goes back to the old one,
+// which serves all ports and follows edits and nodes, and leaves nothing at the new one. It moves once the port is free.
 func TestMoveMeetsATakenPort(t *testing.T) {
 	t.Parallel()
 	for _, restarted := range []bool{false, true} {
@@ -298,8 +298,8 @@ func TestMoveMeetsATakenPort(t *testing.T) {
 	}
 }
 
-// TestMoveIsTurnedBack: a Service that asks for its old group again, before it shows another place, is on the CLB of that as if it had never left, also if
-// somebody there has the port that it asks for by now.
+// TestMoveIsTurnedBack: a Service that asks for its old group again, before it shows another place, is on the CLB of that as if it had
+// never left, also if somebody there has the port that it asks for by now.
 func TestMoveIsTurnedBack(t *testing.T) {
 	t.Parallel()
 	for _, restarted := range []bool{false, true} {
@@ -345,7 +345,8 @@ func (w *world) answers(name, address string) bool {
 	return false
 }
 
-// TestHalfAMoveIsTornDown: a Service that goes in the middle of a move, whatever write of that went wrong, leaves nothing behind, at neither place.
+// TestHalfAMoveIsTornDown: a Service that goes in the middle of a move, whatever write of that went wrong, leaves nothing behind, at
+// neither place.
 func TestHalfAMoveIsTornDown(t *testing.T) {
 	t.Parallel()
 	for _, op := range groupChanges() {
@@ -364,8 +365,8 @@ func TestHalfAMoveIsTornDown(t *testing.T) {
 	}
 }
 
-// TestMoveFromGoneCLBWithAnotherOne: a Service changes its mind in the middle of a move, so that it leaves two places, and the one that it shows is deleted by
-// hand. It shows the new one, which serves a port.
+// TestMoveFromGoneCLBWithAnotherOne: a Service changes its mind in the middle of a move, so that it leaves two places, and the one that it
+// shows is deleted by hand. It shows the new one, which serves a port.
 func TestMoveFromGoneCLBWithAnotherOne(t *testing.T) {
 	t.Parallel()
 	for _, restarted := range []bool{false, true} {
@@ -396,8 +397,8 @@ func TestMoveFromGoneCLBWithAnotherOne(t *testing.T) {
 	}
 }
 
-// TestGoneCLBIsLeftWithoutPorts: the CLB of a Service is deleted while another Service has its port in the group that it is to join. It is served nowhere then,
-// and no longer says that it leaves the CLB that is gone.
+// TestGoneCLBIsLeftWithoutPorts: the CLB of a Service is deleted while another Service has its port in the group that it is to join. It is
+// served nowhere then, and no longer says that it leaves the CLB that is gone.
 func TestGoneCLBIsLeftWithoutPorts(t *testing.T) {
 	t.Parallel()
 	for _, restarted := range []bool{false, true} {

@@ -10,8 +10,8 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 )
 
-// TestGroupNamedFromElsewhere: a Service names the CLB of a group by its ID, and stays on a CLB of its own or an existing one. It does not keep that of the group, which goes
-// with the last Service of that.
+// TestGroupNamedFromElsewhere: a Service names the CLB of a group by its ID, and stays on a CLB of its own or an existing one. It does not
+// keep that of the group, which goes with the last Service of that.
 func TestGroupNamedFromElsewhere(t *testing.T) {
 	t.Parallel()
 	befores := map[string]func(w *world, mine string) *corev1.Service{
@@ -53,8 +53,8 @@ func TestGroupNamedFromElsewhere(t *testing.T) {
 	}
 }
 
-// TestGroupNamedByOneThatMayCome: a Service names the CLB of a group by its ID, and is on one that is gone by now, or on that of another group: it may still get there. It
-// keeps the CLB.
+// TestGroupNamedByOneThatMayCome: a Service names the CLB of a group by its ID, and is on one that is gone by now, or on that of another
+// group: it may still get there. It keeps the CLB.
 func TestGroupNamedByOneThatMayCome(t *testing.T) {
 	t.Parallel()
 	for _, from := range []string{"gone", "guest", "unreadable Record", "new"} {

@@ -11,8 +11,8 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
 )
 
-// orphansOfGroups adds CLBs of groups without Services, and what is left of Services on the others. Where a Service has left something on purpose, it adds
-// nothing unless the query asks for that: nobody can tell that apart from what else is left.
+// orphansOfGroups adds CLBs of groups without Services, and what is left of Services on the others. Where a Service has left something on
+// purpose, it adds nothing unless the query asks for that: nobody can tell that apart from what else is left.
 func (e *engine) orphansOfGroups(ctx context.Context, query service.OrphanQuery, census *census) error {
 	balancers, err := e.taggedCLBs(ctx, mark.TagGroup)
 	if err != nil {
@@ -46,8 +46,8 @@ func (e *engine) orphansOfGroup(ctx context.Context, lb *alicloud.LoadBalancer, 
 	return nil
 }
 
-// usedInGroup reports whether a Service may be on the CLB of a group, or anybody else has a listener on it: the manager keeps such a CLB when the last
-// Service of the group goes, and the command that deletes the CLB would end the traffic of that listener.
+// usedInGroup reports whether a Service may be on the CLB of a group, or anybody else has a listener on it: the manager keeps such a CLB
+// when the last Service of the group goes, and the command that deletes the CLB would end the traffic of that listener.
 func (e *engine) usedInGroup(ctx context.Context, lb *alicloud.LoadBalancer, census *census) (bool, error) {
 	if census.uses(lb.ID) {
 		return true, nil

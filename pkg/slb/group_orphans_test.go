@@ -31,8 +31,8 @@ func TestGroupOrphans(t *testing.T) {
 	}
 }
 
-// TestKeptCLBOfAGroupIsNoOrphan: no command deletes a CLB that the manager keeps because somebody else has a listener on it, only what is left of
-// Services. Once that listener is gone, the CLB is an orphan. Where nobody can tell, it is none.
+// TestKeptCLBOfAGroupIsNoOrphan: no command deletes a CLB that the manager keeps because somebody else has a listener on it, only what is
+// left of Services. Once that listener is gone, the CLB is an orphan. Where nobody can tell, it is none.
 func TestKeptCLBOfAGroupIsNoOrphan(t *testing.T) {
 	t.Parallel()
 	for name, description := range map[string]string{"by hand": "by hand", "another cluster": "k8s/9000/shop/default/c2"} {
@@ -67,8 +67,8 @@ func TestKeptCLBOfAGroupIsNoOrphan(t *testing.T) {
 	}
 }
 
-// TestPreservedInAGroupIsNoOrphan: what a Service leaves on purpose on the CLB of a group is found with the flag only, also when the last Service goes,
-// and when somebody has used the CLB as an existing one.
+// TestPreservedInAGroupIsNoOrphan: what a Service leaves on purpose on the CLB of a group is found with the flag only, also when the last
+// Service goes, and when somebody has used the CLB as an existing one.
 func TestPreservedInAGroupIsNoOrphan(t *testing.T) {
 	t.Parallel()
 	for name, lastPreserves := range map[string]string{"the first": "false", "both": "true"} {
@@ -109,8 +109,8 @@ func TestPreservedInAGroupIsNoOrphan(t *testing.T) {
 	}
 }
 
-// TestReusedTagOnCLBOfAGroup: the CLB of a group has the tag that the official CCM sets on CLBs which it uses. What a Service has there is no orphan, also while
-// nothing on the Service names the CLB yet, and what is left of one is listed once.
+// TestReusedTagOnCLBOfAGroup: the CLB of a group has the tag that the official CCM sets on CLBs which it uses. What a Service has there is
+// no orphan, also while nothing on the Service names the CLB yet, and what is left of one is listed once.
 func TestReusedTagOnCLBOfAGroup(t *testing.T) {
 	t.Parallel()
 	for name, stage := range map[string]struct {

@@ -11,7 +11,8 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
 )
 
-// TestReturnedServiceUsesNoFormerGroup: a Service of a group that becomes a ClusterIP and comes back with a CLB of its own does not keep the CLB of the group.
+// TestReturnedServiceUsesNoFormerGroup: a Service of a group that becomes a ClusterIP and comes back with a CLB of its own does not keep
+// the CLB of the group.
 func TestReturnedServiceUsesNoFormerGroup(t *testing.T) {
 	t.Parallel()
 	w := groupWorld(t, grouped("web", "edge", 80), grouped("shop", "edge", 81))
@@ -43,8 +44,8 @@ func TestMoveIntoAGroupLeavesATwin(t *testing.T) {
 	}
 }
 
-// TestNextCLBOfAGroupStays: a Service has created the next CLB of its group, and cannot create its listener there yet. The CLB stays when another Service leaves
-// the group.
+// TestNextCLBOfAGroupStays: a Service has created the next CLB of its group, and cannot create its listener there yet. The CLB stays when
+// another Service leaves the group.
 func TestNextCLBOfAGroupStays(t *testing.T) {
 	t.Parallel()
 	for when, then := range knownOrNot() {
@@ -72,7 +73,8 @@ func TestNextCLBOfAGroupStays(t *testing.T) {
 	}
 }
 
-// TestGuestOnUnusedCLBOfAGroup: only a Service that names it by its ID uses a CLB of a group. The Services of the group write nothing because of that.
+// TestGuestOnUnusedCLBOfAGroup: only a Service that names it by its ID uses a CLB of a group. The Services of the group write nothing
+// because of that.
 func TestGuestOnUnusedCLBOfAGroup(t *testing.T) {
 	t.Parallel()
 	w := groupWorld(t, grouped("first", "edge", 80), overflowing(grouped("young", "edge", 80)))
@@ -101,8 +103,8 @@ func TestGuestOnUnusedCLBOfAGroup(t *testing.T) {
 	wantOwners(t, w, map[string][]string{edgeCLB: {"tcp:80 first"}})
 }
 
-// TestPreservingServiceGivesUpItsPort: a Service that moves to the next CLB of its group, because an older one has a claim to its port, leaves no listener, although
-// its annotation asks to keep the CLB when the Service is deleted.
+// TestPreservingServiceGivesUpItsPort: a Service that moves to the next CLB of its group, because an older one has a claim to its port,
+// leaves no listener, although its annotation asks to keep the CLB when the Service is deleted.
 func TestPreservingServiceGivesUpItsPort(t *testing.T) {
 	t.Parallel()
 	young := overflowing(grouped("young", "edge", 80))
@@ -118,8 +120,8 @@ func TestPreservingServiceGivesUpItsPort(t *testing.T) {
 	wantOwners(t, w, map[string][]string{edgeCLB: {"tcp:80 old"}, edgeCLB + "+": {"tcp:80 young"}})
 }
 
-// TestOutsideOfItsGroupTakesItsOwnCLBAlong: a Service that stays on a CLB of its own, because another one has its port in the group, is deleted while nobody uses the CLB of
-// the group. Its own one goes.
+// TestOutsideOfItsGroupTakesItsOwnCLBAlong: a Service that stays on a CLB of its own, because another one has its port in the group, is
+// deleted while nobody uses the CLB of the group. Its own one goes.
 func TestOutsideOfItsGroupTakesItsOwnCLBAlong(t *testing.T) {
 	t.Parallel()
 	for when, then := range knownOrNot() {
@@ -137,8 +139,8 @@ func TestOutsideOfItsGroupTakesItsOwnCLBAlong(t *testing.T) {
 	}
 }
 
-// TestRenamedCLBIsLeft: a Service with a CLB whose name somebody has changed, and whose label somebody has removed, joins a group after a restart. Its Record says which CLB
-// it leaves.
+// TestRenamedCLBIsLeft: a Service with a CLB whose name somebody has changed, and whose label somebody has removed, joins a group after a
+// restart. Its Record says which CLB it leaves.
 func TestRenamedCLBIsLeft(t *testing.T) {
 	t.Parallel()
 	web := born(testService("web", 80), 1)

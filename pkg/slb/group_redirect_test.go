@@ -12,7 +12,8 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 )
 
-// redirects are changes of a Service that has begun to move into a group, after which it is to be where it cannot get. mine is an existing CLB that it may not use.
+// redirects are changes of a Service that has begun to move into a group, after which it is to be where it cannot get. mine is an existing
+// CLB that it may not use.
 func redirects() map[string]func(svc *corev1.Service, mine string) {
 	return map[string]func(*corev1.Service, string){
 		"its port is taken": func(svc *corev1.Service, _ string) { annotate(svc, annotation.Group, "third") },
@@ -39,8 +40,8 @@ func (w *world) livesOn(passes int, names ...string) {
 	}
 }
 
-// TestRedirectedMoveGoesBack: a Service that has begun to move into a group, and shows its old place, is to be elsewhere, where it cannot get. It keeps the place that it
-// shows: nobody asks any more for the one where it has begun to move.
+// TestRedirectedMoveGoesBack: a Service that has begun to move into a group, and shows its old place, is to be elsewhere, where it cannot
+// get. It keeps the place that it shows: nobody asks any more for the one where it has begun to move.
 func TestRedirectedMoveGoesBack(t *testing.T) {
 	t.Parallel()
 	for why, redirect := range redirects() {
@@ -68,8 +69,8 @@ func TestRedirectedMoveGoesBack(t *testing.T) {
 	}
 }
 
-// TestRedirectedMoveLeavesNothing: the process ends at any write of a move into a new group, or the answer to the creation is lost, before the Service is to be where it
-// cannot get. What was begun goes.
+// TestRedirectedMoveLeavesNothing: the process ends at any write of a move into a new group, or the answer to the creation is lost, before
+// the Service is to be where it cannot get. What was begun goes.
 func TestRedirectedMoveLeavesNothing(t *testing.T) {
 	t.Parallel()
 	for row, from := range []string{"", "other"} {
@@ -110,8 +111,9 @@ func TestRedirectedMoveLeavesNothing(t *testing.T) {
 	}
 }
 
-// TestRedirectToRefusedOwnCLBStays: a Service that has begun to move into a group, and shows its old place, is to have a CLB of its own, which the cloud refuses or an annotation.
-// It keeps the place that it shows, which follows the nodes, and what was begun goes. A Service that comes from an existing CLB is there as if it had never left.
+// TestRedirectToRefusedOwnCLBStays: a Service that has begun to move into a group, and shows its old place, is to have a CLB of its own,
+// which the cloud refuses or an annotation. It keeps the place that it shows, which follows the nodes, and what was begun goes. A Service
+// that comes from an existing CLB is there as if it had never left.
 func TestRedirectToRefusedOwnCLBStays(t *testing.T) {
 	t.Parallel()
 	for _, from := range []string{"a group", "an existing CLB"} {

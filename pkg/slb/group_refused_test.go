@@ -41,7 +41,8 @@ func refusedIDs() map[string]refusedID {
 	}
 }
 
-// namesRefused makes a world in which the Service web of a group names an existing CLB that it may not use, with and without the annotation of its group.
+// namesRefused makes a world in which the Service web of a group names an existing CLB that it may not use, with and without the annotation
+// of its group.
 func namesRefused(t *testing.T, refused refusedID, keepsGroup bool) *world {
 	t.Helper()
 	w := newWorld(t)
@@ -60,8 +61,8 @@ func namesRefused(t *testing.T, refused refusedID, keepsGroup bool) *world {
 	return w
 }
 
-// TestRefusedIDKeepsServiceInItsGroup: a Service of a group that names an existing CLB which it may not use stays on that of its group, which follows nodes.
-// One Warning says why, also after a restart, and few calls are made.
+// TestRefusedIDKeepsServiceInItsGroup: a Service of a group that names an existing CLB which it may not use stays on that of its group,
+// which follows nodes. One Warning says why, also after a restart, and few calls are made.
 func TestRefusedIDKeepsServiceInItsGroup(t *testing.T) {
 	t.Parallel()
 	for name, refused := range refusedIDs() {
@@ -109,8 +110,8 @@ func TestRefusedIDKeepsServiceInItsGroup(t *testing.T) {
 	}
 }
 
-// TestRefusedIDIsCorrected: a Service that stays in its group because of the existing CLB that it names is an ordinary one of the group once the annotation is
-// gone, and moves once it may use the CLB.
+// TestRefusedIDIsCorrected: a Service that stays in its group because of the existing CLB that it names is an ordinary one of the group
+// once the annotation is gone, and moves once it may use the CLB.
 func TestRefusedIDIsCorrected(t *testing.T) {
 	t.Parallel()
 	for _, allowed := range []bool{false, true} {
@@ -146,8 +147,8 @@ func TestRefusedIDIsCorrected(t *testing.T) {
 	}
 }
 
-// TestExistingCLBGoneInTheMove: the existing CLB to which a Service of a group moves is deleted before the Service has left the group. It stays there, follows its
-// nodes, and moves once the annotation names another CLB.
+// TestExistingCLBGoneInTheMove: the existing CLB to which a Service of a group moves is deleted before the Service has left the group. It
+// stays there, follows its nodes, and moves once the annotation names another CLB.
 func TestExistingCLBGoneInTheMove(t *testing.T) {
 	t.Parallel()
 	for when, then := range knownOrNot() {
@@ -228,8 +229,8 @@ func TestAPIServersIDKeepsServiceInItsGroup(t *testing.T) {
 	wantOwners(t, w, owners)
 }
 
-// TestForgedLabelOfAGroup: a Service with the label of a group's CLB, as anybody can write it, gets nothing there when it names a CLB that it may not use, and
-// when it can have no CLB of its own.
+// TestForgedLabelOfAGroup: a Service with the label of a group's CLB, as anybody can write it, gets nothing there when it names a CLB that
+// it may not use, and when it can have no CLB of its own.
 func TestForgedLabelOfAGroup(t *testing.T) {
 	t.Parallel()
 	for name, asks := range map[string]annotation.Suffix{"lb-typo": annotation.LoadBalancerID, "nonsense": annotation.Spec} {

@@ -108,8 +108,8 @@ func (c *clb) confirmEmpty(what string) (err error) {
 	return err
 }
 
-// refreshInGroup reads the CLB of a group on which the Service has something: the one with the id, else one with its marks, else one on which
-// nobody is, which it may have begun to make.
+// refreshInGroup reads the CLB of a group on which the Service has something: the one with the id, else one with its marks, else one on
+// which nobody is, which it may have begun to make.
 func (c clb) refreshInGroup(ctx context.Context, svc *corev1.Service, group mark.Group, id string) (service.Balancer, error) {
 	found, named, err := c.shared.Candidates(ctx, svc, group, c.place(), id)
 	if err != nil {
@@ -156,8 +156,8 @@ func (c clb) readInGroup(ctx context.Context, svc *corev1.Service, group mark.Gr
 	return c, has, nil
 }
 
-// lastOfGroup reads the CLB of a group that the Service names by its ID. If no other Service uses it, and nobody else has a listener on it, it is returned as that of
-// the group, and goes with the Service: otherwise nobody would delete it.
+// lastOfGroup reads the CLB of a group that the Service names by its ID. If no other Service uses it, and nobody else has a listener on it,
+// it is returned as that of the group, and goes with the Service: otherwise nobody would delete it.
 func (c clb) lastOfGroup(ctx context.Context, svc *corev1.Service) (found clb, last bool, err error) {
 	group, in := c.clusterGroupOn(&c.loadBalancer.Value)
 	if !in {
@@ -177,7 +177,8 @@ func (c clb) lastOfGroup(ctx context.Context, svc *corev1.Service) (found clb, l
 	return c, false, nil
 }
 
-// planGroupRemoval removes what the Service has on the CLB of a group, and the CLB with the last of them. Listeners of anybody else keep it.
+// planGroupRemoval removes what the Service has on the CLB of a group, and the CLB with the last of them. Listeners of anybody else keep
+// it.
 func (c clb) planGroupRemoval(svc *corev1.Service, applied *service.Record, removal service.Removal) (service.Removal, error) {
 	actual := c.model()
 	used, err := c.shared.IsUsed(svc, c.group, c.ID())

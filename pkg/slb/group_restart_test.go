@@ -10,8 +10,8 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 )
 
-// TestBegunPlaceOfAGroupIsLeft: a process ends after it has created the vServer group of a new Service, and before its listener. By the time of the next
-// one, an older Service has taken the port. The new Service gets it on another CLB, and leaves nothing behind.
+// TestBegunPlaceOfAGroupIsLeft: a process ends after it has created the vServer group of a new Service, and before its listener. By the
+// time of the next one, an older Service has taken the port. The new Service gets it on another CLB, and leaves nothing behind.
 func TestBegunPlaceOfAGroupIsLeft(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -42,8 +42,8 @@ func TestBegunPlaceOfAGroupIsLeft(t *testing.T) {
 	w.silent("afterwards", "first", "second")
 }
 
-// TestBegunCLBOfItsOwnIsLeft: a process ends in the middle of the creation of a CLB of the Service's own, or the answer to that is lost, and then the Service is
-// put into a group. Nothing on the Service says that the CLB is there.
+// TestBegunCLBOfItsOwnIsLeft: a process ends in the middle of the creation of a CLB of the Service's own, or the answer to that is lost,
+// and then the Service is put into a group. Nothing on the Service says that the CLB is there.
 func TestBegunCLBOfItsOwnIsLeft(t *testing.T) {
 	t.Parallel()
 	after := map[string]map[string][]string{

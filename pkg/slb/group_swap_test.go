@@ -10,7 +10,8 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
 )
 
-// TestSwappedPortsOfAGroup: two Services of a group swap their ports while the cloud deletes no listener. They do not wake each other without end.
+// TestSwappedPortsOfAGroup: two Services of a group swap their ports while the cloud deletes no listener. They do not wake each other
+// without end.
 func TestSwappedPortsOfAGroup(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

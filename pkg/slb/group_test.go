@@ -18,7 +18,8 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
 )
 
-// fillGroups has the cache of Services hold what the API server has, if any of them is in a group: others rely on a cache that a test fills.
+// fillGroups has the cache of Services hold what the API server has, if any of them is in a group: others rely on a cache that a test
+// fills.
 func (w *world) fillGroups() {
 	list, err := w.kube.CoreV1().Services(metav1.NamespaceAll).List(w.t.Context(), metav1.ListOptions{})
 	if err != nil || !slices.ContainsFunc(list.Items, func(svc corev1.Service) bool {
@@ -151,7 +152,8 @@ func (w *world) leavesNothing(names ...string) {
 	}
 }
 
-// TestGroupSharesOneCLB: the first Service of a group makes the CLB, others have their listeners on it, and the last one that goes deletes it.
+// TestGroupSharesOneCLB: the first Service of a group makes the CLB, others have their listeners on it, and the last one that goes deletes
+// it.
 func TestGroupSharesOneCLB(t *testing.T) {
 	t.Parallel()
 	w := groupWorld(t, grouped("web", "edge", 80), grouped("shop", "edge", 81))
@@ -180,8 +182,8 @@ func TestGroupSharesOneCLB(t *testing.T) {
 	w.leavesNothing("shop")
 }
 
-// TestGroupIsMadeOnce: of two Services at once, the second one makes no CLB while nobody knows what came of the creation by the first, also where
-// the first one is not the oldest, and also in another process.
+// TestGroupIsMadeOnce: of two Services at once, the second one makes no CLB while nobody knows what came of the creation by the first, also
+// where the first one is not the oldest, and also in another process.
 func TestGroupIsMadeOnce(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {

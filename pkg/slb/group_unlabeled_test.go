@@ -10,8 +10,8 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 )
 
-// TestUnlabeledServiceJoinsAGroup: while no manager runs, a Service is put into a group, and loses the label with the ID of its CLB. It leaves nothing there: its
-// Record, or the address that it shows, names the CLB.
+// TestUnlabeledServiceJoinsAGroup: while no manager runs, a Service is put into a group, and loses the label with the ID of its CLB. It
+// leaves nothing there: its Record, or the address that it shows, names the CLB.
 func TestUnlabeledServiceJoinsAGroup(t *testing.T) {
 	t.Parallel()
 	befores := map[string]func(svc *corev1.Service){

@@ -103,8 +103,8 @@ func (w *world) goes(name string) {
 	w.vanish(name)
 }
 
-// TestUnnamedCLBOfAGroupGoes: a Service names the CLB of a group by its ID and may not use it. The last Service of the group goes, and the CLB stays: the other one may still
-// get there. Once it does not name the CLB any more, the CLB goes, also after a restart in between.
+// TestUnnamedCLBOfAGroupGoes: a Service names the CLB of a group by its ID and may not use it. The last Service of the group goes, and the
+// CLB stays: the other one may still get there. Once it does not name the CLB any more, the CLB goes, also after a restart in between.
 func TestUnnamedCLBOfAGroupGoes(t *testing.T) {
 	t.Parallel()
 	for who, hopes := range hopefuls() {
@@ -146,7 +146,8 @@ func TestUnnamedCLBOfAGroupGoes(t *testing.T) {
 	}
 }
 
-// TestUnnamedCLBOfAGroupIsUsed: a CLB that was kept for a Service is left alone once that does not name it any more, if another Service uses or names it. It goes with the last one.
+// TestUnnamedCLBOfAGroupIsUsed: a CLB that was kept for a Service is left alone once that does not name it any more, if another Service
+// uses or names it. It goes with the last one.
 func TestUnnamedCLBOfAGroupIsUsed(t *testing.T) {
 	t.Parallel()
 	later := map[string]func(w *world, id string){
@@ -206,8 +207,8 @@ func TestNotingWhatIsKeptFails(t *testing.T) {
 	})
 }
 
-// TestPreservedOnCLBOfAGroupByID: a CLB of a group was kept for a Service that is on it by its ID. The Service keeps its listeners there when it goes, as its annotation says, also if
-// a process deletes it that has made no pass over it.
+// TestPreservedOnCLBOfAGroupByID: a CLB of a group was kept for a Service that is on it by its ID. The Service keeps its listeners there
+// when it goes, as its annotation says, also if a process deletes it that has made no pass over it.
 func TestPreservedOnCLBOfAGroupByID(t *testing.T) {
 	t.Parallel()
 	for when, then := range knownOrNot() {
@@ -231,7 +232,8 @@ func TestPreservedOnCLBOfAGroupByID(t *testing.T) {
 	}
 }
 
-// TestUnnamedByTheLast: the last Service of a group has gone, and so has one that was on the CLB by its ID. The CLB goes with the next one that names it and may not use it.
+// TestUnnamedByTheLast: the last Service of a group has gone, and so has one that was on the CLB by its ID. The CLB goes with the next one
+// that names it and may not use it.
 func TestUnnamedByTheLast(t *testing.T) {
 	t.Parallel()
 	for when, then := range knownOrNot() {
@@ -265,7 +267,8 @@ func TestUnnamedByTheLast(t *testing.T) {
 	}
 }
 
-// TestUnnamedIsNotPreserved: a Service that keeps its CLB when it goes, as its annotation says, does not keep one that it has never been on.
+// TestUnnamedIsNotPreserved: a Service that keeps its CLB when it goes, as its annotation says, does not keep one that it has never been
+// on.
 func TestUnnamedIsNotPreserved(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -309,7 +312,8 @@ func TestKeptForAPausedService(t *testing.T) {
 	})
 }
 
-// TestTwoKept: two CLBs are kept for a Service that has named one after the other. Each note outlives the other one, also where it is written by a pass that has not seen it.
+// TestTwoKept: two CLBs are kept for a Service that has named one after the other. Each note outlives the other one, also where it is
+// written by a pass that has not seen it.
 func TestTwoKept(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -336,7 +340,8 @@ func TestTwoKept(t *testing.T) {
 	})
 }
 
-// TestKeptOnTheWayOut: a CLB of a group was kept for a Service that is on it by its ID, and that moves before another pass. Clients go on to use the old address for a while.
+// TestKeptOnTheWayOut: a CLB of a group was kept for a Service that is on it by its ID, and that moves before another pass. Clients go on
+// to use the old address for a while.
 func TestKeptOnTheWayOut(t *testing.T) {
 	t.Parallel()
 	for when, then := range knownOrNot() {
@@ -392,7 +397,8 @@ func TestUnnamedWithALabel(t *testing.T) {
 	}
 }
 
-// TestUnnamedJoinsTheGroup: a CLB stays for a Service that names it by its ID, and then asks for its group. It gets that CLB, whatever fails meanwhile.
+// TestUnnamedJoinsTheGroup: a CLB stays for a Service that names it by its ID, and then asks for its group. It gets that CLB, whatever
+// fails meanwhile.
 func TestUnnamedJoinsTheGroup(t *testing.T) {
 	t.Parallel()
 	for _, code := range []string{"Throttling", "InternalError", "Forbidden.RAM", ""} {
@@ -429,7 +435,8 @@ func TestUnnamedJoinsTheGroup(t *testing.T) {
 	}
 }
 
-// TestUnnamedCannotBeDeleted: the cloud does not let a CLB go that stays in vain. One event says so, few calls are made, and it goes once the cloud lets it.
+// TestUnnamedCannotBeDeleted: the cloud does not let a CLB go that stays in vain. One event says so, few calls are made, and it goes once
+// the cloud lets it.
 func TestUnnamedCannotBeDeleted(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -452,7 +459,8 @@ func TestUnnamedCannotBeDeleted(t *testing.T) {
 	})
 }
 
-// TestKeptDuringRemoval: the last Service of a group goes while a pass over one that names the CLB removes that from the cloud, too. The pass has not seen that the CLB stays.
+// TestKeptDuringRemoval: the last Service of a group goes while a pass over one that names the CLB removes that from the cloud, too. The
+// pass has not seen that the CLB stays.
 func TestKeptDuringRemoval(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

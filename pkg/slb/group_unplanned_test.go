@@ -18,7 +18,8 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
 )
 
-// TestWithdrawnPlaceStopsNoFollowing: in the middle of a move to an existing CLB, somebody gives that to another Service or controller. The old place follows the nodes.
+// TestWithdrawnPlaceStopsNoFollowing: in the middle of a move to an existing CLB, somebody gives that to another Service or controller. The
+// old place follows the nodes.
 func TestWithdrawnPlaceStopsNoFollowing(t *testing.T) {
 	t.Parallel()
 	for when, then := range knownOrNot() {
@@ -95,7 +96,8 @@ func TestUnreadablePlaceStopsNoFollowing(t *testing.T) {
 	}
 }
 
-// TestPortsAreEditedInAStuckMove: in the middle of a stuck move, the node port and the target port change. What the status shows leads to the new ones.
+// TestPortsAreEditedInAStuckMove: in the middle of a stuck move, the node port and the target port change. What the status shows leads to
+// the new ones.
 func TestPortsAreEditedInAStuckMove(t *testing.T) {
 	t.Parallel()
 	for _, pods := range []bool{false, true} {
@@ -159,8 +161,8 @@ func TestStuckMoveReadsTheOldPlaceOnce(t *testing.T) {
 	}
 }
 
-// TestUnreadablePlaceKeepsNoGatesShut: in the middle of a move, the new place cannot be read. The gate of a pod opens once the pod is a backend server at the old place, which the
-// Service shows, and not before.
+// TestUnreadablePlaceKeepsNoGatesShut: in the middle of a move, the new place cannot be read. The gate of a pod opens once the pod is a
+// backend server at the old place, which the Service shows, and not before.
 func TestUnreadablePlaceKeepsNoGatesShut(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -8,8 +8,8 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 )
 
-// TestIPMode: kube-proxy answers itself for an address with the mode VIP, so that pods do not get what the CLB adds. The annotation, or the cloud-config for Services
-// without it, says otherwise; auto finds the listeners that add something.
+// TestIPMode: kube-proxy answers itself for an address with the mode VIP, so that pods do not get what the CLB adds. The annotation, or the
+// cloud-config for Services without it, says otherwise; auto finds the listeners that add something.
 func TestIPMode(t *testing.T) {
 	t.Parallel()
 	with := func(pairs ...string) func(*corev1.Service) {

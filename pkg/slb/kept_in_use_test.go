@@ -53,8 +53,8 @@ func (w *world) wantReleased(name string, said ...string) {
 	}
 }
 
-// TestAGroupThatOthersUseHoldsNoService: a Service goes although a listener of somebody else, or a rule that does not show, uses its vServer
-// group. The group stays without its backend servers, and is an orphan.
+// TestAGroupThatOthersUseHoldsNoService: a Service goes although a listener of somebody else, or a rule that does not show, uses its
+// vServer group. The group stays without its backend servers, and is an orphan.
 func TestAGroupThatOthersUseHoldsNoService(t *testing.T) {
 	t.Parallel()
 	const group = "k8s/30080/web/default/c1"
@@ -169,8 +169,8 @@ func TestOwnListenersGoWithoutOverride(t *testing.T) {
 	w.wantRest("web")
 }
 
-// TestAListThatCannotGoHoldsNoService: a Service whose CLB is gone is released although its access control list is used by somebody else, or
-// cannot be read.
+// TestAListThatCannotGoHoldsNoService: a Service whose CLB is gone is released although its access control list is used by somebody else,
+// or cannot be read.
 func TestAListThatCannotGoHoldsNoService(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {

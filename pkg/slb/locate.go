@@ -71,8 +71,8 @@ func (e *engine) locateOutside(ctx context.Context, svc *corev1.Service, params 
 	return e.absent(ctx, svc, known, lastID, mayHaveHad(svc, known, lastID, adopted))
 }
 
-// locateAfterGroup returns the CLB of its own that a Service gets which leaves the CLB of a group, or that CLB while it cannot get one. What the Service
-// shows is that of its group, and says nothing about one of its own.
+// locateAfterGroup returns the CLB of its own that a Service gets which leaves the CLB of a group, or that CLB while it cannot get one.
+// What the Service shows is that of its group, and says nothing about one of its own.
 func (e *engine) locateAfterGroup(ctx context.Context, svc *corev1.Service, known observed, leaves []string, adopted bool) (location, error) {
 	if back, err := e.neverLeft(ctx, svc, known.place().Shows, leaves); err != nil || back.presence.Present() {
 		return back, err
@@ -95,8 +95,8 @@ func (e *engine) locateAfterGroup(ctx context.Context, svc *corev1.Service, know
 	return decided, err
 }
 
-// neverLeft returns the CLB outside of groups that a Service shows, which has only begun to move into a group that its annotation names no more. It stays there: moving to one of its
-// own would change its address.
+// neverLeft returns the CLB outside of groups that a Service shows, which has only begun to move into a group that its annotation names no
+// more. It stays there: moving to one of its own would change its address.
 func (e *engine) neverLeft(ctx context.Context, svc *corev1.Service, shows string, leaves []string) (location, error) {
 	if shows == "" {
 		return location{}, nil
@@ -110,8 +110,8 @@ func (e *engine) neverLeft(ctx context.Context, svc *corev1.Service, shows strin
 	return back, nil
 }
 
-// formerInGroup returns the CLB of a group on which a Service was, nil where it is gone, or where only its label says so: whoever can edit Services can also
-// set that, and would get listeners on a CLB of others.
+// formerInGroup returns the CLB of a group on which a Service was, nil where it is gone, or where only its label says so: whoever can edit
+// Services can also set that, and would get listeners on a CLB of others.
 func (e *engine) formerInGroup(ctx context.Context, svc *corev1.Service, known observed, leaves []string) (*alicloud.LoadBalancer, error) {
 	lb, err := e.read(ctx, leaves[0])
 	if err != nil || lb == nil {

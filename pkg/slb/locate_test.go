@@ -63,8 +63,8 @@ func TestEmptyTagSearchIsNotGone(t *testing.T) {
 	}
 }
 
-// TestAddressShowsTheCLB: while the search by tag lags and the Service has lost its label, a CLB with a name of its own is found by the address that
-// the Service shows. No second one is made in its place, and none is left behind.
+// TestAddressShowsTheCLB: while the search by tag lags and the Service has lost its label, a CLB with a name of its own is found by the
+// address that the Service shows. No second one is made in its place, and none is left behind.
 func TestAddressShowsTheCLB(t *testing.T) {
 	t.Parallel()
 	unlabeled := func(svc *corev1.Service) { delete(svc.Labels, service.LabelLoadBalancerID) }
@@ -112,7 +112,8 @@ func officialNamed(t *testing.T) (w *world, id string) {
 	return w, lb.ID
 }
 
-// TestAddressOfAnotherCLB: the address that a Service shows can be that of a CLB on which nothing is its own, because addresses are used again.
+// TestAddressOfAnotherCLB: the address that a Service shows can be that of a CLB on which nothing is its own, because addresses are used
+// again.
 func TestAddressOfAnotherCLB(t *testing.T) {
 	t.Parallel()
 	for name, tags := range map[string][]alicloud.Tag{

@@ -6,8 +6,8 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
 )
 
-// TestLostOwnerTag: somebody, or a rule, has removed the tags of a CLB that the manager made. Drift detection puts them back, and without that the CLB goes with its Service
-// all the same: nobody else would, and it is billed.
+// TestLostOwnerTag: somebody, or a rule, has removed the tags of a CLB that the manager made. Drift detection puts them back, and without
+// that the CLB goes with its Service all the same: nobody else would, and it is billed.
 func TestLostOwnerTag(t *testing.T) {
 	t.Parallel()
 	for name, between := range map[string]func(w *world){

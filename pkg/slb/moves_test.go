@@ -12,8 +12,8 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 )
 
-// TestEveryMoveHasItsGrace: a Service that has moved before serves at the place that it leaves as long after a second move as after the first one,
-// whether the first place is left entirely by then, or not yet.
+// TestEveryMoveHasItsGrace: a Service that has moved before serves at the place that it leaves as long after a second move as after the
+// first one, whether the first place is left entirely by then, or not yet.
 func TestEveryMoveHasItsGrace(t *testing.T) {
 	t.Parallel()
 	for name, entirely := range map[string]bool{"the first place is left": true, "the first place is being left": false} {

@@ -114,8 +114,8 @@ func TestOneAnswerLacksAGroupInUse(t *testing.T) {
 	}
 }
 
-// TestOneAnswerLacksAGroup: a group that no listener uses is gone when the list and a read by id agree, twice. Until then nobody makes a second
-// one.
+// TestOneAnswerLacksAGroup: a group that no listener uses is gone when the list and a read by id agree, twice. Until then nobody makes a
+// second one.
 func TestOneAnswerLacksAGroup(t *testing.T) {
 	t.Parallel()
 	for name, fault := range map[string]map[string]any{

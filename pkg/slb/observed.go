@@ -28,8 +28,8 @@ type observed struct {
 	left []string
 	// showing is the id of the CLB that the status of the Service shows, empty where that is not known.
 	showing string
-	// stays is why the Service stays where it is although it asks for another place, nil where it does not. from is the id of the CLB that it is on
-	// until there is another one for it, empty for none.
+	// stays is why the Service stays where it is although it asks for another place, nil where it does not. from is the id of the CLB that it
+	// is on until there is another one for it, empty for none.
 	stays *groups.Staying
 	from  string
 	// empty is what was found empty where the Service is to be removed, zero while nothing is, and formerEmpty the same for what it has left.

@@ -53,8 +53,8 @@ func (e *engine) orphanCLBs(ctx context.Context, census *census) error {
 	return nil
 }
 
-// orphanLists adds access control lists. One that a listener uses which is no orphan itself is none: it belongs to what its Service has left on purpose, or to what
-// somebody else uses. All other orphans are known.
+// orphanLists adds access control lists. One that a listener uses which is no orphan itself is none: it belongs to what its Service has
+// left on purpose, or to what somebody else uses. All other orphans are known.
 func (e *engine) orphanLists(ctx context.Context, census *census) error {
 	lists, err := e.api.DescribeAccessLists(ctx, alicloud.Tag{Key: mark.TagOwner})
 	if err != nil {
@@ -88,7 +88,8 @@ func (e *engine) usesList(ctx context.Context, id string, census *census) (bool,
 	return slices.ContainsFunc(list.UsedBy, func(user alicloud.ACLUser) bool { return !census.hasFound(user) }), nil
 }
 
-// orphansOnShared adds what is left of Services on existing CLBs. Where a Service has left something on purpose, it adds nothing unless the query asks for that.
+// orphansOnShared adds what is left of Services on existing CLBs. Where a Service has left something on purpose, it adds nothing unless the
+// query asks for that.
 func (e *engine) orphansOnShared(ctx context.Context, query service.OrphanQuery, census *census) error {
 	shared, err := e.taggedCLBs(ctx, mark.TagReused)
 	if err != nil {
@@ -244,7 +245,8 @@ func (c *census) marked(orphan service.Orphan, text, loadBalancerID string) {
 	}
 }
 
-// left returns why the Service that a mark names does not own what carries it, and the cluster. It returns no reason for a mark of another cluster, or none.
+// left returns why the Service that a mark names does not own what carries it, and the cluster. It returns no reason for a mark of another
+// cluster, or none.
 func (c *census) left(text, loadBalancerID string) (clusterID, reason string) {
 	name, clusterID, ok := mark.Parse(text)
 	if !ok || !c.clusterIDs.Has(clusterID) {

@@ -13,8 +13,8 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
 )
 
-// TestPreservedAccessListIsNoOrphan: the access control list of a Service that has left its listeners on purpose is an orphan with the flag only, as they are.
-// One that nothing uses is an orphan, and so is one that is used by what is an orphan itself.
+// TestPreservedAccessListIsNoOrphan: the access control list of a Service that has left its listeners on purpose is an orphan with the flag
+// only, as they are. One that nothing uses is an orphan, and so is one that is used by what is an orphan itself.
 func TestPreservedAccessListIsNoOrphan(t *testing.T) {
 	t.Parallel()
 	restricted := func(svc *corev1.Service) *corev1.Service {

@@ -13,7 +13,8 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
 )
 
-// TestPreservedIsFound: a CLB that stays because its Service asked for that takes up a quota. It is found with the flag, until a Service uses it.
+// TestPreservedIsFound: a CLB that stays because its Service asked for that takes up a quota. It is found with the flag, until a Service
+// uses it.
 func TestPreservedIsFound(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -44,7 +45,8 @@ func TestPreservedIsFound(t *testing.T) {
 	}
 }
 
-// TestPreservedOnExistingCLBIsNoOrphan: what a Service leaves on purpose on an existing CLB is found with the flag only, and no command deletes the CLB itself.
+// TestPreservedOnExistingCLBIsNoOrphan: what a Service leaves on purpose on an existing CLB is found with the flag only, and no command
+// deletes the CLB itself.
 func TestPreservedOnExistingCLBIsNoOrphan(t *testing.T) {
 	t.Parallel()
 	const listener, group = "listener tcp:80 (k8s/80/web/default/c1) in lb: Service default/web does not exist", "vServer group rsp (k8s/30080/web/default/c1) in lb: Service default/web does not exist"
@@ -78,8 +80,8 @@ func tagsOf(lb alicloud.LoadBalancer) map[string]string {
 	return tags
 }
 
-// TestOrphansOfEarlierIDs: what is left counts whichever id the cluster had: one that is given, or one that a CLB of a Service which is there
-// carries. That of another cluster does not.
+// TestOrphansOfEarlierIDs: what is left counts whichever id the cluster had: one that is given, or one that a CLB of a Service which is
+// there carries. That of another cluster does not.
 func TestOrphansOfEarlierIDs(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -102,7 +102,8 @@ func (w *world) foreseen() []string {
 
 var idOfCLB = regexp.MustCompile(`lb-\w+`)
 
-// wantPlan checks the first plan for each Service where the manager goes on with another one, and otherwise that it makes the calls of the plan alone.
+// wantPlan checks the first plan for each Service where the manager goes on with another one, and otherwise that it makes the calls of the
+// plan alone.
 func (w *world) wantPlan(first ...string) {
 	w.t.Helper()
 	if len(first) == 0 {
@@ -184,7 +185,8 @@ func (w *world) midMove(name string, change func(*corev1.Service)) {
 	w.moveGrace = 0
 }
 
-// TestPlanOfGroups: the plan is what the manager then does. Where that depends on what it does for another Service of the group, the plan is the first one.
+// TestPlanOfGroups: the plan is what the manager then does. Where that depends on what it does for another Service of the group, the plan
+// is the first one.
 func TestPlanOfGroups(t *testing.T) {
 	t.Parallel()
 	const creates, exists = "create load balancer, create group, create listener, start listener", "further steps follow once the load balancer exists"

@@ -17,8 +17,8 @@ func setsPolicy(policy corev1.ServiceExternalTrafficPolicy) func(*corev1.Service
 	return func(svc *corev1.Service) { svc.Spec.ExternalTrafficPolicy = policy }
 }
 
-// TestDefaultsFollowThePolicy: with the policy Local, weights are numbers of endpoints, and listeners heed them. Both follow a change of the policy, also after
-// a restart; what an annotation or a hand has set stays.
+// TestDefaultsFollowThePolicy: with the policy Local, weights are numbers of endpoints, and listeners heed them. Both follow a change of
+// the policy, also after a restart; what an annotation or a hand has set stays.
 func TestDefaultsFollowThePolicy(t *testing.T) {
 	t.Parallel()
 	byHand := func(w *world, scheduler string) {

@@ -116,7 +116,8 @@ func TestAssumedQuotaOfListeners(t *testing.T) {
 	}
 }
 
-// TestUnknownQuotaOfListeners: where only the published quota of listeners is known, the account may have a higher one. The manager tries, once for each pass.
+// TestUnknownQuotaOfListeners: where only the published quota of listeners is known, the account may have a higher one. The manager tries,
+// once for each pass.
 func TestUnknownQuotaOfListeners(t *testing.T) {
 	t.Parallel()
 	for _, takes := range []int{50, 60} {
@@ -141,7 +142,8 @@ func TestUnknownQuotaOfListeners(t *testing.T) {
 	}
 }
 
-// TestReplacedPortsOnAFullCLB: the cloud refuses listeners before those of the former ports are gone. That says nothing about how many the CLB takes.
+// TestReplacedPortsOnAFullCLB: the cloud refuses listeners before those of the former ports are gone. That says nothing about how many the
+// CLB takes.
 func TestReplacedPortsOnAFullCLB(t *testing.T) {
 	t.Parallel()
 	for changed := 1; changed <= 5; changed += 2 {
@@ -162,8 +164,8 @@ func TestReplacedPortsOnAFullCLB(t *testing.T) {
 	}
 }
 
-// TestGrownServiceOfAGroup: a Service that has the CLB of its group for itself and gets more ports than any CLB takes keeps its listeners, and makes no calls that
-// are refused. Another CLB would not help it, so that the event is the same whether it may overflow.
+// TestGrownServiceOfAGroup: a Service that has the CLB of its group for itself and gets more ports than any CLB takes keeps its listeners,
+// and makes no calls that are refused. Another CLB would not help it, so that the event is the same whether it may overflow.
 func TestGrownServiceOfAGroup(t *testing.T) {
 	t.Parallel()
 	for _, overflow := range []bool{false, true} {

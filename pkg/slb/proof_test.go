@@ -149,8 +149,8 @@ func TestUsedByIDNeverBecomesOwn(t *testing.T) {
 	}
 }
 
-// TestLabelUsesNothing: a Service that names an existing CLB by its label alone, with a finalizer that says that it had one, gets one of its own. The
-// annotation may be forbidden in its namespace.
+// TestLabelUsesNothing: a Service that names an existing CLB by its label alone, with a finalizer that says that it had one, gets one of
+// its own. The annotation may be forbidden in its namespace.
 func TestLabelUsesNothing(t *testing.T) {
 	t.Parallel()
 	for _, tag := range []alicloud.Tag{{Key: mark.TagAllow, Value: testCluster}, {Key: mark.TagReused, Value: "true"}} {
@@ -169,7 +169,8 @@ func TestLabelUsesNothing(t *testing.T) {
 	}
 }
 
-// TestLabelKeepsNothing: a Service that names the CLB of a group by its label alone does not keep that from going with the last Service of the group.
+// TestLabelKeepsNothing: a Service that names the CLB of a group by its label alone does not keep that from going with the last Service of
+// the group.
 func TestLabelKeepsNothing(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -189,8 +190,8 @@ func TestLabelKeepsNothing(t *testing.T) {
 	}
 }
 
-// TestLabelWritesNothing: a Service that wants to be preserved, and names an existing CLB of others by its label alone, writes nothing to that when it
-// goes.
+// TestLabelWritesNothing: a Service that wants to be preserved, and names an existing CLB of others by its label alone, writes nothing to
+// that when it goes.
 func TestLabelWritesNothing(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

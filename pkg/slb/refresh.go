@@ -192,8 +192,8 @@ func (e *engine) takePreload(ctx context.Context, of service.Request, found *ref
 	return true, nil
 }
 
-// observeTogether completes the first read of a CLB of a group with the listeners that were read for all its Services. Where they lack one of the Service, which
-// proves nothing, or the read of a group fails, the Service reads all on its own.
+// observeTogether completes the first read of a CLB of a group with the listeners that were read for all its Services. Where they lack one
+// of the Service, which proves nothing, or the read of a group fails, the Service reads all on its own.
 func (e *engine) observeTogether(ctx context.Context, of service.Request, found *refreshed) {
 	clb := &found.clb
 	if of.Applied != nil || clb.group.IsZero() {
@@ -267,8 +267,8 @@ func (e *engine) refreshGroups(ctx context.Context, of service.Request, found *r
 	return nil
 }
 
-// confirmGroups is an error while a group of the Service is missing in a list, and that it is gone is not proven: by id, too, and again some
-// seconds later. A second group in its place would count towards the quota of backend servers.
+// confirmGroups is an error while a group of the Service is missing in a list, and that it is gone is not proven: by id, too, and again
+// some seconds later. A second group in its place would count towards the quota of backend servers.
 func (e *engine) confirmGroups(ctx context.Context, clb *observed, found []model.Group, svc types.NamespacedName) error {
 	missing := false
 	for _, known := range clb.groups.Value {

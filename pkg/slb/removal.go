@@ -118,8 +118,8 @@ func (c clb) readForRemoval(ctx context.Context, svc *corev1.Service) (service.B
 	return c, nil
 }
 
-// confirmForRemoval reports whether a removal can rely on what is known of the CLB. A CLB of ours is searched for once by its tag before it is deleted:
-// somebody may have taken it over. On an existing one, marks say what is removed.
+// confirmForRemoval reports whether a removal can rely on what is known of the CLB. A CLB of ours is searched for once by its tag before it
+// is deleted: somebody may have taken it over. On an existing one, marks say what is removed.
 func (c *clb) confirmForRemoval(ctx context.Context, svc *corev1.Service) (bool, error) {
 	if !c.trusted() || c.ID() == "" {
 		return false, nil
@@ -228,8 +228,8 @@ func (c clb) Removed(removal service.Removal) (known service.Balancer, leftovers
 // unreadGrace is how long a Service is held that is to be removed, while nobody knows whether it has an access control list.
 const unreadGrace = 10 * time.Minute
 
-// PlanLeftovers implements service.Balancer. The access control list outlives its CLB. One that cannot be read does not hold the Service for
-// ever, and neither does one that somebody else uses.
+// PlanLeftovers implements service.Balancer. The access control list outlives its CLB. One that cannot be read does not hold the Service
+// for ever, and neither does one that somebody else uses.
 func (c clb) PlanLeftovers(ctx context.Context, svc *corev1.Service) (service.Balancer, service.Plan, error) {
 	nothing := plan{clb: c}
 	if params, _ := annotation.Parse(svc.Annotations); params.Preserves() {

@@ -20,8 +20,9 @@ const (
 	leastSharedCLBs               = (sharingServices + listenersPerCLB - 1) / listenersPerCLB
 )
 
-// TestScaleOfGroups: with far more Services than CLBs, every Service is served by one CLB more at most than their listeners need, no CLB or node has more
-// than its quota, the nodes are in about as many vServer groups each, and once all are served, nothing is refused or written any more, also after a restart.
+// TestScaleOfGroups: with far more Services than CLBs, every Service is served by one CLB more at most than their listeners need, no CLB or
+// node has more than its quota, the nodes are in about as many vServer groups each, and once all are served, nothing is refused or written
+// any more, also after a restart.
 func TestScaleOfGroups(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -52,8 +53,8 @@ func TestScaleOfGroups(t *testing.T) {
 // Services that come at once, on two CLBs with the published quotas.
 const servicesAtOnce, listenersAtOnce, membersAtOnce = 90, 50, 200
 
-// TestGroupAtOnce: a manager finds many Services of a group that have no CLB yet. The first ones leave room for the others from the start: nothing is refused,
-// no backend server leaves again, and all are served in the time that the quota of their writes takes.
+// TestGroupAtOnce: a manager finds many Services of a group that have no CLB yet. The first ones leave room for the others from the start:
+// nothing is refused, no backend server leaves again, and all are served in the time that the quota of their writes takes.
 func TestGroupAtOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

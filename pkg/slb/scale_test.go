@@ -113,8 +113,8 @@ func (s *scaleTest) events() (left, joined int) {
 	return left, joined
 }
 
-// TestScale: with far more nodes and Services than the quotas have room for, every Service is served and nothing is refused; a node event writes to the
-// Services that have the node, and a restart to none.
+// TestScale: with far more nodes and Services than the quotas have room for, every Service is served and nothing is refused; a node event
+// writes to the Services that have the node, and a restart to none.
 func TestScale(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {

@@ -40,8 +40,8 @@ var (
 const (
 	// soakResync makes drift passes part of the churn.
 	soakResync = 30 * time.Second
-	// soakPatience is how long the end state may take: a refusal because of a quota counts for an hour, and the rest are 60 or 90 calls a minute for what is left
-	// to do.
+	// soakPatience is how long the end state may take: a refusal because of a quota counts for an hour, and the rest are 60 or 90 calls a
+	// minute for what is left to do.
 	soakPatience = 75 * time.Minute
 )
 

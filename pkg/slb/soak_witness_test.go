@@ -216,8 +216,9 @@ func (s *soak) judgeServers(call journal.Call, text string, wrong func(string)) 
 	}
 }
 
-// makesRoom reports whether the group with the mark may give up working servers for other Services that lack them: instances were at their quota, which counts for an hour,
-// and others are left. If the cloud refuses nearly all instances, each Service gives up several in one call, what it has beyond its share, which may be a single one.
+// makesRoom reports whether the group with the mark may give up working servers for other Services that lack them: instances were at their
+// quota, which counts for an hour, and others are left. If the cloud refuses nearly all instances, each Service gives up several in one
+// call, what it has beyond its share, which may be a single one.
 func (s *soak) makesRoom(group string) bool {
 	if s.witness.hits[phaseInstanceQuota] == 0 {
 		return false

@@ -25,8 +25,8 @@ func (o *observed) stayingParams(svc *corev1.Service, params annotation.Params) 
 	}))
 }
 
-// locateAsked returns the CLB that the annotation names. leaves is what a Service that was in a group leaves for it: the CLB of that first, and the group. While the
-// Service may not use the one that is named, it stays in its group: elsewhere nothing would follow its nodes.
+// locateAsked returns the CLB that the annotation names. leaves is what a Service that was in a group leaves for it: the CLB of that first,
+// and the group. While the Service may not use the one that is named, it stays in its group: elsewhere nothing would follow its nodes.
 func (e *engine) locateAsked(ctx context.Context, svc *corev1.Service, params annotation.Params, asked string, leaves []string) (location, error) {
 	lb, err := e.named(ctx, svc, asked)
 	if err == nil && len(leaves) > 0 {
@@ -58,8 +58,8 @@ func (e *engine) admitWhole(ctx context.Context, svc *corev1.Service, params ann
 	return e.admitContents(svc, &clb)
 }
 
-// stayUnlessReusable returns the CLB of a group with the id, if the Service is on it. A label alone does not prove that: whoever can edit Services can also
-// set it.
+// stayUnlessReusable returns the CLB of a group with the id, if the Service is on it. A label alone does not prove that: whoever can edit
+// Services can also set it.
 func (e *engine) stayUnlessReusable(ctx context.Context, svc *corev1.Service, id, asked string, refused error) (location, error) {
 	if mark.IsGroup(id) || id == asked {
 		return location{}, nil

@@ -87,7 +87,8 @@ func (w *world) live(name string, d time.Duration) {
 	}
 }
 
-// refusedMove makes a world with the Services web and shop in which web has begun a move that the cloud refuses. It returns web as it was before.
+// refusedMove makes a world with the Services web and shop in which web has begun a move that the cloud refuses. It returns web as it was
+// before.
 func refusedMove(t *testing.T, move moveToNewCLB, refusal map[string]any) (w *world, before *corev1.Service) {
 	t.Helper()
 	w = newWorld(t)
@@ -112,8 +113,8 @@ func creationsIn(calls []string) int {
 	return len(slices.DeleteFunc(slices.Clone(calls), func(call string) bool { return !strings.HasPrefix(call, "CreateLoadBalancer=") }))
 }
 
-// TestRefusedMoveStays: while the cloud refuses the CLB that a Service is to move to, the old place is kept up to date as before, one Warning says so, few
-// calls are made, and the Service moves once the creation succeeds.
+// TestRefusedMoveStays: while the cloud refuses the CLB that a Service is to move to, the old place is kept up to date as before, one
+// Warning says so, few calls are made, and the Service moves once the creation succeeds.
 func TestRefusedMoveStays(t *testing.T) {
 	t.Parallel()
 	for _, move := range movesToNewCLBs() {
@@ -222,8 +223,8 @@ func TestStayingAfterARestart(t *testing.T) {
 	}
 }
 
-// TestStayingEnds: a Service that stays has no Warning any more once its annotation asks for where it is, and moves at once when an annotation that the
-// cloud refused has changed.
+// TestStayingEnds: a Service that stays has no Warning any more once its annotation asks for where it is, and moves at once when an
+// annotation that the cloud refused has changed.
 func TestStayingEnds(t *testing.T) {
 	t.Parallel()
 	for _, move := range movesToNewCLBs() {
@@ -252,7 +253,8 @@ func TestStayingEnds(t *testing.T) {
 	}
 }
 
-// TestQuotaIsOneForAll: while the account has no room for another CLB, one of the Services that are to move tries it, and each moves once there is room.
+// TestQuotaIsOneForAll: while the account has no room for another CLB, one of the Services that are to move tries it, and each moves once
+// there is room.
 func TestQuotaIsOneForAll(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -290,8 +292,8 @@ func TestQuotaIsOneForAll(t *testing.T) {
 	})
 }
 
-// TestMoveThatIsRefusedWithoutACall: a Service also stays if the cloud config or its annotations forbid the CLB that it is to move to, or if that is public
-// and the Service asks for a private one.
+// TestMoveThatIsRefusedWithoutACall: a Service also stays if the cloud config or its annotations forbid the CLB that it is to move to, or
+// if that is public and the Service asks for a private one.
 func TestMoveThatIsRefusedWithoutACall(t *testing.T) {
 	t.Parallel()
 	public := func(w *world) {

@@ -19,8 +19,8 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/config"
 )
 
-// Work of each of the managers of an account: a node leaves every neighborPause, and takes a removal in each Service with it, which is more than half of the
-// quota of removals has room for.
+// Work of each of the managers of an account: a node leaves every neighborPause, and takes a removal in each Service with it, which is more
+// than half of the quota of removals has room for.
 const (
 	neighborServices = 60
 	neighborPause    = 40 * time.Second
@@ -98,8 +98,8 @@ func (n *neighbor) removals(calls []emulator.Call) (nodes, urgent []time.Time) {
 	return nodes, urgent
 }
 
-// TestTwoManagersOfOneAccount: the managers of two clusters on one account, each with more removals than half of their quota has room for, share that about
-// evenly and use nearly all of it. What is urgent in another namespace of either does not wait for the others.
+// TestTwoManagersOfOneAccount: the managers of two clusters on one account, each with more removals than half of their quota has room for,
+// share that about evenly and use nearly all of it. What is urgent in another namespace of either does not wait for the others.
 func TestTwoManagersOfOneAccount(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -8,8 +8,8 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
 )
 
-// TestNodesAtOnce: a tenth of all nodes joins at once, and leaves at once, with and without a new process in the middle of it. Each vServer group is
-// written to once for all of them, in the time that the quota of these writes takes.
+// TestNodesAtOnce: a tenth of all nodes joins at once, and leaves at once, with and without a new process in the middle of it. Each vServer
+// group is written to once for all of them, in the time that the quota of these writes takes.
 func TestNodesAtOnce(t *testing.T) {
 	testkit.Long(t)
 	t.Parallel()
@@ -48,8 +48,9 @@ func TestNodesAtOnce(t *testing.T) {
 	}
 }
 
-// TestFiveHundredNodesAtOnce: 500 nodes join at once, and then 500 leave at once, each with a new process in the middle of it, in a cluster with the proportions of
-// the others but more nodes. Each vServer group is written to once per window, in the time that the quota of these writes takes. The balance takes further passes.
+// TestFiveHundredNodesAtOnce: 500 nodes join at once, and then 500 leave at once, each with a new process in the middle of it, in a cluster
+// with the proportions of the others but more nodes. Each vServer group is written to once per window, in the time that the quota of these
+// writes takes. The balance takes further passes.
 func TestFiveHundredNodesAtOnce(t *testing.T) {
 	testkit.Long(t)
 	t.Parallel()

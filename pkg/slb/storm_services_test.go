@@ -15,8 +15,8 @@ const (
 	creationQuota = 60
 )
 
-// TestServicesAtOnce: of many Services made at once, the last one has its address in 1.1 times what the quota of creations takes, and each has it as soon as
-// its listener runs, with and without a new process in the middle of it.
+// TestServicesAtOnce: of many Services made at once, the last one has its address in 1.1 times what the quota of creations takes, and each
+// has it as soon as its listener runs, with and without a new process in the middle of it.
 func TestServicesAtOnce(t *testing.T) {
 	t.Parallel()
 	teststorm.WithRestart(t, func(t *testing.T, restart bool) {

@@ -11,7 +11,8 @@ import (
 // stormNodes is how many nodes join or leave at once: as 500 of 5,000.
 const stormNodes = scaleNodes / 10
 
-// fewRefusals is how many calls may be refused after another process took over: a Service that has lost nodes does not wait until it is known which ones the others have.
+// fewRefusals is how many calls may be refused after another process took over: a Service that has lost nodes does not wait until it is
+// known which ones the others have.
 const fewRefusals = 25
 
 // How the backend servers of a vServer group change.
@@ -63,7 +64,8 @@ func (s *storm) over() []emulator.Call {
 	return calls
 }
 
-// quiet waits until nothing is written any more, and checks that no node that is gone is a backend server. It returns the calls that changed backend servers.
+// quiet waits until nothing is written any more, and checks that no node that is gone is a backend server. It returns the calls that
+// changed backend servers.
 func (s *storm) quiet() []emulator.Call {
 	s.t.Helper()
 	calls := s.Over()

@@ -12,8 +12,9 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit/teststorm"
 )
 
-// TestZoneDies: the dead nodes of a zone leave every Service in the time that the writes need, before others come, and every Service has living ones all the time, with
-// and without a new process in the middle of it. The nodes say that they do not work, or nothing at all any more.
+// TestZoneDies: the dead nodes of a zone leave every Service in the time that the writes need, before others come, and every Service has
+// living ones all the time, with and without a new process in the middle of it. The nodes say that they do not work, or nothing at all any
+// more.
 func TestZoneDies(t *testing.T) {
 	t.Parallel()
 	for _, ready := range []corev1.ConditionStatus{corev1.ConditionFalse, corev1.ConditionUnknown} {
@@ -53,7 +54,8 @@ func (s *storm) served(dead sets.Set[string]) {
 	}
 }
 
-// livingStay checks that every Service has living instances behind it, and that none of those was taken out by one of the calls without another one in its place.
+// livingStay checks that every Service has living instances behind it, and that none of those was taken out by one of the calls without
+// another one in its place.
 func (s *storm) livingStay(dead sets.Set[string], calls []emulator.Call) {
 	s.t.Helper()
 	living := sets.New[string]()

@@ -9,7 +9,8 @@ import (
 )
 
 // TestDeletionLeavesAStranger: the CLB that the label names has lost its owner tag and its name, and another CLB, on which nothing is the
-// Service's, has a copy of the tag. The deletion removes what is the Service's from the first, says that it stays, and leaves the other one alone.
+// Service's, has a copy of the tag. The deletion removes what is the Service's from the first, says that it stays, and leaves the other one
+// alone.
 func TestDeletionLeavesAStranger(t *testing.T) {
 	t.Parallel()
 	for when, then := range knownOrNot() {

@@ -158,8 +158,9 @@ func (w *world) wantLeads(when, address string, listeners int, nodes ...string) 
 	}
 }
 
-// TestStuckMoveFollowsTheNodes: while the cloud refuses a listener at the new place of a Service, the CLB that the Service leaves and still shows follows the
-// nodes or pods, also after a restart, and nothing else there changes. Once the listener is accepted, the Service shows the new place and leaves the old one.
+// TestStuckMoveFollowsTheNodes: while the cloud refuses a listener at the new place of a Service, the CLB that the Service leaves and still
+// shows follows the nodes or pods, also after a restart, and nothing else there changes. Once the listener is accepted, the Service shows
+// the new place and leaves the old one.
 func TestStuckMoveFollowsTheNodes(t *testing.T) {
 	t.Parallel()
 	for _, move := range stuckMoves() {
@@ -224,7 +225,8 @@ func (w *world) arrives(from string, move stuckMove, ports int) {
 	w.silent("afterwards", "web", "shop")
 }
 
-// TestStuckMoveWhenAWriteGoesWrong: whatever write at the old place goes wrong in whatever way while a move is stuck, the next passes bring it in line.
+// TestStuckMoveWhenAWriteGoesWrong: whatever write at the old place goes wrong in whatever way while a move is stuck, the next passes bring
+// it in line.
 func TestStuckMoveWhenAWriteGoesWrong(t *testing.T) {
 	t.Parallel()
 	move := stuckMoves()[0]
@@ -255,8 +257,8 @@ func TestStuckMoveWhenAWriteGoesWrong(t *testing.T) {
 	}
 }
 
-// TestStuckMoveFollowsEdits: a Service is edited while its move is stuck, so that its ports are to have other groups. The listeners of the old place stay, and the
-// groups to which they lead follow the nodes.
+// TestStuckMoveFollowsEdits: a Service is edited while its move is stuck, so that its ports are to have other groups. The listeners of the
+// old place stay, and the groups to which they lead follow the nodes.
 func TestStuckMoveFollowsEdits(t *testing.T) {
 	t.Parallel()
 	for name, edit := range map[string]func(*corev1.Service){
@@ -296,8 +298,8 @@ func TestStuckMoveIsNotEmptiedInDoubt(t *testing.T) {
 	}
 }
 
-// TestStuckMoveOpensGatesOnBothSides: while a Service moves and still shows its old place, the gate of a pod opens once the pod is a backend server there, too.
-// While that cannot be read, no gate opens or closes.
+// TestStuckMoveOpensGatesOnBothSides: while a Service moves and still shows its old place, the gate of a pod opens once the pod is a
+// backend server there, too. While that cannot be read, no gate opens or closes.
 func TestStuckMoveOpensGatesOnBothSides(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -329,8 +331,8 @@ func TestStuckMoveOpensGatesOnBothSides(t *testing.T) {
 	})
 }
 
-// TestStuckMoveClosesNoGates: a Service moves, and the cloud fails to create what it needs at its new place. The gate of a pod that is served at the old place, which the Service
-// still shows, stays open.
+// TestStuckMoveClosesNoGates: a Service moves, and the cloud fails to create what it needs at its new place. The gate of a pod that is
+// served at the old place, which the Service still shows, stays open.
 func TestStuckMoveClosesNoGates(t *testing.T) {
 	t.Parallel()
 	for _, action := range []string{"CreateLoadBalancer", "CreateVServerGroup", "CreateLoadBalancerTCPListener"} {
@@ -355,7 +357,8 @@ func TestStuckMoveClosesNoGates(t *testing.T) {
 	}
 }
 
-// TestMoveWithoutAnyPlaceYetFollowsTheNodes: a Service moves, and the cloud fails to create its next CLB. The old one has the backend servers of the nodes by now.
+// TestMoveWithoutAnyPlaceYetFollowsTheNodes: a Service moves, and the cloud fails to create its next CLB. The old one has the backend
+// servers of the nodes by now.
 func TestMoveWithoutAnyPlaceYetFollowsTheNodes(t *testing.T) {
 	t.Parallel()
 	w := groupWorld(t, grouped("web", "edge", 80))

@@ -17,7 +17,8 @@ import (
 const (
 	// assumedNodes is how many nodes the clusters of these tests have.
 	assumedNodes = 60
-	// callsOfAPass is how many calls a pass makes at most to find out which three instances the cloud refuses. What it finds counts for the others when it ends.
+	// callsOfAPass is how many calls a pass makes at most to find out which three instances the cloud refuses. What it finds counts for the
+	// others when it ends.
 	callsOfAPass = 12
 )
 
@@ -64,8 +65,8 @@ func (f *fleet) refusedIn(d time.Duration) (writes, refused int) {
 	return writes, refused
 }
 
-// TestFewCallsFindALargerQuota: instances are behind more CLBs than the quota that the manager assumes, which proves that it is larger, and nothing says how much. A
-// few refused calls find out, rather than one for each Service and instance.
+// TestFewCallsFindALargerQuota: instances are behind more CLBs than the quota that the manager assumes, which proves that it is larger, and
+// nothing says how much. A few refused calls find out, rather than one for each Service and instance.
 func TestFewCallsFindALargerQuota(t *testing.T) {
 	t.Parallel()
 	const attachments, assumed, before, later = 14, 10, 12, 28
@@ -89,8 +90,8 @@ func TestFewCallsFindALargerQuota(t *testing.T) {
 	})
 }
 
-// TestQuotaBelowWhatIsUsed: subsets use nearly all of a quota, and then the Quota Center shows a smaller one, whether it is true or not. Each Service tries once at most,
-// and nothing is taken from any Service.
+// TestQuotaBelowWhatIsUsed: subsets use nearly all of a quota, and then the Quota Center shows a smaller one, whether it is true or not.
+// Each Service tries once at most, and nothing is taken from any Service.
 func TestQuotaBelowWhatIsUsed(t *testing.T) {
 	t.Parallel()
 	const services, attachments, shown = 40, 10, 7

@@ -42,8 +42,8 @@ func TestSubsetLargerThanTheCluster(t *testing.T) {
 	})
 }
 
-// TestGroupsAndAttachments: an instance is behind a CLB once for all Services of a group. With more of them than an instance can be behind CLBs, each has as many
-// backend servers as its share of the CLB, and Services beside the group have theirs.
+// TestGroupsAndAttachments: an instance is behind a CLB once for all Services of a group. With more of them than an instance can be behind
+// CLBs, each has as many backend servers as its share of the CLB, and Services beside the group have theirs.
 func TestGroupsAndAttachments(t *testing.T) {
 	t.Parallel()
 	const nodes, attachments, members, grouping, alone, shared = 6, 5, 24, 12, 3, 4
@@ -85,8 +85,8 @@ func TestGroupsAndAttachments(t *testing.T) {
 	})
 }
 
-// TestAllNodesAndSomeInGroups: an instance is behind the CLB of a group once, also where one Service of the group has all nodes and another one a number of them.
-// The quota is just enough for the groups, so that every Service has what it asks for.
+// TestAllNodesAndSomeInGroups: an instance is behind the CLB of a group once, also where one Service of the group has all nodes and another
+// one a number of them. The quota is just enough for the groups, so that every Service has what it asks for.
 func TestAllNodesAndSomeInGroups(t *testing.T) {
 	t.Parallel()
 	const nodes, groups = 3, 6
@@ -137,8 +137,9 @@ func TestAllNodesAndSomeInGroups(t *testing.T) {
 	}
 }
 
-// TestUnknownLargerQuotaTakesNothingAway: all Services have all nodes, because the account has a larger quota than the manager knows of. What the instances are already
-// proves that, also to a new process, and while one more node has just joined. No Service loses a backend server.
+// TestUnknownLargerQuotaTakesNothingAway: all Services have all nodes, because the account has a larger quota than the manager knows of.
+// What the instances are already proves that, also to a new process, and while one more node has just joined. No Service loses a backend
+// server.
 func TestUnknownLargerQuotaTakesNothingAway(t *testing.T) {
 	t.Parallel()
 	const nodes, assumed, services = 4, 5, 6 // one Service more than the assumed quota allows
@@ -200,8 +201,8 @@ func TestUnknownLargerQuotaTakesNothingAway(t *testing.T) {
 	}
 }
 
-// TestLargerQuotaIsProvenLate: after a restart, the first Services choose before it is known that the account has a larger quota than is assumed. Once it is, they get
-// the node that has joined meanwhile, too, without any other event.
+// TestLargerQuotaIsProvenLate: after a restart, the first Services choose before it is known that the account has a larger quota than is
+// assumed. Once it is, they get the node that has joined meanwhile, too, without any other event.
 func TestLargerQuotaIsProvenLate(t *testing.T) {
 	t.Parallel()
 	const nodes, assumed, services = 4, 5, 8

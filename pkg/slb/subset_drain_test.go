@@ -17,7 +17,8 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/config"
 )
 
-// TestDrainedNodesMakeRoom: the only node of a Service is about to be deleted, and the CLB has no room for another one beside it: that one takes its place.
+// TestDrainedNodesMakeRoom: the only node of a Service is about to be deleted, and the CLB has no room for another one beside it: that one
+// takes its place.
 func TestDrainedNodesMakeRoom(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -43,8 +44,8 @@ func TestDrainedNodesMakeRoom(t *testing.T) {
 	})
 }
 
-// TestWorkingBackendStaysBesideThoseInDoubt: nodes are deleted while another one may be any of them, so that their backend servers stay on a full CLB. A further port of the
-// Service leaves each port less room than it has backend servers. The one that works stays.
+// TestWorkingBackendStaysBesideThoseInDoubt: nodes are deleted while another one may be any of them, so that their backend servers stay on
+// a full CLB. A further port of the Service leaves each port less room than it has backend servers. The one that works stays.
 func TestWorkingBackendStaysBesideThoseInDoubt(t *testing.T) {
 	t.Parallel()
 	w := smallWorld(t, 4, 50)

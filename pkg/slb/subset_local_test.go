@@ -20,8 +20,9 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/config"
 )
 
-// TestLocalBesideCluster: an instance can be behind 10 CLBs. 4 Services with externalTrafficPolicy Local have pods on all nodes, 8 with Cluster come before or
-// afterwards. Each is served, those with Local on all their nodes. Nothing is refused, and nothing is written in the end, also by a new process.
+// TestLocalBesideCluster: an instance can be behind 10 CLBs. 4 Services with externalTrafficPolicy Local have pods on all nodes, 8 with
+// Cluster come before or afterwards. Each is served, those with Local on all their nodes. Nothing is refused, and nothing is written in the
+// end, also by a new process.
 func TestLocalBesideCluster(t *testing.T) {
 	t.Parallel()
 	const nodes, attachments, locals, clusters = 20, 10, 4, 8
@@ -74,8 +75,9 @@ func TestLocalBesideCluster(t *testing.T) {
 	}
 }
 
-// TestPlacesOfALaterZone: the pods of one zone fill a CLB, then most pods run in another zone. Nothing else happens: within minutes that zone gets its share, by
-// one call for each place, of which each leaves the CLB full. A restart in the middle changes nothing, and in the end nothing is written.
+// TestPlacesOfALaterZone: the pods of one zone fill a CLB, then most pods run in another zone. Nothing else happens: within minutes that
+// zone gets its share, by one call for each place, of which each leaves the CLB full. A restart in the middle changes nothing, and in the
+// end nothing is written.
 func TestPlacesOfALaterZone(t *testing.T) {
 	t.Parallel()
 	const places, nodes = 12, 24
@@ -140,8 +142,8 @@ func (f *fleet) checkWrites(want int, action string) {
 	}
 }
 
-// TestPlaceOfAPodThatIsNotReady: of a CLB that is full of servers, one whose pod is no longer ready gives its place to another one in the same pass, whatever
-// zones and numbers of pods say.
+// TestPlaceOfAPodThatIsNotReady: of a CLB that is full of servers, one whose pod is no longer ready gives its place to another one in the
+// same pass, whatever zones and numbers of pods say.
 func TestPlaceOfAPodThatIsNotReady(t *testing.T) {
 	t.Parallel()
 	w := smallWorld(t, 3, 50)
@@ -176,8 +178,8 @@ func TestPlaceOfAPodThatIsNotReady(t *testing.T) {
 	}
 }
 
-// TestLocalOnFewNodesBesideCluster: everything fits, because the pods of 4 Services with Local are on 2 nodes each. A new process, which does not know that at
-// first, takes no node from those with Cluster.
+// TestLocalOnFewNodesBesideCluster: everything fits, because the pods of 4 Services with Local are on 2 nodes each. A new process, which
+// does not know that at first, takes no node from those with Cluster.
 func TestLocalOnFewNodesBesideCluster(t *testing.T) {
 	t.Parallel()
 	const nodes, attachments, locals, clusters = 20, 10, 4, 8
@@ -262,8 +264,9 @@ func (f *fleet) setPods(svc *corev1.Service, pods map[int]int) {
 	}
 }
 
-// TestPortsWithPodsOnOtherNodes: the two ports of a Service are served by pods on different nodes, and the CLB is full. Then many pods of the first port run on the nodes of
-// the second one. What the vServer group of one port has says nothing about the other one: its backend servers change one by one.
+// TestPortsWithPodsOnOtherNodes: the two ports of a Service are served by pods on different nodes, and the CLB is full. Then many pods of
+// the first port run on the nodes of the second one. What the vServer group of one port has says nothing about the other one: its backend
+// servers change one by one.
 func TestPortsWithPodsOnOtherNodes(t *testing.T) {
 	t.Parallel()
 	w := smallWorld(t, 4, 50)

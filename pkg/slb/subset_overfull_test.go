@@ -21,9 +21,10 @@ func quotasRead(attachments int) *quota.Book {
 	return book
 }
 
-// TestFullInstancesAreNotTried: Services with externalTrafficPolicy Local have pods on all nodes, more of them than an instance can be behind CLBs. Where the quota is
-// known, nothing is refused: not while they come, not later, and not by a new process, which does not know at first what the others have. Where it is only assumed,
-// one instance in an hour shows that it still holds. The place of a Service that goes is taken.
+// TestFullInstancesAreNotTried: Services with externalTrafficPolicy Local have pods on all nodes, more of them than an instance can be
+// behind CLBs. Where the quota is known, nothing is refused: not while they come, not later, and not by a new process, which does not know
+// at first what the others have. Where it is only assumed, one instance in an hour shows that it still holds. The place of a Service that
+// goes is taken.
 func TestFullInstancesAreNotTried(t *testing.T) {
 	testkit.Long(t)
 	t.Parallel()

@@ -59,8 +59,8 @@ func refused(calls []string) []string {
 	return slices.DeleteFunc(slices.Clone(calls), func(call string) bool { return !strings.Contains(call, "=") })
 }
 
-// TestNodesBeyondTheQuotaOfACLB: of more nodes than a CLB takes, as many become backends as fit; nothing is refused. One that leaves is replaced in the
-// same call, and one that joins changes nothing.
+// TestNodesBeyondTheQuotaOfACLB: of more nodes than a CLB takes, as many become backends as fit; nothing is refused. One that leaves is
+// replaced in the same call, and one that joins changes nothing.
 func TestNodesBeyondTheQuotaOfACLB(t *testing.T) {
 	t.Parallel()
 	w := smallWorld(t, 4, 50)
@@ -128,8 +128,8 @@ func TestAllNodesOnceTheyFit(t *testing.T) {
 	}
 }
 
-// TestQuotaIsLearned: where nobody has said how many backend servers a CLB takes, one refusal shows it. Later passes keep to it, until it may have been
-// raised.
+// TestQuotaIsLearned: where nobody has said how many backend servers a CLB takes, one refusal shows it. Later passes keep to it, until it
+// may have been raised.
 func TestQuotaIsLearned(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -184,8 +184,8 @@ func TestNumberOfNodes(t *testing.T) {
 	}
 }
 
-// TestMoreServicesThanAnInstanceTakes: with more Services than an instance can be behind, each Service has some of the nodes, and all have them again
-// once there are few enough.
+// TestMoreServicesThanAnInstanceTakes: with more Services than an instance can be behind, each Service has some of the nodes, and all have
+// them again once there are few enough.
 func TestMoreServicesThanAnInstanceTakes(t *testing.T) {
 	t.Parallel()
 	const services, nodes, attachments = 9, 8, 4
@@ -226,7 +226,8 @@ func TestMoreServicesThanAnInstanceTakes(t *testing.T) {
 	eventually(t, "all nodes are backends again", all)
 }
 
-// TestLocalServiceBeyondTheQuota: where pods decide which nodes are backends, those that fit serve, from all zones, and one event says how many do not.
+// TestLocalServiceBeyondTheQuota: where pods decide which nodes are backends, those that fit serve, from all zones, and one event says how
+// many do not.
 func TestLocalServiceBeyondTheQuota(t *testing.T) {
 	t.Parallel()
 	w := smallWorld(t, 4, 50)
@@ -288,8 +289,8 @@ func TestPodsBeyondTheQuota(t *testing.T) {
 	}
 }
 
-// TestInstanceThatOthersUseUp: an instance that is behind as many CLBs of others as it may be is refused once. The Service takes another node, and further
-// Services do not try it, until somebody may have raised the quota.
+// TestInstanceThatOthersUseUp: an instance that is behind as many CLBs of others as it may be is refused once. The Service takes another
+// node, and further Services do not try it, until somebody may have raised the quota.
 func TestInstanceThatOthersUseUp(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -11,8 +11,9 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/config"
 )
 
-// TestLaterZonesSoonEvenOut: the nodes of two zones come one after the other to a cluster with one zone, so that all Services choose the first ones for the sake of their
-// zones. Minutes later, long before drift is detected, no node is a backend server far more often than the mean.
+// TestLaterZonesSoonEvenOut: the nodes of two zones come one after the other to a cluster with one zone, so that all Services choose the
+// first ones for the sake of their zones. Minutes later, long before drift is detected, no node is a backend server far more often than the
+// mean.
 func TestLaterZonesSoonEvenOut(t *testing.T) {
 	t.Parallel()
 	const (

@@ -89,8 +89,8 @@ func TestAPIServersCLBStaysAdopted(t *testing.T) {
 	}
 }
 
-// TestLabelGivesNoAPIServersCLB: a Service whose label says that it was on the CLB of the API server, and whose status shows that it was on another
-// one, gets nothing of it, not even on other ports. One whose status shows a name of its own is known by its mark.
+// TestLabelGivesNoAPIServersCLB: a Service whose label says that it was on the CLB of the API server, and whose status shows that it was on
+// another one, gets nothing of it, not even on other ports. One whose status shows a name of its own is known by its mark.
 func TestLabelGivesNoAPIServersCLB(t *testing.T) {
 	t.Parallel()
 	for name, served := range map[string]bool{"never on it": false, "with a name": true} {

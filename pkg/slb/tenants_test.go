@@ -124,7 +124,8 @@ func TestAttributesOfAnOwnersCLB(t *testing.T) {
 	}
 }
 
-// TestTagsOfAnOwnersCLB: tags that an existing CLB had before are neither overwritten nor removed, those that the annotation added go with it.
+// TestTagsOfAnOwnersCLB: tags that an existing CLB had before are neither overwritten nor removed, those that the annotation added go with
+// it.
 func TestTagsOfAnOwnersCLB(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -167,8 +168,8 @@ func TestTagsOfAnOwnersCLB(t *testing.T) {
 	}
 }
 
-// TestAddressOfAnOwnersCLB: a Service that may use an existing CLB shows its address at once, although its owner's listeners do not lead to it yet, as
-// with an NLB and with the official CCM. Who may not use it shows nothing.
+// TestAddressOfAnOwnersCLB: a Service that may use an existing CLB shows its address at once, although its owner's listeners do not lead to
+// it yet, as with an NLB and with the official CCM. Who may not use it shows nothing.
 func TestAddressOfAnOwnersCLB(t *testing.T) {
 	t.Parallel()
 	for _, reuse := range []policy.Reuse{policy.ReuseAny, policy.ReuseOff} {
@@ -190,8 +191,8 @@ func TestAddressOfAnOwnersCLB(t *testing.T) {
 	}
 }
 
-// TestLentCLBStaysItsOwners: a CLB with the tag that lets Services use it is never one that was made for a Service, although its owner's tool has
-// removed the tag that says so, and the Service no longer names it.
+// TestLentCLBStaysItsOwners: a CLB with the tag that lets Services use it is never one that was made for a Service, although its owner's
+// tool has removed the tag that says so, and the Service no longer names it.
 func TestLentCLBStaysItsOwners(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -243,8 +244,8 @@ func TestAllowedIDs(t *testing.T) {
 	}
 }
 
-// TestTwinNodeChangesNoWeight: a second Node with the provider ID of another, which says that its machine is about to go, changes nothing of
-// the instance's backend servers, and the next pass writes nothing either.
+// TestTwinNodeChangesNoWeight: a second Node with the provider ID of another, which says that its machine is about to go, changes nothing
+// of the instance's backend servers, and the next pass writes nothing either.
 func TestTwinNodeChangesNoWeight(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(*corev1.Service){

@@ -19,8 +19,8 @@ func (w *world) makeTwin(name string) alicloud.LoadBalancer {
 	return w.makeCLB(alicloud.Tag{Key: mark.TagOwner, Value: mark.DefaultName(w.get(name).UID)}, alicloud.Tag{Key: mark.TagCluster, Value: testCluster})
 }
 
-// TestDeletionReportsSecondCLBWithTag: of two CLBs with the owner tag of a Service, its deletion removes the one that its label names. One Warning says that the
-// other one stays, which takes no further call: tags can be copied, so that the other one may be anybody's.
+// TestDeletionReportsSecondCLBWithTag: of two CLBs with the owner tag of a Service, its deletion removes the one that its label names. One
+// Warning says that the other one stays, which takes no further call: tags can be copied, so that the other one may be anybody's.
 func TestDeletionReportsSecondCLBWithTag(t *testing.T) {
 	t.Parallel()
 	for when, then := range knownOrNot() {
@@ -65,7 +65,8 @@ func TestDeletionReportsSecondCLBWithTag(t *testing.T) {
 	}
 }
 
-// TestDeletionWithTwoCLBsAndNoLabel: without the label, nobody knows which of two CLBs is the Service's. The event says what to do, and the deletion goes on then.
+// TestDeletionWithTwoCLBsAndNoLabel: without the label, nobody knows which of two CLBs is the Service's. The event says what to do, and the
+// deletion goes on then.
 func TestDeletionWithTwoCLBsAndNoLabel(t *testing.T) {
 	t.Parallel()
 	w := settled(t, testService("web", 80))

@@ -14,8 +14,8 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/config"
 )
 
-// newFewAttachments makes a fleet with nodes that can be behind few CLBs, and perhaps a Service that names a CLB that is not there: its passes fail before they
-// choose backends.
+// newFewAttachments makes a fleet with nodes that can be behind few CLBs, and perhaps a Service that names a CLB that is not there: its
+// passes fail before they choose backends.
 func newFewAttachments(t *testing.T, attachments, nodes int, broken bool) *fleet {
 	t.Helper()
 	f := newFleetIn(t, cloud.Limits{LBsPerInstance: attachments}, config.Config{BackendSubset: backend.SubsetAuto, Quotas: smallQuotas(200, attachments)})
@@ -30,8 +30,8 @@ func newFewAttachments(t *testing.T, attachments, nodes int, broken bool) *fleet
 	return f
 }
 
-// TestBrokenServiceAndNodesThatJoin: Services have subsets because the quota of attachments is small. A Service of somebody else names a CLB that does not exist. Nodes
-// that join later become backends all the same.
+// TestBrokenServiceAndNodesThatJoin: Services have subsets because the quota of attachments is small. A Service of somebody else names a
+// CLB that does not exist. Nodes that join later become backends all the same.
 func TestBrokenServiceAndNodesThatJoin(t *testing.T) {
 	t.Parallel()
 	const services, attachments, before, after = 14, 10, 10, 40
@@ -61,8 +61,9 @@ func TestBrokenServiceAndNodesThatJoin(t *testing.T) {
 	}
 }
 
-// TestBrokenServiceAndReplacedNodes: all nodes are replaced, one after the other, by a node that joins before one goes. 6 Services with Cluster and 5 with Local fit the quota, but not
-// if each Local one had pods everywhere. A Service of somebody else names a CLB that does not exist.
+// TestBrokenServiceAndReplacedNodes: all nodes are replaced, one after the other, by a node that joins before one goes. 6 Services with
+// Cluster and 5 with Local fit the quota, but not if each Local one had pods everywhere. A Service of somebody else names a CLB that does
+// not exist.
 func TestBrokenServiceAndReplacedNodes(t *testing.T) {
 	t.Parallel()
 	const clusters, locals, attachments, nodes = 6, 5, 10, 8

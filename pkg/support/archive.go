@@ -1,5 +1,5 @@
-// Package support collects what a report about a defect needs into one archive, without secrets. It reads only. It does not know what the manager
-// does: the reports come from its caller.
+// Package support collects what a report about a defect needs into one archive, without secrets. It reads only. It does not know what the
+// manager does: the reports come from its caller.
 package support
 
 import (

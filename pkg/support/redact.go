@@ -18,8 +18,8 @@ var userInfo = regexp.MustCompile(`://[^/?#\s"]+@`)
 // Redactor takes secrets out of texts.
 type Redactor struct{ spellings *strings.Replacer }
 
-// NewRedactor returns a redactor of these secrets in each form in which texts have them: as they are, in JSON, in URLs, and in base64, as the
-// cloud-config and Secrets have them. Empty ones are left out. Users and passwords in URLs are taken out, too.
+// NewRedactor returns a redactor of these secrets in each form in which texts have them: as they are, in JSON, in URLs, and in base64, as
+// the cloud-config and Secrets have them. Empty ones are left out. Users and passwords in URLs are taken out, too.
 func NewRedactor(secrets ...string) *Redactor {
 	var spellings []string
 	for _, secret := range secrets {

@@ -206,8 +206,8 @@ type claim struct {
 	node *corev1.Node
 }
 
-// overlapping returns a claim that overlaps with the CIDR. As claims do not overlap with each other, that is the last one that begins before
-// the CIDR or the first one that does not.
+// overlapping returns a claim that overlaps with the CIDR. As claims do not overlap with each other, that is the last one that begins
+// before the CIDR or the first one that does not.
 func (c claims) overlapping(cidr netip.Prefix) (claim, bool) {
 	at := c.position(cidr)
 	for _, near := range c[max(0, at-1):min(len(c), at+1)] {

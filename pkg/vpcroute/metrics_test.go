@@ -49,8 +49,8 @@ func (u *unreadable) DescribeRouteEntries(ctx context.Context, tableID string, i
 	return u.API.DescribeRouteEntries(ctx, tableID, ipv6)
 }
 
-// TestTableStateInMetrics: a scrape shows each managed table by itself: its entries, its quota, entries in the way, routes that are missing,
-// and whether it can be read. A table that is no longer managed disappears.
+// TestTableStateInMetrics: a scrape shows each managed table by itself: its entries, its quota, entries in the way, routes that are
+// missing, and whether it can be read. A table that is no longer managed disappears.
 func TestTableStateInMetrics(t *testing.T) {
 	t.Parallel()
 	const good, bad = "vtb-metrics-good", "vtb-metrics-bad"

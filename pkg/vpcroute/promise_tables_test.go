@@ -116,7 +116,8 @@ func (a *account) makeTagged() string {
 	return made.RouteTableId
 }
 
-// TestTablesOfAnyStatus: the pages name the status of a table that is ready in two ways. Its entries decide, so that it gets its routes with both.
+// TestTablesOfAnyStatus: the pages name the status of a table that is ready in two ways. Its entries decide, so that it gets its routes
+// with both.
 func TestTablesOfAnyStatus(t *testing.T) {
 	t.Parallel()
 	for _, flipped := range [][]string{nil, {"vpc.table-available"}} {

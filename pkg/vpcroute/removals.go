@@ -230,8 +230,8 @@ func (s sightings) gone(id string, now time.Time) bool {
 	return seen.missed >= goneAnswers && seen.last.Sub(seen.first) >= goneOver && now.Sub(seen.last) < goneValid
 }
 
-// due returns which of the instances are to be asked for now, and when the first of the others is, zero for never. It forgets instances that
-// are not in doubt and whose answers are too old to count.
+// due returns which of the instances are to be asked for now, and when the first of the others is, zero for never. It forgets instances
+// that are not in doubt and whose answers are too old to count.
 func (s sightings) due(hops sets.Set[string], now time.Time) (due sets.Set[string], next time.Time) {
 	maps.DeleteFunc(s, func(id string, seen sighting) bool { return !hops.Has(id) && now.Sub(seen.last) >= goneValid })
 	due = sets.New[string]()

@@ -250,8 +250,8 @@ func (f fullTables) room(t *table, now time.Time) (int, time.Time) {
 	return min(alicloud.MaxRouteEntriesPerCall, max(0, full.entries-t.custom)), full.until
 }
 
-// limit is how many entries the table may hold: the quota, or, where the table shows that it is larger, what the table held when the cloud refused more. It reports whether that
-// is known.
+// limit is how many entries the table may hold: the quota, or, where the table shows that it is larger, what the table held when the cloud
+// refused more. It reports whether that is known.
 func (f fullTables) limit(t *table, quota Quota) (int, bool) {
 	if !quota.exceeded(t.custom) {
 		return quota.Value, true

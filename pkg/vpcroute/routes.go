@@ -103,8 +103,9 @@ func (r *Routes) CreateRoute(ctx context.Context, _, _ string, asked *cloudprovi
 	}
 }
 
-// advance makes the next changes towards the routes of all nodes, and reports whether this one is available, and how long the cloud was seen to
-// need. It refuses a route that the nodes do not want: the caller may have read them earlier, or does not look for pod CIDRs that overlap.
+// advance makes the next changes towards the routes of all nodes, and reports whether this one is available, and how long the cloud was
+// seen to need. It refuses a route that the nodes do not want: the caller may have read them earlier, or does not look for pod CIDRs that
+// overlap.
 func (r *Routes) advance(ctx context.Context, asked *cloudprovider.Route, cidr netip.Prefix, notBefore time.Time) (done bool, settle time.Duration, err error) {
 	o, err := r.writer.takeAndObserve(ctx, notBefore)
 	if err != nil {

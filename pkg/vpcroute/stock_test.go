@@ -159,7 +159,8 @@ func TestRoutesConcurrently(t *testing.T) {
 	})
 }
 
-// TestCreateRouteSaysWhy: the stock route controller reports what the cloud says, at once, about the route that the cloud refuses, and no other.
+// TestCreateRouteSaysWhy: the stock route controller reports what the cloud says, at once, about the route that the cloud refuses, and no
+// other.
 func TestCreateRouteSaysWhy(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -162,8 +162,8 @@ func sharedMark(description string) bool {
 	return marked && (id == "" || id == sharedClusterID)
 }
 
-// replaceable reports whether an entry in the way of a desired route may be removed. One that leads to another node of this cluster is wrong
-// by what Kubernetes says, whoever made it.
+// replaceable reports whether an entry in the way of a desired route may be removed. One that leads to another node of this cluster is
+// wrong by what Kubernetes says, whoever made it.
 func replaceable(d *desired, config Config, known evidence, e entry) bool {
 	if d.instances[e.hop] != nil {
 		return true

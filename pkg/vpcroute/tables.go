@@ -216,8 +216,8 @@ func (w *Writer) fetch(ctx context.Context, id string) (*table, error) {
 	return newTable(id, entries, w.opts.Config, asked), nil
 }
 
-// shrunk reports whether many of the entries that worked are not there any more. Before the first read of this process they are those of the
-// nodes whose network is said to be available.
+// shrunk reports whether many of the entries that worked are not there any more. Before the first read of this process they are those of
+// the nodes whose network is said to be available.
 func (w *Writer) shrunk(before, now *table) bool {
 	worked := map[netip.Prefix]bool{}
 	for cidr, e := range before.entries {
@@ -265,8 +265,8 @@ func readBackoff(err error, wait time.Duration) time.Duration {
 	return wait
 }
 
-// lookUp finds out which entries have the destinations that the cloud calls taken. The lists of a table leave out those of another type than
-// Custom, which the cloud has made itself or has learned from a CEN or a border router, because there may be many of them.
+// lookUp finds out which entries have the destinations that the cloud calls taken. The lists of a table leave out those of another type
+// than Custom, which the cloud has made itself or has learned from a CEN or a border router, because there may be many of them.
 func (w *Writer) lookUp(ctx context.Context, table string, cidrs []string) {
 	entries, err := w.opts.API.DescribeRouteEntriesOf(ctx, table, cidrs)
 	if err != nil {

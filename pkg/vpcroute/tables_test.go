@@ -115,8 +115,8 @@ func TestQuotaWarning(t *testing.T) {
 	})
 }
 
-// TestQuotaText: the event says where the value of the quota is known from, and where to ask for more. A table that holds more than a value that is only assumed shows that
-// the quota is larger: there is no event.
+// TestQuotaText: the event says where the value of the quota is known from, and where to ask for more. A table that holds more than a value
+// that is only assumed shows that the quota is larger: there is no event.
 func TestQuotaText(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {

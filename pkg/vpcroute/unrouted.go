@@ -20,8 +20,8 @@ const leftOutPatience = 10 * time.Minute
 // flannel or a user, needs that too.
 func NewUnroutedController(opts Options) (*Controller, error) { return newUnrouted(opts, 0) }
 
-// NewLeftOutController returns a controller for programs that leave the route controller out: it clears conditions only, and only those that
-// nobody else has cleared for a while, for the route controller of another program may be at work.
+// NewLeftOutController returns a controller for programs that leave the route controller out: it clears conditions only, and only those
+// that nobody else has cleared for a while, for the route controller of another program may be at work.
 func NewLeftOutController(opts Options) (*Controller, error) {
 	opts.SkipSourceDestCheck = true
 	return newUnrouted(opts, leftOutPatience)
@@ -36,8 +36,8 @@ func newUnrouted(opts Options, patience time.Duration) (*Controller, error) {
 	return c, nil
 }
 
-// clear says which conditions are to be cleared, those that have stood for so long, and which checks are to be off. It returns when the next
-// condition has stood for long enough.
+// clear says which conditions are to be cleared, those that have stood for so long, and which checks are to be off. It returns when the
+// next condition has stood for long enough.
 func (c *Controller) clear(patience time.Duration) (next time.Time, err error) {
 	all, err := c.opts.Nodes.Lister().List(labels.Everything())
 	if err != nil {

@@ -72,7 +72,8 @@ func (a *addresses) last(since time.Time) time.Duration {
 	return longest
 }
 
-// after returns how long after a time of its load balancer each Service showed its address. Services whose load balancer has no such time are left out.
+// after returns how long after a time of its load balancer each Service showed its address. Services whose load balancer has no such time
+// are left out.
 func (a *addresses) after(times map[string]time.Time) []time.Duration {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -188,8 +188,8 @@ func (e *env) nodeAdded(ctx context.Context) ([]Figure, error) {
 	}, nil
 }
 
-// podReplaced replaces endpoints of a Service whose backend servers are addresses of pods. Light pods have no network interfaces of the cloud, so
-// that the addresses of machines stand for theirs; to the load balancer there is no difference.
+// podReplaced replaces endpoints of a Service whose backend servers are addresses of pods. Light pods have no network interfaces of the
+// cloud, so that the addresses of machines stand for theirs; to the load balancer there is no difference.
 func (e *env) podReplaced(ctx context.Context) ([]Figure, error) {
 	service := e.newService(podsService, 1)
 	service.Spec.Selector = nil

@@ -126,7 +126,8 @@ func untilConnected(ctx context.Context, listen string) error {
 	return nil
 }
 
-// speeds measures a read and a write on the full cloud. The requests of the read are signed before, so that the emulator has the processors.
+// speeds measures a read and a write on the full cloud. The requests of the read are signed before, so that the emulator has the
+// processors.
 func speeds(ctx context.Context, c *caller, groups []group) ([]Figure, error) {
 	reads, err := floodSigned(ctx, c, func(i int) api.Params {
 		return api.Params{"Action": "DescribeLoadBalancerAttribute", "LoadBalancerId": groups[i%len(groups)].balancer}

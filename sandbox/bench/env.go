@@ -93,7 +93,8 @@ func newEnv(ctx context.Context, r run, opts envOptions) (*env, error) {
 	return e, nil
 }
 
-// roomyConfig is the built-in configuration with quotas that no scenario reaches but that of routes, where one is given. What one call takes stays as it is.
+// roomyConfig is the built-in configuration with quotas that no scenario reaches but that of routes, where one is given. What one call
+// takes stays as it is.
 func roomyConfig(routeQuota int) *emulator.Config {
 	config := cloud.DefaultConfig()
 	config.Quotas = cloud.Limits{

@@ -23,8 +23,8 @@ const (
 	fleetNodes    = 5000
 	fleetServices = 2000
 	fleetPorts    = 1
-	// fleetBackends is how many nodes each Service has, and fleetWrites how many calls a node event may take: as many as a node has Services where each has
-	// all that a CLB takes.
+	// fleetBackends is how many nodes each Service has, and fleetWrites how many calls a node event may take: as many as a node has Services
+	// where each has all that a CLB takes.
 	fleetBackends = 100
 	fleetWrites   = fleetServices * 200 / fleetNodes
 	// The same with a number of nodes that is chosen on purpose.
@@ -35,8 +35,9 @@ const (
 	fleetCPU    = 2  // percent of a core
 	fleetReady  = 20 // seconds
 	fleetEvents = 3
-	// lateServices is how many Services the manager serves itself at the end, and lateBackends how many nodes each of all Services has at least where it does not
-	// have a number of its own: 0.6 of its share, while there may be a quarter fewer of them. See docs/explanation/scale.md.
+	// lateServices is how many Services the manager serves itself at the end, and lateBackends how many nodes each of all Services has at
+	// least where it does not have a number of its own: 0.6 of its share, while there may be a quarter fewer of them. See
+	// docs/explanation/scale.md.
 	lateServices = 20
 	lateBackends = 54
 	// driftPeriod is after what time the manager reads each load balancer again, and fleetReads how many calls that may take for each.
@@ -296,7 +297,8 @@ func (f fleet) measureMembers(ctx context.Context, nodes int) error {
 	return err
 }
 
-// refusedByLimits counts the calls that the published rate limits would refuse. The cloud of the scenario does not, because the preparation exceeds them.
+// refusedByLimits counts the calls that the published rate limits would refuse. The cloud of the scenario does not, because the preparation
+// exceeds them.
 func (f fleet) refusedByLimits(operation string, calls []emulator.Call) Figure {
 	return atMost(operation+": calls that the published rate limits refuse", float64(beyondLimits(calls)), "calls", 0)
 }
@@ -310,8 +312,8 @@ func (f fleet) removeMachine(ctx context.Context, i int) error {
 	return f.untilNodes(ctx, f.nodes, "schedulable", schedulable)
 }
 
-// event counts the writes that an event of a node causes. One after the other, Services give a new node the place of a busier one, and between two
-// of them may be seconds.
+// event counts the writes that an event of a node causes. One after the other, Services give a new node the place of a busier one, and
+// between two of them may be seconds.
 func (f fleet) event(ctx context.Context, what string, operate func(context.Context) error) (tally, error) {
 	return f.duringFor(ctx, what, fleetCalm, writes(ofProduct(productCLB)), operate)
 }

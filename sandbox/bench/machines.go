@@ -21,7 +21,8 @@ import (
 // writers is how many requests the preparation of a scenario has under way.
 const writers = 16
 
-// addMachines puts instances into the cloud, whose nodes then join. With checked, their source/destination check is on, as on new instances of ECS.
+// addMachines puts instances into the cloud, whose nodes then join. With checked, their source/destination check is on, as on new instances
+// of ECS.
 func (e *env) addMachines(n int, checked bool) error {
 	for range n {
 		e.added++

@@ -15,14 +15,16 @@ import (
 
 const (
 	newNodes, newServices = 100, 500
-	// roomForNodes has heartbeats come as seldom as those of so many nodes: on a busy machine, nodes would count as dead whose heartbeats are only late.
+	// roomForNodes has heartbeats come as seldom as those of so many nodes: on a busy machine, nodes would count as dead whose heartbeats are
+	// only late.
 	roomForNodes = 1000
-	// creationsPerMinute is how many CLBs the published limits let an account create in a minute, changesPerMinute how often they admit any other change.
+	// creationsPerMinute is how many CLBs the published limits let an account create in a minute, changesPerMinute how often they admit any
+	// other change.
 	creationsPerMinute, changesPerMinute = 60, 90
 	// overForced bounds a time, compared with the one that the rate limits force.
 	overForced = 1.1
-	// shownMedian and shownWorst are within how many seconds a Service shows its address once its listener runs: at once, and a little later if many start
-	// together, because the manager sends 100 requests a second to the API server at most.
+	// shownMedian and shownWorst are within how many seconds a Service shows its address once its listener runs: at once, and a little later
+	// if many start together, because the manager sends 100 requests a second to the API server at most.
 	shownMedian, shownWorst = 1, 5
 )
 
@@ -94,7 +96,8 @@ type arrival struct {
 	tally   tally
 }
 
-// createTogether makes Services, and waits until all show an address, but no longer than twice what the rate limits force and a few minutes.
+// createTogether makes Services, and waits until all show an address, but no longer than twice what the rate limits force and a few
+// minutes.
 func (e *env) createTogether(ctx context.Context, services []*corev1.Service, forced time.Duration) (*arrival, error) {
 	shown, stop, err := e.watchAddresses(ctx, services)
 	if err != nil {

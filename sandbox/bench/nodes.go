@@ -45,8 +45,8 @@ func nodes(ctx context.Context, r run) (figures []Figure, err error) {
 	return slices.Concat(figures, steady, bad), err
 }
 
-// initialize counts the calls for nodes that a new leader finds, with their source/destination check on. One call for each interface to switch it off cannot be
-// avoided and takes longer than anyone wants to watch under the quota, so these are left out.
+// initialize counts the calls for nodes that a new leader finds, with their source/destination check on. One call for each interface to
+// switch it off cannot be avoided and takes longer than anyone wants to watch under the quota, so these are left out.
 func (e *env) initialize(ctx context.Context) (Figure, error) {
 	operation := fmt.Sprintf("initialize %d nodes: calls of ECS beyond one %s for each", initNodes, switchCheckOff)
 	if err := e.addMachines(initNodes, true); err != nil {

@@ -14,8 +14,8 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/plot"
 )
 
-// WritePlots draws the charts of docs/explanation/scale.md into a directory, with what was measured. A file there keeps that, so that the charts also show
-// scenarios that an earlier run has measured. Notes say which these are, and which are left out.
+// WritePlots draws the charts of docs/explanation/scale.md into a directory, with what was measured. A file there keeps that, so that the
+// charts also show scenarios that an earlier run has measured. Notes say which these are, and which are left out.
 func WritePlots(dir string, measured map[string]plot.Measured, notes io.Writer) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return fmt.Errorf("make the directory of the charts: %w", err)

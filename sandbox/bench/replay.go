@@ -16,8 +16,8 @@ import (
 )
 
 // A manager that keeps to the quota of 90 changes a minute takes a quarter of an hour to create 500 load balancers. So it creates one, and
-// its calls are repeated for the others with their names in the place of the first one's: the cloud and the cluster end up as if the manager
-// had made them all.
+// its calls are repeated for the others with their names in the place of the first one's: the cloud and the cluster end up as if the
+// manager had made them all.
 
 // template is a Service that the manager has served, with the calls that this took.
 type template struct {

@@ -79,8 +79,8 @@ func (e *env) firstServed(ctx context.Context, service string) (time.Duration, e
 	return e.since(writes(ofProduct(e.product)))[0].Time.Sub(e.manager.leading), nil
 }
 
-// manyServices measures the memory of a manager with many Services of each product and many nodes, right after its start, which is when it has
-// read most.
+// manyServices measures the memory of a manager with many Services of each product and many nodes, right after its start, which is when it
+// has read most.
 func manyServices(nodes int, goal float64, products ...string) func(context.Context, run) ([]Figure, error) {
 	return func(ctx context.Context, r run) (figures []Figure, err error) {
 		e, err := newEnv(ctx, r, envOptions{nodes: nodes})

@@ -20,8 +20,8 @@ const (
 	manyMaxCalls = 35
 )
 
-// routes measures so many nodes that the manager sees all at once, and then its restart. Only the route controller runs, so that the pace at
-// which nodes are initialized does not blur the batches.
+// routes measures so many nodes that the manager sees all at once, and then its restart. Only the route controller runs, so that the pace
+// at which nodes are initialized does not blur the batches.
 func routes(nodes, maxCalls int) func(context.Context, run) ([]Figure, error) {
 	return func(ctx context.Context, r run) (figures []Figure, err error) {
 		e, err := newEnv(ctx, r, envOptions{settle: routeSettle, nodes: nodes})
@@ -41,8 +41,8 @@ func routes(nodes, maxCalls int) func(context.Context, run) ([]Figure, error) {
 	}
 }
 
-// newRoutes lets nodes join and then gives them their provider IDs while the manager is paused, so that it sees all of them at once: writing
-// thousands of them takes seconds, in which it would begin with small batches.
+// newRoutes lets nodes join and then gives them their provider IDs while the manager is paused, so that it sees all of them at once:
+// writing thousands of them takes seconds, in which it would begin with small batches.
 func (e *env) newRoutes(ctx context.Context, n, maxCalls int) ([]Figure, error) {
 	if err := e.addMachines(n, false); err != nil {
 		return nil, err

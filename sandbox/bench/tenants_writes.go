@@ -92,8 +92,8 @@ func (e *env) writeAddresses(ctx context.Context, name string, ports, addresses 
 	return e.createTenants(ctx, service)
 }
 
-// podsOfNeighbor creates a Service whose backend servers are addresses, and returns what replaces one of them and measures how long the call
-// takes that removes it.
+// podsOfNeighbor creates a Service whose backend servers are addresses, and returns what replaces one of them and measures how long the
+// call takes that removes it.
 func (e *env) podsOfNeighbor(ctx context.Context) (move func(context.Context) (time.Duration, error), err error) {
 	service := newService("neighbor-of-pods", 1)
 	service.Spec.Selector = nil
@@ -125,7 +125,8 @@ func (e *env) podsOfNeighbor(ctx context.Context) (move func(context.Context) (t
 	}, nil
 }
 
-// dropTenants takes the load balancers of the tenant's Services out of the way: they become Services of another type, and lose their finalizer.
+// dropTenants takes the load balancers of the tenant's Services out of the way: they become Services of another type, and lose their
+// finalizer.
 func (e *env) dropTenants(ctx context.Context) error {
 	services, err := e.client.CoreV1().Services(tenantNamespace).List(ctx, metav1.ListOptions{})
 	if err != nil {

@@ -21,8 +21,8 @@ const (
 
 // CloudOptions sets how the emulated cloud behaves. The zero value is a cloud that answers at once and limits nothing.
 type CloudOptions struct {
-	// Config is what exists in the cloud at the start, with its quotas; nil is the emulator's built-in configuration. The first nodes need the vSwitches
-	// vsw-a and vsw-b of that one, and programs that use the sandbox's cloud config need its access key.
+	// Config is what exists in the cloud at the start, with its quotas; nil is the emulator's built-in configuration. The first nodes need the
+	// vSwitches vsw-a and vsw-b of that one, and programs that use the sandbox's cloud config need its access key.
 	Config *emulator.Config
 	// Latency is added to every OpenAPI call; Settle is how long asynchronous states take.
 	Latency, Settle time.Duration

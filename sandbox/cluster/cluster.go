@@ -67,8 +67,8 @@ type Options struct {
 	// Images are archives of container images, as imagetar and `docker save` write them, that real machines have beside their own. They
 	// are read by the machines: absolute paths, and none below /etc, /run, /var/lib or /var/log, of which each machine has its own.
 	Images []string
-	// Published is a directory with the OCI archives of hack/image. Real machines then run the project's programs from these images; "" for images that the
-	// sandbox makes of the programs in BinDir.
+	// Published is a directory with the OCI archives of hack/image. Real machines then run the project's programs from these images; "" for
+	// images that the sandbox makes of the programs in BinDir.
 	Published string
 	// ClusterDNS is the address of a name server for the pods of real nodes; "" for none. The sandbox runs none: whoever sets it
 	// installs one as a Service.

@@ -14,8 +14,8 @@ const machinesDir = "machines"
 // errorLine matches lines about errors: those of klog, and those of containerd.
 var errorLine = regexp.MustCompile(`^[EF]\d{4} |level=(error|fatal|panic)`)
 
-// KeepLogs keeps the logs of a sandbox that has failed, which Stop removes. It returns the last error of each real machine, and where the logs are:
-// "0 of 3 nodes are ready" helps nobody. The text is empty if nothing was logged.
+// KeepLogs keeps the logs of a sandbox that has failed, which Stop removes. It returns the last error of each real machine, and where the
+// logs are: "0 of 3 nodes are ready" helps nobody. The text is empty if nothing was logged.
 func (c *Cluster) KeepLogs() string {
 	if c.files == nil {
 		return ""

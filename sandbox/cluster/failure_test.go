@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestFailureSaysWhy: a sandbox that does not start names the last error of each machine, and keeps the logs. One that has written nothing leaves
-// nothing.
+// TestFailureSaysWhy: a sandbox that does not start names the last error of each machine, and keeps the logs. One that has written nothing
+// leaves nothing.
 func TestFailureSaysWhy(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	f, err := openDir(filepath.Join(t.TempDir(), "dir"))

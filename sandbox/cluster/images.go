@@ -16,8 +16,8 @@ import (
 // nobody is the user of the published images.
 const nobody = "65532:65532"
 
-// images are made of the programs in binDir, and those of the project are taken from the OCI archives in the directory published, unless it is empty. The
-// environment of the manager's says where the cloud's OpenAPI is, which manifests leave to the names of the public endpoints.
+// images are made of the programs in binDir, and those of the project are taken from the OCI archives in the directory published, unless it
+// is empty. The environment of the manager's says where the cloud's OpenAPI is, which manifests leave to the names of the public endpoints.
 func images(binDir, published string) []imagetar.Image {
 	binary := func(name string) string { return filepath.Join(binDir, name) }
 	endpoint := "http://" + OpenAPIAddress

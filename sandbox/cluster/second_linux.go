@@ -28,8 +28,8 @@ const secondPoll = 500 * time.Millisecond
 var secondControlPlane = netip.AddrFrom4([4]byte{10, 0, 0, 11})
 
 // secondNodes are real machines in the VPC of another sandbox, so that two clusters share one cloud. That one has emulator and network;
-// this one has a control plane and machines, and asks for what it needs with that one's URL. One second sandbox at a time: its API server has
-// one address.
+// this one has a control plane and machines, and asks for what it needs with that one's URL. One second sandbox at a time: its API server
+// has one address.
 type secondNodes struct {
 	*machines
 	control *vpcnet.Namespace

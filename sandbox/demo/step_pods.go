@@ -53,8 +53,8 @@ var (
 // goneFlag shortens the minutes for which an instance must be missing before its Node is deleted: nobody watches a demo for so long.
 const goneFlag = "--node-gone-over=10s"
 
-// managerStartsInPods applies the published manifest, in which only the image and the patience with missing instances are other ones, and waits until one of its pods leads and
-// all are ready, which is what their probes of /readyz say.
+// managerStartsInPods applies the published manifest, in which only the image and the patience with missing instances are other ones, and
+// waits until one of its pods leads and all are ready, which is what their probes of /readyz say.
 func managerStartsInPods(ctx context.Context, s *story) (string, error) {
 	manifest, err := readFile(s.Deploy, "ccm.yaml")
 	if err != nil {

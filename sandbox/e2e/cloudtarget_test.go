@@ -27,8 +27,8 @@ func e2eCloud(ctx context.Context, variables ...string) *exec.Cmd {
 	return cmd
 }
 
-// TestE2ECloudTarget runs make e2e-cloud as a user does: it first only says what it would do, then is killed in the middle, refuses to start on what is
-// left, removes that, and runs to its end. Nothing remains.
+// TestE2ECloudTarget runs make e2e-cloud as a user does: it first only says what it would do, then is killed in the middle, refuses to
+// start on what is left, removes that, and runs to its end. Nothing remains.
 func TestE2ECloudTarget(t *testing.T) {
 	testkit.Long(t)
 	t.Parallel()

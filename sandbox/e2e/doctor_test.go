@@ -22,8 +22,8 @@ const (
 	doctorWrong = 2
 )
 
-// TestDoctor runs the command under the published role, beside no manager, whose Lease it is told not to look for: first nothing has a provider ID, then all is
-// well, then one thing after the other is broken and repaired.
+// TestDoctor runs the command under the published role, beside no manager, whose Lease it is told not to look for: first nothing has a
+// provider ID, then all is well, then one thing after the other is broken and repaired.
 func TestDoctor(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, worldOptions{nodes: 2})

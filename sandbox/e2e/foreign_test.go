@@ -62,8 +62,8 @@ func withProviderID(format string) func(*corev1.Node, int) {
 }
 
 // TestForeignNodesAreLeftAlone has 50 nodes of every kind that is none of ours, silent all of them, beside nodes of ours. The manager
-// deletes the one of ours whose instance is gone and asks the API server for no change of any other. Those that nothing distinguishes from a
-// node of ours that joins (on premises, without provider ID and without the label) have an event, and no network.
+// deletes the one of ours whose instance is gone and asks the API server for no change of any other. Those that nothing distinguishes from
+// a node of ours that joins (on premises, without provider ID and without the label) have an event, and no network.
 func TestForeignNodesAreLeftAlone(t *testing.T) {
 	testkit.Long(t)
 	t.Parallel()

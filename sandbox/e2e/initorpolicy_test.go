@@ -16,8 +16,8 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/sandbox/e2e/intruder"
 )
 
-// TestInitorPolicy asks a real API server what somebody can do who has taken over a node, and with it the kubelet's identity and the token of
-// the initializer's pod there.
+// TestInitorPolicy asks a real API server what somebody can do who has taken over a node, and with it the kubelet's identity and the token
+// of the initializer's pod there.
 func TestInitorPolicy(t *testing.T) {
 	testkit.Long(t)
 	t.Parallel()

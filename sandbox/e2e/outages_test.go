@@ -25,7 +25,8 @@ const (
 	afterwards = 10 * time.Second
 )
 
-// hasty are flags with which a manager checks often, deletes Nodes soon and loses its Lease within an outage, so that a mistake shows early.
+// hasty are flags with which a manager checks often, deletes Nodes soon and loses its Lease within an outage, so that a mistake shows
+// early.
 var hasty = []string{
 	"--node-monitor-period=1s", "--node-gone-confirmations=2", "--node-gone-over=1s", "--route-reconciliation-period=1s",
 	"--leader-elect-lease-duration=15s", "--leader-elect-renew-deadline=10s",
@@ -69,8 +70,8 @@ func (w *world) signalSandbox(signal syscall.Signal) {
 }
 
 // TestOutages takes the API server, its etcd and the cloud away from two managers and 50 nodes, one after the other, and expects nobody to
-// act on what was not seen meanwhile: every Node, route and backend server stays, the cloud is written nothing, and afterwards a manager leads and
-// does what is to be done.
+// act on what was not seen meanwhile: every Node, route and backend server stays, the cloud is written nothing, and afterwards a manager
+// leads and does what is to be done.
 func TestOutages(t *testing.T) {
 	testkit.Long(t)
 	t.Parallel()

@@ -88,8 +88,8 @@ func (w *world) existingCLBKeepsNothing() {
 	w.asPerson(api.VersionSLB, "DeleteLoadBalancer", map[string]string{"LoadBalancerId": id})
 }
 
-// unnamedCLBGoes: the last Service of a group goes, and the CLB stays for one that names it by its ID and may not use it. The CLB goes once that does not name it any more, which
-// happens while no manager runs.
+// unnamedCLBGoes: the last Service of a group goes, and the CLB stays for one that names it by its ID and may not use it. The CLB goes once
+// that does not name it any more, which happens while no manager runs.
 func (w *world) unnamedCLBGoes() {
 	w.Helper()
 	w.createService("first", map[string]string{annotationFamily + "group": "edge"}, corev1.ProtocolTCP)

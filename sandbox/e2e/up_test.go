@@ -65,8 +65,8 @@ func releaseUnderTest() string {
 	return "v1."
 }
 
-// TestCloudConfigStartsTheManager: the manager starts with the command that the sandbox prints, with the cloud-config as it is, and initializes the
-// nodes. The console is where the sandbox says.
+// TestCloudConfigStartsTheManager: the manager starts with the command that the sandbox prints, with the cloud-config as it is, and
+// initializes the nodes. The console is where the sandbox says.
 func TestCloudConfigStartsTheManager(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "sandbox")

@@ -1,5 +1,5 @@
-// Package imagetar writes container images into one archive that `docker load` and `ctr images import` read, without a container engine: images of
-// single programs, and those of OCI archives. They are for machines of this host only: one architecture, nothing compressed.
+// Package imagetar writes container images into one archive that `docker load` and `ctr images import` read, without a container engine:
+// images of single programs, and those of OCI archives. They are for machines of this host only: one architecture, nothing compressed.
 package imagetar
 
 import (
@@ -30,8 +30,8 @@ type Image struct {
 	// Args follow the entry point, Env is the environment ("NAME=value"), User is "uid:gid" or empty for root.
 	Args, Env []string
 	User      string
-	// Archive is an OCI archive with the image, as hack/image and `docker save` write it. Its files and its configuration stay as they are, with Env
-	// added; Binary, Paths, Files, Args and User are not used.
+	// Archive is an OCI archive with the image, as hack/image and `docker save` write it. Its files and its configuration stay as they are,
+	// with Env added; Binary, Paths, Files, Args and User are not used.
 	Archive string
 }
 

@@ -109,7 +109,8 @@ func TestPublishedImage(t *testing.T) {
 	}
 }
 
-// TestPublishedImageIsWhole: an archive without an image for this host, or with something else than its digests say, is an error that says so.
+// TestPublishedImageIsWhole: an archive without an image for this host, or with something else than its digests say, is an error that says
+// so.
 func TestPublishedImageIsWhole(t *testing.T) {
 	t.Parallel()
 	for want, path := range map[string]string{

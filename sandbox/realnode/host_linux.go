@@ -7,11 +7,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// inotifyEach is how many inotify instances a machine has open: six of the kubelet and one of containerd, as measured without pods, and one to spare.
+// inotifyEach is how many inotify instances a machine has open: six of the kubelet and one of containerd, as measured without pods, and one
+// to spare.
 const inotifyEach = 8
 
-// CheckHost returns what the kernel of this host lacks for so many machines whose cgroups are below one ("/name"). A machine that lacks it never
-// becomes a node that is ready, and only the log of its kubelet says why.
+// CheckHost returns what the kernel of this host lacks for so many machines whose cgroups are below one ("/name"). A machine that lacks it
+// never becomes a node that is ready, and only the log of its kubelet says why.
 func CheckHost(machines int, cgroup string) error {
 	return errors.Join(checkInotify(machines*inotifyEach), checkCgroup(cgroup))
 }

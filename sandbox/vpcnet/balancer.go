@@ -53,9 +53,9 @@ func (n *Network) Source(remote net.Addr) netip.AddrPort {
 	return netip.AddrPortFrom(addr.Addr().Unmap(), addr.Port())
 }
 
-// Dial connects from the cloud to a machine. With a client the machine sees the client's address; the client's port too, unless an
-// earlier connection of the same client to the same backend server has it. As behind a real load balancer at layer 4, a backend server cannot be its
-// own client: its kernel drops packets from its own address.
+// Dial connects from the cloud to a machine. With a client the machine sees the client's address; the client's port too, unless an earlier
+// connection of the same client to the same backend server has it. As behind a real load balancer at layer 4, a backend server cannot be
+// its own client: its kernel drops packets from its own address.
 func (n *Network) Dial(ctx context.Context, _, network, addr string, client netip.AddrPort) (net.Conn, error) {
 	if !client.Addr().Is4() {
 		client = netip.AddrPortFrom(balancerSource, 0)

@@ -1,5 +1,5 @@
-// Command coredns is CoreDNS with the plugins that answer for Services and ask another name server, and no others: the specs look Services and
-// load balancers up by their names.
+// Command coredns is CoreDNS with the plugins that answer for Services and ask another name server, and no others: the specs look Services
+// and load balancers up by their names.
 package main
 
 import (

@@ -1,5 +1,5 @@
-// Command terminal draws what a program printed as a picture of a terminal: an SVG whose colors follow the theme of the reader. The text comes
-// from standard input, and the arguments are the command that printed it.
+// Command terminal draws what a program printed as a picture of a terminal: an SVG whose colors follow the theme of the reader. The text
+// comes from standard input, and the arguments are the command that printed it.
 package main
 
 import (
@@ -14,7 +14,8 @@ import (
 const (
 	lineHeight = 18
 	charWidth  = 7.23 // of the monospaced fonts below at 12 px, the widest of them
-	// maxColumns keeps the picture within 830 px, the width of a README on GitHub, where a wider one would be scaled down until nobody can read it.
+	// maxColumns keeps the picture within 830 px, the width of a README on GitHub, where a wider one would be scaled down until nobody can
+	// read it.
 	maxColumns = 110
 	margin     = 16
 	titleBar   = 30

@@ -12,7 +12,8 @@ func (s *Store) Now() time.Time { return time.Now().Add(s.Ahead()) }
 // Ahead is how far the clock of the cloud is ahead of that of the host.
 func (s *Store) Ahead() time.Duration { return time.Duration(s.ahead.Load()) }
 
-// maxAhead is how far the clock of the cloud can be ahead: 100 years. A sum of durations beyond 292 years would overflow, and set the clock back.
+// maxAhead is how far the clock of the cloud can be ahead: 100 years. A sum of durations beyond 292 years would overflow, and set the clock
+// back.
 const maxAhead = 876_000 * time.Hour
 
 // ErrClock means that the clock of the cloud cannot be set as asked.

@@ -26,8 +26,9 @@ func (s *Store) Load(path string) (bool, error) {
 	return true, nil
 }
 
-// Restore replaces every resource by those of a snapshot. One that cannot be read changes nothing. Calls that are under way may fail. If the clock
-// of the cloud is behind the snapshot, it is set forward: otherwise resources would be from the future, and what is under way would not end.
+// Restore replaces every resource by those of a snapshot. One that cannot be read changes nothing. Calls that are under way may fail. If
+// the clock of the cloud is behind the snapshot, it is set forward: otherwise resources would be from the future, and what is under way
+// would not end.
 func (s *Store) Restore(data []byte) error {
 	var saved snapshot
 	if err := json.Unmarshal(data, &saved); err != nil {

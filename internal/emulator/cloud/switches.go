@@ -39,7 +39,8 @@ type Switches struct {
 	NLBReadsFailAtFirst bool `json:"nlbReadsFailAtFirst,omitempty"`
 	// NLBGroupsRefuseTCPSSL refuses server groups whose protocol is TCPSSL, as the API's page says; clients in production create them.
 	NLBGroupsRefuseTCPSSL bool `json:"nlbGroupsRefuseTCPSSL,omitempty"`
-	// NLBTCPSSLRefusesUDPChecks refuses health checks by UDP of server groups whose protocol is TCPSSL. No document says whether they may have them.
+	// NLBTCPSSLRefusesUDPChecks refuses health checks by UDP of server groups whose protocol is TCPSSL. No document says whether they may have
+	// them.
 	NLBTCPSSLRefusesUDPChecks bool `json:"nlbTCPSSLRefusesUDPChecks,omitempty"`
 	// NLBGroupTagsAny makes a search for server groups by several tags find those with one of them, as for load balancers.
 	NLBGroupTagsAny bool `json:"nlbGroupTagsAny,omitempty"`

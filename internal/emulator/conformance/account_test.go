@@ -48,7 +48,8 @@ func TestAccountRun(t *testing.T) {
 	})
 }
 
-// TestPaceIsATenthOfThePublishedRates: calls of one action keep their distance, also those of different scenarios and those that remove what is left.
+// TestPaceIsATenthOfThePublishedRates: calls of one action keep their distance, also those of different scenarios and those that remove
+// what is left.
 func TestPaceIsATenthOfThePublishedRates(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -251,8 +251,8 @@ func (o Options) cleanKind(ctx context.Context, c *caller, k kind) (removed []st
 	}
 }
 
-// left finds the resources of a kind that runs have left on one page, and whether there is another one. A search by tag has them all on the first:
-// what was found is gone when the search is repeated.
+// left finds the resources of a kind that runs have left on one page, and whether there is another one. A search by tag has them all on the
+// first: what was found is gone when the search is repeated.
 func (o Options) left(ctx context.Context, c *caller, k kind, page int) (ids []string, more bool, err error) {
 	p := maps.Clone(k.filter)
 	if p == nil {

@@ -40,7 +40,8 @@ func emulated(t *testing.T, flips ...string) (*emulator.Emulator, conformance.Op
 	return e, o
 }
 
-// record runs scenarios on an emulator of their own. The document has no secrets, also where facts do not hold and differences quote answers.
+// record runs scenarios on an emulator of their own. The document has no secrets, also where facts do not hold and differences quote
+// answers.
 func record(t *testing.T, flip string, names ...string) conformance.Document {
 	t.Helper()
 	var flips []string
@@ -102,8 +103,8 @@ func allFacts(e *emulator.Emulator) []facts.Fact {
 	return all
 }
 
-// TestReplayFindsEveryFlippedFact: a recording of a cloud in which one fact is otherwise differs from the emulator, and the difference names that fact; a recording
-// of the emulator itself is not.
+// TestReplayFindsEveryFlippedFact: a recording of a cloud in which one fact is otherwise differs from the emulator, and the difference
+// names that fact; a recording of the emulator itself is not.
 func TestReplayFindsEveryFlippedFact(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -25,8 +25,8 @@ func clbExperiments() []experiment {
 	}
 }
 
-// clbChecks sends connections to two backend servers whose health is checked on another port: before the checks have decided, when those of one
-// have failed, and when those of both have.
+// clbChecks sends connections to two backend servers whose health is checked on another port: before the checks have decided, when those of
+// one have failed, and when those of both have.
 func clbChecks(l *lab) {
 	b := l.clb()
 	for i := range 2 {
@@ -85,8 +85,8 @@ func answering(status int, headers http.Header) server {
 // unstuck are parameters of an HTTP listener without checks and cookies.
 func unstuck() P { return P{"HealthCheck": "off", "StickySession": "off", "RequestTimeout": "1"} }
 
-// clbWeb asks an HTTP listener that has no backend server, one that nobody serves, one that does not answer, and one that says which headers
-// the load balancer has added.
+// clbWeb asks an HTTP listener that has no backend server, one that nobody serves, one that does not answer, and one that says which
+// headers the load balancer has added.
 func clbWeb(l *lab) {
 	b := l.clb()
 	p := unstuck()

@@ -77,8 +77,8 @@ func TestCleanAfterAKillAtEachWrite(t *testing.T) {
 	})
 }
 
-// killsAt kills a run at its first write, its second, and so on, until it makes no more, and returns how many there were. With -short, few places
-// do.
+// killsAt kills a run at its first write, its second, and so on, until it makes no more, and returns how many there were. With -short, few
+// places do.
 func killsAt(t *testing.T, actions *emulator.Emulator, name string, run func(conformance.Options)) int {
 	t.Helper()
 	for writes := 1; ; writes++ {

@@ -13,8 +13,8 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/fabric"
 )
 
-// network is that of an emulator in this process: listeners, clients and backend servers are connected by pipes, so that experiments need neither
-// rights nor ports, and run in virtual time.
+// network is that of an emulator in this process: listeners, clients and backend servers are connected by pipes, so that experiments need
+// neither rights nor ports, and run in virtual time.
 type network struct {
 	// resolve finds the addresses of a name.
 	resolve func(name string) ([]netip.Addr, bool)

@@ -28,8 +28,8 @@ type Plan struct {
 	Duration time.Duration
 }
 
-// prices are upper bounds in CNY of what one resource costs for one started hour. They are assumed: the vendor publishes prices by region and
-// time, without an API that needs no account.
+// prices are upper bounds in CNY of what one resource costs for one started hour. They are assumed: the vendor publishes prices by region
+// and time, without an API that needs no account.
 var prices = map[string]float64{
 	"slb CreateLoadBalancer": 1, "nlb CreateLoadBalancer": 2, "ecs RunInstances": 1, "vpc AllocateEipAddress": 0.5,
 }

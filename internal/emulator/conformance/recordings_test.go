@@ -33,8 +33,8 @@ func checkRecordings(t *testing.T, dir string, differs func(scenario string, f c
 	}
 }
 
-// TestMeasured: a recording of a real account confirms the facts that it checks, unless it found otherwise; one of an emulator does not. As a
-// file among the recordings, it is repeated.
+// TestMeasured: a recording of a real account confirms the facts that it checks, unless it found otherwise; one of an emulator does not. As
+// a file among the recordings, it is repeated.
 func TestMeasured(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -43,7 +43,8 @@ type Options struct {
 	Log io.Writer
 	// Tag is the value of the tag of everything that the run makes.
 	Tag string
-	// Experiments also runs the scenarios about time and traffic, which wait for minutes. Only the emulators of Emulated have a network for them.
+	// Experiments also runs the scenarios about time and traffic, which wait for minutes. Only the emulators of Emulated have a network for
+	// them.
 	Experiments bool
 
 	network *network

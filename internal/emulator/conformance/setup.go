@@ -33,8 +33,8 @@ func Inspect(ctx context.Context, o Options) (Options, error) {
 	return s.options, s.err
 }
 
-// Setup makes the instances and the security group that scenarios need, in a network that Inspect has found. Remove with Clean what it made, also
-// after an error.
+// Setup makes the instances and the security group that scenarios need, in a network that Inspect has found. Remove with Clean what it
+// made, also after an error.
 func Setup(ctx context.Context, o Options) (Options, error) {
 	s, err := newSetup(ctx, o)
 	if err != nil {

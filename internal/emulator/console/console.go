@@ -1,5 +1,5 @@
-// Package console shows people what the emulated cloud holds: load balancers with their listeners, groups, backend servers and
-// health, jobs, route tables, instances, security groups, the calls as they arrive and the rate windows. The pages are made on the server and
+// Package console shows people what the emulated cloud holds: load balancers with their listeners, groups, backend servers and health,
+// jobs, route tables, instances, security groups, the calls as they arrive and the rate windows. The pages are made on the server and
 // follow changes by server-sent events.
 //
 // It only reads. Whatever changes the cloud is the OpenAPI or the admin API.

@@ -11,8 +11,8 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/cloud"
 )
 
-// service is a line about what a Kubernetes Service has on one load balancer. The cloud knows no Services: they are recognized by the names that
-// cloud controller managers give to listeners, groups and backend servers.
+// service is a line about what a Kubernetes Service has on one load balancer. The cloud knows no Services: they are recognized by the names
+// that cloud controller managers give to listeners, groups and backend servers.
 type service struct {
 	Name, Cluster, Product, Balancer, Address string
 	// Group is the load balancer group, NAMESPACE/NAME, "" on a load balancer of no group.

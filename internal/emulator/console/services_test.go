@@ -49,8 +49,8 @@ func (s *scene) clbOf(namespace, name, cluster string) (id string) {
 	return lb.LoadBalancerId
 }
 
-// TestServices: the page shows what each Service has, on CLBs and NLBs, and which load balancers have nothing of any Service yet. The filter finds a
-// Service by its name.
+// TestServices: the page shows what each Service has, on CLBs and NLBs, and which load balancers have nothing of any Service yet. The
+// filter finds a Service by its name.
 func TestServices(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
@@ -111,8 +111,8 @@ func (s *scene) nlbOf(description string) (id string) {
 	return lb.LoadbalancerId
 }
 
-// TestSharedLoadBalancers: the page shows which Services share a load balancer, in a group or by its ID, and which ports each of them has. What nobody
-// shares is not there. The filter finds a group by its name, and by those of its Services.
+// TestSharedLoadBalancers: the page shows which Services share a load balancer, in a group or by its ID, and which ports each of them has.
+// What nobody shares is not there. The filter finds a group by its name, and by those of its Services.
 func TestSharedLoadBalancers(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)

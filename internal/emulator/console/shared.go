@@ -20,8 +20,8 @@ func groupIn(tags cloud.Tags) string {
 	return ""
 }
 
-// sharedBalancer is a card of a load balancer that several Services share, or that belongs to a group with any number of them. Which of the Services is the
-// oldest one, on which the attributes of the load balancer depend, only Kubernetes knows.
+// sharedBalancer is a card of a load balancer that several Services share, or that belongs to a group with any number of them. Which of the
+// Services is the oldest one, on which the attributes of the load balancer depend, only Kubernetes knows.
 type sharedBalancer struct {
 	Group, Cluster, Product, Balancer, Address string
 	Services                                   []service

@@ -17,8 +17,8 @@ import (
 // FactsDir is the environment variable with the directory to which tests write the facts that they met. make facts sets it.
 const FactsDir = "EMULATOR_FACTS"
 
-// FlipSettings is the environment variable with settings of all emulators of the tests, for example {"flipped":["slb.created-active"]}: tests that
-// then fail depend on the fact.
+// FlipSettings is the environment variable with settings of all emulators of the tests, for example {"flipped":["slb.created-active"]}:
+// tests that then fail depend on the fact.
 const FlipSettings = "EMULATOR_FLIP"
 
 func flip(tb testing.TB, e *emulator.Emulator) {
@@ -40,8 +40,8 @@ func flip(tb testing.TB, e *emulator.Emulator) {
 // writing guards the file: tests of one process end at the same time.
 var writing sync.Mutex
 
-// WriteFacts notes the facts that a test met, if they are asked for: those of its calls, and others. Facts about traffic are among them where
-// the network runs in virtual time; on sockets, chance decides whether a connection comes before a check.
+// WriteFacts notes the facts that a test met, if they are asked for: those of its calls, and others. Facts about traffic are among them
+// where the network runs in virtual time; on sockets, chance decides whether a connection comes before a check.
 func WriteFacts(tb testing.TB, e *emulator.Emulator, others ...string) {
 	tb.Helper()
 	dir := os.Getenv(FactsDir)

@@ -13,8 +13,8 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/rpc"
 )
 
-// CLI makes the call that a command of the vendor's command line (aliyun PRODUCT ACTION --Name value …) makes, and returns the code of its error,
-// empty if it succeeds.
+// CLI makes the call that a command of the vendor's command line (aliyun PRODUCT ACTION --Name value …) makes, and returns the code of its
+// error, empty if it succeeds.
 func (c *Cloud) CLI(command string) (code string) {
 	c.t.Helper()
 	fields := strings.Fields(command)

@@ -11,7 +11,8 @@ import (
 const (
 	// maxDatagram is the largest payload of UDP over IPv4, rounded up.
 	maxDatagram = 64 << 10
-	// sessionIdle is how long a UDP session without datagrams lasts where the listener does not say (assumed), flippedIdle where that is flipped.
+	// sessionIdle is how long a UDP session without datagrams lasts where the listener does not say (assumed), flippedIdle where that is
+	// flipped.
 	sessionIdle = 90 * time.Second
 	flippedIdle = 10 * sessionIdle
 )

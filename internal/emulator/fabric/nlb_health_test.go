@@ -81,7 +81,8 @@ func TestNLBChecksByUDP(t *testing.T) {
 	wantEqual(t, "only the healthy one", datagrams(t, w.at(l))("x"), "answer to x")
 }
 
-// TestNLBUnhealthyServersDrain: without drain, connections to a backend server that fails its checks go on; with it, they end after its timeout.
+// TestNLBUnhealthyServersDrain: without drain, connections to a backend server that fails its checks go on; with it, they end after its
+// timeout.
 func TestNLBUnhealthyServersDrain(t *testing.T) {
 	t.Parallel()
 	w := newNLBWorld(t)

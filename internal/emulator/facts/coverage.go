@@ -24,8 +24,8 @@ type Coverage map[string]map[string][]string
 // perPackage is how many tests of a package are named for one fact; more would make a long file that changes with every test.
 const perPackage = 3
 
-// byChance are tests in which goroutines race, or a random order of events decides: what they meet differs from one run to the next, so that the
-// merged file does not name them.
+// byChance are tests in which goroutines race, or a random order of events decides: what they meet differs from one run to the next, so
+// that the merged file does not name them.
 var byChance = map[string]bool{
 	"pkg/nlb TestTwoLeaders":                      true,
 	"pkg/provider TestSoakOfBothProducts":         true,

@@ -10,8 +10,8 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/facts"
 )
 
-// TestMerge: the first three tests of each package in the order of their names, those that were known among them; none whose calls depend on
-// chance. The order of the lines and the number of the files make no difference.
+// TestMerge: the first three tests of each package in the order of their names, those that were known among them; none whose calls depend
+// on chance. The order of the lines and the number of the files make no difference.
 func TestMerge(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -40,7 +40,8 @@ func TestUsage(t *testing.T) {
 	}
 }
 
-// TestLateCalls: calls that were read in an earlier window, before the clock was set forward or the minute ended, do not reopen the present one.
+// TestLateCalls: calls that were read in an earlier window, before the clock was set forward or the minute ended, do not reopen the present
+// one.
 func TestLateCalls(t *testing.T) {
 	t.Parallel()
 	w := limits.New(func(string, string, api.Kind) (limits.Quota, bool) {

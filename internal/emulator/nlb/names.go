@@ -8,7 +8,8 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/cloud"
 )
 
-// wellNamed is the form of names: https://www.alibabacloud.com/help/en/slb/network-load-balancer/developer-reference/api-nlb-2022-04-30-createloadbalancer.
+// wellNamed is the form of names:
+// https://www.alibabacloud.com/help/en/slb/network-load-balancer/developer-reference/api-nlb-2022-04-30-createloadbalancer.
 var wellNamed = regexp.MustCompile(`^\p{L}[\p{L}0-9._-]*$`)
 
 // checkNames checks the name and the tags that a call gives.

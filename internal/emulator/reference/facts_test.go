@@ -36,8 +36,8 @@ var (
 	add   = flag.Bool("add", false, "with -merge: keep what the coverage has, because only some tests ran")
 )
 
-// TestCoverageIsFresh: the tests that are said to meet facts exist, and so do the facts. With -update, those that do not are left out; make facts
-// also finds new ones, in all packages or in one.
+// TestCoverageIsFresh: the tests that are said to meet facts exist, and so do the facts. With -update, those that do not are left out; make
+// facts also finds new ones, in all packages or in one.
 func TestCoverageIsFresh(t *testing.T) {
 	t.Parallel()
 	if *merge != "" {
@@ -268,8 +268,8 @@ func TestTestsByChanceExist(t *testing.T) {
 	}
 }
 
-// TestSwitchesFlipFacts: each switch of the emulator flips a fact, and so is flipped by the tests of replay, which flip every fact that can be
-// flipped. A switch that flips none would be tested by nobody who does not know it.
+// TestSwitchesFlipFacts: each switch of the emulator flips a fact, and so is flipped by the tests of replay, which flip every fact that can
+// be flipped. A switch that flips none would be tested by nobody who does not know it.
 func TestSwitchesFlipFacts(t *testing.T) {
 	t.Parallel()
 	flipped := map[string]bool{"flipped": true}
@@ -292,8 +292,8 @@ func TestSwitchesFlipFacts(t *testing.T) {
 	}
 }
 
-// TestAssumedFactsHaveASwitch: an unknown fact about the cloud is a switch, so that both sides are tested. One that is about the value of a setting
-// has that instead, which the reference of the emulator describes.
+// TestAssumedFactsHaveASwitch: an unknown fact about the cloud is a switch, so that both sides are tested. One that is about the value of a
+// setting has that instead, which the reference of the emulator describes.
 func TestAssumedFactsHaveASwitch(t *testing.T) {
 	t.Parallel()
 	described, err := os.ReadFile(page)

@@ -27,8 +27,8 @@ var (
 	flipping = flag.String("flipping", "", "regular expression of the facts to flip; empty: those that flips.json does not have")
 )
 
-// TestFlips runs the tests of the product that met a fact while that is false, and writes which of them fail. It takes hours for all facts, so
-// that it writes after each.
+// TestFlips runs the tests of the product that met a fact while that is false, and writes which of them fail. It takes hours for all facts,
+// so that it writes after each.
 func TestFlips(t *testing.T) { //nolint:paralleltest // it runs alone, for hours
 	if *met == "" {
 		t.Skip("make flips runs this")
@@ -104,8 +104,8 @@ func testPrograms(t *testing.T) func(name string) string {
 // verdict is a test that failed, or that a panic or the time limit ended.
 var verdict = regexp.MustCompile(`(?m)^(?:--- FAIL: |panic: .*running tests:\s+|\s+)(Test\w+)(?: \(|$)`)
 
-// failing runs tests with settings of all emulators, and returns those that fail. Where a panic or the time limit has ended the program before the
-// others were through, "the others" did not run.
+// failing runs tests with settings of all emulators, and returns those that fail. Where a panic or the time limit has ended the program
+// before the others were through, "the others" did not run.
 func failing(t *testing.T, program, dir, settings string, tests []string) []string {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), program, "-test.run", "^("+strings.Join(tests, "|")+")$", "-test.timeout", "30m")
@@ -162,8 +162,8 @@ func TestFlipsAreFresh(t *testing.T) {
 // namedTest is a test that a note names.
 var namedTest = regexp.MustCompile(`\bTest[A-Z]\w+`)
 
-// TestFlipsAreJudged: an assumed fact that tests of the manager meet was flipped, and a note says what its being false means for a cluster. Where no
-// test fails, the note names a test that sees both sides: otherwise nobody knows whether the manager depends on the fact.
+// TestFlipsAreJudged: an assumed fact that tests of the manager meet was flipped, and a note says what its being false means for a cluster.
+// Where no test fails, the note names a test that sees both sides: otherwise nobody knows whether the manager depends on the fact.
 func TestFlipsAreJudged(t *testing.T) {
 	t.Parallel()
 	flips, err := facts.ReadFlips(flipsFile)

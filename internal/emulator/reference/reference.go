@@ -1,5 +1,5 @@
-// Package reference writes the generated parts of docs/reference/emulator.md and emulator-tables/: the tables of actions, facts and quotas, from
-// the tables that the emulator itself works by.
+// Package reference writes the generated parts of docs/reference/emulator.md and emulator-tables/: the tables of actions, facts and quotas,
+// from the tables that the emulator itself works by.
 //
 // It writes tables only. What surrounds them on the page is written by hand.
 package reference
@@ -47,7 +47,8 @@ func kind(a api.Action) string {
 	}
 }
 
-// params writes the names of parameters; required ones are bold. What values they take is in the errors of the emulator and in the vendor's pages.
+// params writes the names of parameters; required ones are bold. What values they take is in the errors of the emulator and in the vendor's
+// pages.
 func params(rules []api.Param) string {
 	texts := make([]string, 0, len(rules))
 	for i := range rules {

@@ -96,7 +96,8 @@ func (s service) checkGroupQuota(c *api.Call, lb *cloud.LoadBalancer) *api.Error
 // backendChange changes the backend servers of a group, or nothing where it fails.
 type backendChange func(c *api.Call, g *cloud.ServerGroup, lb *cloud.LoadBalancer) *api.Error
 
-// changing is the frame of the calls that change a group's backend servers: the group must be free. Each says whether it is busy afterwards.
+// changing is the frame of the calls that change a group's backend servers: the group must be free. Each says whether it is busy
+// afterwards.
 func (s service) changing(change backendChange) func(*api.Call) (any, error) {
 	return func(c *api.Call) (any, error) {
 		g, lb, err := s.writableGroup(c)

@@ -24,7 +24,8 @@ type Nodes struct {
 	tb    testing.TB
 	cloud *emulatortest.Cloud
 	kube  kubernetes.Interface
-	// next is the number of the next one that joins. gone are the numbers of those that have left, and oldest is the first one that [Nodes.Leave] has not had leave.
+	// next is the number of the next one that joins. gone are the numbers of those that have left, and oldest is the first one that
+	// [Nodes.Leave] has not had leave.
 	next, oldest int
 	gone         sets.Set[int]
 }
@@ -99,8 +100,8 @@ func (n *Nodes) Roll(steps, surge int) {
 	}
 }
 
-// drain waits now and then until everybody has seen the events: the fake API server's watches hold no more than a hundred. A moment passes, as it would without
-// the bubble: what is written then is written before what comes is known.
+// drain waits now and then until everybody has seen the events: the fake API server's watches hold no more than a hundred. A moment passes,
+// as it would without the bubble: what is written then is written before what comes is known.
 func drain(i int) {
 	if i%100 == 99 {
 		synctest.Wait()
@@ -124,7 +125,8 @@ func (n *Nodes) Gone() sets.Set[string] {
 	return ids
 }
 
-// ZoneFails has all nodes of a zone stop to work, and returns their instances. They say that they are not ready, or are silent, for which Kubernetes notes Unknown.
+// ZoneFails has all nodes of a zone stop to work, and returns their instances. They say that they are not ready, or are silent, for which
+// Kubernetes notes Unknown.
 func (n *Nodes) ZoneFails(ready corev1.ConditionStatus) sets.Set[string] {
 	n.tb.Helper()
 	dead := sets.New[string]()
@@ -140,7 +142,8 @@ func (n *Nodes) ZoneFails(ready corev1.ConditionStatus) sets.Set[string] {
 	return dead
 }
 
-// Balanced checks the members of groups: none has more than so many, each node is in as many as [Nodes.Even] says, and none of the nodes that have left is in any.
+// Balanced checks the members of groups: none has more than so many, each node is in as many as [Nodes.Even] says, and none of the nodes
+// that have left is in any.
 func (n *Nodes) Balanced(members map[string][]string, most, quota int) {
 	n.tb.Helper()
 	for group, ids := range members {

@@ -1,5 +1,5 @@
-// Package teststorm has much happen at once to the manager of a load balancer product, and measures what it writes, in a synctest bubble over a cloud with
-// published rate limits. Only tests import it.
+// Package teststorm has much happen at once to the manager of a load balancer product, and measures what it writes, in a synctest bubble
+// over a cloud with published rate limits. Only tests import it.
 package teststorm
 
 import (
@@ -100,7 +100,8 @@ func (s *Storm) Over() []emulator.Call {
 	return slices.DeleteFunc(calls, func(call emulator.Call) bool { return !slices.Contains(s.actions(), call.Action) })
 }
 
-// InTime checks that the calls of each action took at most 1.1 times what they take at the rate of its quota. A few of them take seconds, which say nothing.
+// InTime checks that the calls of each action took at most 1.1 times what they take at the rate of its quota. A few of them take seconds,
+// which say nothing.
 func (s *Storm) InTime(calls []emulator.Call) {
 	s.tb.Helper()
 	last, counts := ends(calls)
@@ -111,7 +112,8 @@ func (s *Storm) InTime(calls []emulator.Call) {
 	}
 }
 
-// AllInTime is [Storm.InTime] for a product that cannot replace backend servers: those that come wait for those that leave, so that all calls together took at most
+// AllInTime is [Storm.InTime] for a product that cannot replace backend servers: those that come wait for those that leave, so that all
+// calls together took at most
 // 1.1 times what those of the most frequent action take at the rate of its quota.
 func (s *Storm) AllInTime(calls []emulator.Call) {
 	s.tb.Helper()
@@ -173,8 +175,8 @@ func (s *Storm) OutInTime(calls []emulator.Call, instances sets.Set[string]) {
 	s.within(last.Sub(s.Began), counts[action], action)
 }
 
-// OutFirst checks that no server is added to a group before the last of these instances is out of it. All of them have failed by then: what is added before, or at that instant,
-// may be by a pass that knows of some of them.
+// OutFirst checks that no server is added to a group before the last of these instances is out of it. All of them have failed by then: what
+// is added before, or at that instant, may be by a pass that knows of some of them.
 func (s *Storm) OutFirst(calls []emulator.Call, instances sets.Set[string], failed time.Time) {
 	s.tb.Helper()
 	grown := sets.New[string]()

@@ -17,19 +17,21 @@ type window struct {
 }
 
 const (
-	// guard is how long after a window begins, and before it ends, the rate limiter of pkg/alicloud makes no calls, and moment how late a call is that waited until then.
+	// guard is how long after a window begins, and before it ends, the rate limiter of pkg/alicloud makes no calls, and moment how late a call
+	// is that waited until then.
 	guard, moment = time.Second, 10 * time.Millisecond
-	// opens is how long after a window begins the calls are made at the latest that have waited for it: after a refusal, the limiter waits up to three seconds.
+	// opens is how long after a window begins the calls are made at the latest that have waited for it: after a refusal, the limiter waits up
+	// to three seconds.
 	opens = 3 * time.Second
 )
 
-// few is which part of a quota may be written again although others wait: these may have begun to wait later in the window. A pass also writes to the groups of its Service
-// one after the other: the second one waits for the first one's turn.
+// few is which part of a quota may be written again although others wait: these may have begun to wait later in the window. A pass also
+// writes to the groups of its Service one after the other: the second one waits for the first one's turn.
 const few = 50
 
-// OncePerWindow checks that no process writes to a group a second time in a window whose quota is used up while other groups wait, for which the window then has no call
-// left: groups take turns, and one call has all that has changed meanwhile. What a process wrote before it was replaced, the next one does not know. At least one window
-// must be used up, and have calls that wait for the next one.
+// OncePerWindow checks that no process writes to a group a second time in a window whose quota is used up while other groups wait, for
+// which the window then has no call left: groups take turns, and one call has all that has changed meanwhile. What a process wrote before
+// it was replaced, the next one does not know. At least one window must be used up, and have calls that wait for the next one.
 func (s *Storm) OncePerWindow(calls []emulator.Call) {
 	s.tb.Helper()
 	windows := map[window][]emulator.Call{}
@@ -101,16 +103,16 @@ func (s *Storm) again(made []emulator.Call) []turn {
 	return again
 }
 
-// queued reports whether a call waited, which a process made in a window after so many others: it was made as soon as the limiter lets that be. A third of a quota may be
-// used at once, the others are spread over the window.
+// queued reports whether a call waited, which a process made in a window after so many others: it was made as soon as the limiter lets that
+// be. A third of a quota may be used at once, the others are spread over the window.
 func (s *Storm) queued(call emulator.Call, used int) bool {
 	burst := s.Quota / 3
 	slot := (time.Minute - 2*guard) * time.Duration(max(0, used-burst+1)) / time.Duration(s.Quota-burst+1)
 	return call.Time.Sub(call.Time.Truncate(time.Minute)) <= guard+slot+moment
 }
 
-// waited returns the groups that are written to at the moment at which the next window opens, and were not in this one. They wait since the last other call for them: what is
-// dead leaves a group before others come.
+// waited returns the groups that are written to at the moment at which the next window opens, and were not in this one. They wait since the
+// last other call for them: what is dead leaves a group before others come.
 func (s *Storm) waited(calls, made, next []emulator.Call) []turn {
 	var waited []turn
 	for _, call := range next {

@@ -15,8 +15,8 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 )
 
-// TestRunGivesUpOnPodsThatCannotStart: a node whose pod cannot start is reported at once, and fails long before the time limit. One that starts in the
-// meantime goes on.
+// TestRunGivesUpOnPodsThatCannotStart: a node whose pod cannot start is reported at once, and fails long before the time limit. One that
+// starts in the meantime goes on.
 func TestRunGivesUpOnPodsThatCannotStart(t *testing.T) {
 	t.Parallel()
 	noImage := waits("ErrImagePull", "not found")

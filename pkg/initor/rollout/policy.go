@@ -14,11 +14,12 @@ import (
 const kindPolicy = "ValidatingAdmissionPolicy"
 
 // ownNode compares the Node with the one that the token of the pod names. The API server writes that name into tokens of pods since
-// Kubernetes 1.30, https://kubernetes.io/docs/reference/access-authn-authz/service-accounts-admin/#schema-for-service-account-private-claims.
+// Kubernetes 1.30,
+// https://kubernetes.io/docs/reference/access-authn-authz/service-accounts-admin/#schema-for-service-account-private-claims.
 const ownNode = `object.metadata.name in request.userInfo.?extra[?'authentication.kubernetes.io/node-name'].orValue([])`
 
-// policyObjects let the pods only fill in an empty provider ID, and only on their own node. RBAC cannot express either, and the token of the
-// pods is on every node.
+// policyObjects let the pods only fill in an empty provider ID, and only on their own node. RBAC cannot express either, and the token of
+// the pods is on every node.
 func policyObjects(c Config) []runtime.Object {
 	policy := &admissionv1.ValidatingAdmissionPolicy{
 		TypeMeta:   metav1.TypeMeta{APIVersion: admissionv1.SchemeGroupVersion.String(), Kind: kindPolicy},

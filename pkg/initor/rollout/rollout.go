@@ -58,9 +58,10 @@ func New(opts Options) (*Rollout, error) {
 	return &Rollout{opts: opts}, nil
 }
 
-// Run initializes the nodes that are there when it begins and returns their states: all of them final, unless the time was
-// over first or ctx ended. A node whose pod cannot be created, or has been unable to start, for two minutes fails. Unless the configuration says to keep it, what Run made is gone when it returns, after an error
-// too. The error is [ErrNoOpenKruise], a [*ForeignError], or one of the API server or of ctx.
+// Run initializes the nodes that are there when it begins and returns their states: all of them final, unless the time was over first or
+// ctx ended. A node whose pod cannot be created, or has been unable to start, for two minutes fails. Unless the configuration says to keep
+// it, what Run made is gone when it returns, after an error too. The error is [ErrNoOpenKruise], a [*ForeignError], or one of the API
+// server or of ctx.
 func (r *Rollout) Run(ctx context.Context) (_ []NodeState, err error) {
 	if err = r.checkDriver(); err != nil {
 		return nil, err
@@ -139,7 +140,8 @@ type view struct {
 	pods  corelisters.PodLister
 }
 
-// follow reports the states of the named nodes until none is pending, or waiting longer does not help. It returns ctx's error if that ends first.
+// follow reports the states of the named nodes until none is pending, or waiting longer does not help. It returns ctx's error if that ends
+// first.
 func (r *Rollout) follow(ctx context.Context, names map[string]bool, jobs owners, waiting *patience, creations *refused) error {
 	watching, stop := context.WithCancel(ctx)
 	all := informers.NewSharedInformerFactory(r.opts.Kube, 0)
@@ -260,8 +262,8 @@ func (r *refused) why(node string) string {
 	return r.broadcast
 }
 
-// stuckAfter is how long the pod of a node may be impossible to create, or unable to start, before the node counts as failed. The kubelet tries to pull
-// an image four times in it, so that a registry that fails once or is slow to answer does not end a rollout.
+// stuckAfter is how long the pod of a node may be impossible to create, or unable to start, before the node counts as failed. The kubelet
+// tries to pull an image four times in it, so that a registry that fails once or is slow to answer does not end a rollout.
 const stuckAfter = 2 * time.Minute
 
 // Reasons of the kubelet why a container waits. Those that are hopeless stay until somebody changes the pod.
@@ -294,8 +296,8 @@ type patience struct {
 
 func newPatience() *patience { return &patience{since: map[string]time.Time{}} }
 
-// judge has nodes fail whose pods have been unable to start for too long. A pod that starts after all is a node that goes on. Where there is no
-// pod, each node that finishes is a reason to wait on.
+// judge has nodes fail whose pods have been unable to start for too long. A pod that starts after all is a node that goes on. Where there
+// is no pod, each node that finishes is a reason to wait on.
 func (p *patience) judge(states []NodeState, now time.Time) {
 	finished := 0
 	for i := range states {

@@ -255,7 +255,8 @@ func (b *builder) port(port corev1.ServicePort) {
 	b.model.Listeners = append(b.model.Listeners, listener)
 }
 
-// overlaps blocks listeners on ranges that want a port of another listener. Nobody knows what they have to be, so that those that there are stay.
+// overlaps blocks listeners on ranges that want a port of another listener. Nobody knows what they have to be, so that those that there are
+// stay.
 func (b *builder) overlaps() {
 	for i := range b.model.Listeners {
 		for k := range i {

@@ -53,8 +53,8 @@ func (b *builder) group(port corev1.ServicePort, l *model.Listener) (model.Group
 	return group, ok
 }
 
-// join turns the group of a port into one of others, if the annotation vgroup-port says so. Only the description says there which servers are the Service's, so that
-// it is the whole mark, also where the name of a group would have to be cut.
+// join turns the group of a port into one of others, if the annotation vgroup-port says so. Only the description says there which servers
+// are the Service's, so that it is the whole mark, also where the name of a group would have to be cut.
 func (b *builder) join(group model.Group, port corev1.ServicePort, text string) (model.Group, bool) {
 	id, ok := b.joined[port.Port]
 	b.divide(&group)
@@ -98,8 +98,8 @@ func (b *builder) join(group model.Group, port corev1.ServicePort, text string) 
 // Source: https://www.alibabacloud.com/help/en/slb/network-load-balancer/developer-reference/api-nlb-2022-04-30-addserverstoservergroup.
 const maxDescription = 256
 
-// leadsToAPIServer reports whether a group has an API server. It may belong to another load balancer than the one that the Service uses, so that the
-// check of that does not see it, and a part of what is meant for the API servers would arrive at the Service.
+// leadsToAPIServer reports whether a group has an API server. It may belong to another load balancer than the one that the Service uses, so
+// that the check of that does not see it, and a part of what is meant for the API servers would arrive at the Service.
 func (b *builder) leadsToAPIServer(group *model.Group) bool {
 	server := b.in.Config.APIServer()
 	return slices.ContainsFunc(group.Servers, func(s alicloud.NLBServer) bool { return server.Is(s.ID, s.IP, s.Port) })
@@ -118,8 +118,8 @@ func (b *builder) divide(group *model.Group) {
 	}
 }
 
-// sharesGroups reports whether the annotation weight counts: on an existing NLB once a port joins a group of others, and then for all ports, as with a CLB and with
-// the official CCM.
+// sharesGroups reports whether the annotation weight counts: on an existing NLB once a port joins a group of others, and then for all
+// ports, as with a CLB and with the official CCM.
 func (b *builder) sharesGroups() bool {
 	return b.observed.Reused && (b.in.Params.Has(annotation.VGroupPort) || b.in.Params.Refused(annotation.VGroupPort))
 }
@@ -303,8 +303,8 @@ func take(into *int, value *int) {
 // maxInterval is the longest interval between two checks of a listener that is not UDP, in seconds. The same page has it.
 const maxInterval = 50
 
-// checkTimes sets the interval and the timeout of the check. That by UDP needs an interval of at least the timeout, and listeners that are not UDP have
-// a lower limit.
+// checkTimes sets the interval and the timeout of the check. That by UDP needs an interval of at least the timeout, and listeners that are
+// not UDP have a lower limit.
 func (b *builder) checkTimes(group *model.Group, port corev1.ServicePort, l *model.Listener) {
 	check := &group.HealthCheck
 	interval, timeout := b.number(annotation.HealthCheckInterval), b.number(annotation.HealthCheckConnectTimeout)

@@ -64,8 +64,8 @@ func (b *builder) loadBalancer() {
 	}
 }
 
-// exposure sets whether the load balancer faces the internet, by IPv4 and by IPv6. Where public load balancers are switched off, one that does
-// not face the internet stays as it is.
+// exposure sets whether the load balancer faces the internet, by IPv4 and by IPv6. Where public load balancers are switched off, one that
+// does not face the internet stays as it is.
 func (b *builder) exposure(want *model.Want) {
 	params, have := b.in.Params, &b.observed.LoadBalancer
 	allowed := func(suffix annotation.Suffix, kind, now string) bool {

@@ -7,8 +7,8 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/nlb/model"
 )
 
-// TestNodesAreCheckedAtKubeProxy: with the annotation, a node counts as healthy while kube-proxy says that it serves the Service there. The port of a Service with the policy Local is
-// known once the API server has allocated it.
+// TestNodesAreCheckedAtKubeProxy: with the annotation, a node counts as healthy while kube-proxy says that it serves the Service there. The
+// port of a Service with the policy Local is known once the API server has allocated it.
 func TestNodesAreCheckedAtKubeProxy(t *testing.T) {
 	t.Parallel()
 	checkLines := func(m *model.Model) []string { return fields(m.Groups[0].HealthCheck) }

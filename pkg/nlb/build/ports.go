@@ -25,8 +25,8 @@ func (b *builder) servicePort(suffix annotation.Suffix, item, text string) (core
 	return b.in.Service.Spec.Ports[at], true
 }
 
-// chooseProtocol gives a port a protocol. As with the official CCM, the annotation decides whatever the Service declares; where the Service declares both TCP
-// and UDP on the port, it is about the one of its own transport.
+// chooseProtocol gives a port a protocol. As with the official CCM, the annotation decides whatever the Service declares; where the Service
+// declares both TCP and UDP on the port, it is about the one of its own transport.
 func (b *builder) chooseProtocol(port corev1.ServicePort, protocol string) {
 	switch before, twice := b.chosen[port.Port]; {
 	case protocol == alicloud.NLBUDP && b.declares(port.Port, true):
@@ -42,8 +42,8 @@ func (b *builder) chooseProtocol(port corev1.ServicePort, protocol string) {
 	}
 }
 
-// protocol sets the protocol of the listener on a port. Where nobody knows what the author of the Service wants, it is that of the listener that is
-// there: another one would take its place.
+// protocol sets the protocol of the listener on a port. Where nobody knows what the author of the Service wants, it is that of the listener
+// that is there: another one would take its place.
 func (b *builder) protocol(port corev1.ServicePort, l *model.Listener) {
 	chosen, ok := b.chosen[port.Port]
 	if ok && b.mayHave(port, chosen) {

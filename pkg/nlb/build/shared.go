@@ -7,8 +7,8 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
 )
 
-// sharedLoadBalancer fills in what has to be of the load balancer. Of one that the Service shares, the annotations of the leader say that, and only the leader
-// changes it.
+// sharedLoadBalancer fills in what has to be of the load balancer. Of one that the Service shares, the annotations of the leader say that,
+// and only the leader changes it.
 func (b *builder) sharedLoadBalancer() {
 	shared := b.in.Shared
 	if shared == nil || shared.Leads {

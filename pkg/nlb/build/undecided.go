@@ -9,8 +9,8 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/backend"
 )
 
-// keepUndecided keeps of a group what annotations decide on that are not accepted: the weights of its servers, or which nodes have the labels. Nodes and pods
-// that are gone leave all the same.
+// keepUndecided keeps of a group what annotations decide on that are not accepted: the weights of its servers, or which nodes have the
+// labels. Nodes and pods that are gone leave all the same.
 func (b *builder) keepUndecided(group *model.Group) {
 	params := b.in.Params
 	if !params.Refuses(annotation.ScopeBackends) {

@@ -13,8 +13,8 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
 )
 
-// TestAnnotationsOfServersThatAreNotAccepted: nothing was accepted before, as after a restart. Who is a backend follows the nodes where the annotation does not
-// decide that: a node that is gone leaves, and another one joins like those that are there.
+// TestAnnotationsOfServersThatAreNotAccepted: nothing was accepted before, as after a restart. Who is a backend follows the nodes where the
+// annotation does not decide that: a node that is gone leaves, and another one joins like those that are there.
 func TestAnnotationsOfServersThatAreNotAccepted(t *testing.T) {
 	t.Parallel()
 	there := func(weight int, instances ...string) func(*fixture) {
@@ -67,7 +67,8 @@ func TestAnnotationsOfServersThatAreNotAccepted(t *testing.T) {
 	}
 }
 
-// TestListenersAreHeldOnExistingLoadBalancersOnly: on an NLB of its own, a Service manages its listeners whatever force-override-listeners says.
+// TestListenersAreHeldOnExistingLoadBalancersOnly: on an NLB of its own, a Service manages its listeners whatever force-override-listeners
+// says.
 func TestListenersAreHeldOnExistingLoadBalancersOnly(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {

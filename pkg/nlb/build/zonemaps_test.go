@@ -7,7 +7,8 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/nlb/model"
 )
 
-// TestZonesOfTheCloudConfig: a new load balancer of a Service without the annotation is in the zones of the cloud-config. One that is there stays where it is.
+// TestZonesOfTheCloudConfig: a new load balancer of a Service without the annotation is in the zones of the cloud-config. One that is there
+// stays where it is.
 func TestZonesOfTheCloudConfig(t *testing.T) {
 	t.Parallel()
 	configured := func(f *fixture) { f.config.NLBZoneMaps = "z-a:vsw-a,z-b:vsw-b" }

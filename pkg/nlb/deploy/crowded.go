@@ -12,15 +12,17 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/refusal"
 )
 
-// crowdedFor is for how long the refusal of a listener says something about the servers of its group: the passes that follow empty the group, create the listener
-// and add servers again, with a job for each.
+// crowdedFor is for how long the refusal of a listener says something about the servers of its group: the passes that follow empty the
+// group, create the listener and add servers again, with a job for each.
 var crowdedFor = refusal.Fixed(5 * time.Minute)
 
-// otherCauseFor is for how long a refusal counts of a listener whose group is empty: servers are not why the load balancer takes no further listener. The same of a listener that is
-// to have another group, for which there is room. One says nothing about the other: only a further listener needs room among listeners.
+// otherCauseFor is for how long a refusal counts of a listener whose group is empty: servers are not why the load balancer takes no further
+// listener. The same of a listener that is to have another group, for which there is room. One says nothing about the other: only a further
+// listener needs room among listeners.
 var otherCauseFor = refusal.Fixed(time.Hour)
 
-// fillingPause is how long a server is left out of a group that waits until others have given servers up: they still count while the jobs that remove them are under way.
+// fillingPause is how long a server is left out of a group that waits until others have given servers up: they still count while the jobs
+// that remove them are under way.
 var fillingPause = refusal.Pause{First: 5 * time.Second, Least: 10 * time.Second, Longest: time.Minute}
 
 // crowdedError is the refusal of a listener that was to send to a group, which is tried again with most servers in the group.
@@ -29,8 +31,8 @@ type crowdedError struct {
 	most int
 }
 
-// Crowded reports whether the cloud refused a short while ago that a listener sends to a group with the servers that it had, perhaps because these are too many for the
-// load balancer, and with how many it is tried again.
+// Crowded reports whether the cloud refused a short while ago that a listener sends to a group with the servers that it had, perhaps
+// because these are too many for the load balancer, and with how many it is tried again.
 func (m *Memory) Crowded(group string) (most int, crowded bool) {
 	refused, ok := errors.AsType[*crowdedError](m.crowded.Err(group, time.Now()))
 	if !ok {
@@ -42,9 +44,9 @@ func (m *Memory) Crowded(group string) (most int, crowded bool) {
 // Moves reports whether a listener is to leave a group for another one, and the load balancer has no room for the servers of both.
 func (m *Memory) Moves(group string) bool { return m.moves.Err(group, time.Now()) != nil }
 
-// noteCrowded notes how the creation of a listener on a group ended. The code of a refusal does not say which quota is used up: servers are the cause if the cloud
-// takes the listener with an empty group, and not if it refuses that, too, except while servers leave, which count until their jobs have ended. Who uses the group is read
-// before it is emptied.
+// noteCrowded notes how the creation of a listener on a group ended. The code of a refusal does not say which quota is used up: servers are
+// the cause if the cloud takes the listener with an empty group, and not if it refuses that, too, except while servers leave, which count
+// until their jobs have ended. Who uses the group is read before it is emptied.
 func (a *Applier) noteCrowded(group *model.Group, err error) {
 	if group == nil {
 		return
@@ -65,9 +67,9 @@ func (a *Applier) noteCrowded(group *model.Group, err error) {
 	}
 }
 
-// noteMove notes how it ended that a listener was to leave a group for another one: meanwhile, the servers of both count. As the listener serves, the next group keeps
-// some of its servers. If the cloud refuses it with a single one, too, the load balancer is full, and the other groups make room. If it does so although they have,
-// another quota is used up.
+// noteMove notes how it ended that a listener was to leave a group for another one: meanwhile, the servers of both count. As the listener
+// serves, the next group keeps some of its servers. If the cloud refuses it with a single one, too, the load balancer is full, and the
+// other groups make room. If it does so although they have, another quota is used up.
 func (a *Applier) noteMove(from string, to *model.Group, err error) {
 	if to == nil {
 		return

@@ -9,7 +9,8 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/nlb/model"
 )
 
-// TestWhatShowsThatAnNLBIsFull: the cloud refuses a server of a group whose listener it took without servers, for as long as that counts, and nothing else.
+// TestWhatShowsThatAnNLBIsFull: the cloud refuses a server of a group whose listener it took without servers, for as long as that counts,
+// and nothing else.
 func TestWhatShowsThatAnNLBIsFull(t *testing.T) {
 	t.Parallel()
 	refused := &alicloud.Error{Code: "QuotaExceeded.QuotaInsufficient"}
@@ -50,8 +51,8 @@ func TestWhatShowsThatAnNLBIsFull(t *testing.T) {
 	}
 }
 
-// TestWhatShowsThatAMoveIsRefusedForAnotherCause: others have made room for a listener that is to leave its group, and the cloud refuses it all the same, although there is
-// room for all servers of the next group.
+// TestWhatShowsThatAMoveIsRefusedForAnotherCause: others have made room for a listener that is to leave its group, and the cloud refuses it
+// all the same, although there is room for all servers of the next group.
 func TestWhatShowsThatAMoveIsRefusedForAnotherCause(t *testing.T) {
 	t.Parallel()
 	refused := &alicloud.Error{Code: "QuotaExceeded.QuotaInsufficient"}
@@ -76,7 +77,8 @@ func TestWhatShowsThatAMoveIsRefusedForAnotherCause(t *testing.T) {
 	}
 }
 
-// TestTakenMoveShowsThatNothingElseRefuses: the cloud refuses a move of a listener although there is room, and then takes it. The next refusal is for want of room again.
+// TestTakenMoveShowsThatNothingElseRefuses: the cloud refuses a move of a listener although there is room, and then takes it. The next
+// refusal is for want of room again.
 func TestTakenMoveShowsThatNothingElseRefuses(t *testing.T) {
 	t.Parallel()
 	refused := &alicloud.Error{Code: "QuotaExceeded.QuotaInsufficient"}

@@ -169,8 +169,8 @@ func (a *Applier) started(step *model.Step, job alicloud.Job) {
 	}
 }
 
-// leavesAllTheSame reports whether servers leave a group although others could not come: what is gone leaves whatever becomes of others. While nothing
-// else takes the traffic, they stay, see [Applier.removeServers].
+// leavesAllTheSame reports whether servers leave a group although others could not come: what is gone leaves whatever becomes of others.
+// While nothing else takes the traffic, they stay, see [Applier.removeServers].
 func (a *Applier) leavesAllTheSame(step *model.Step) bool {
 	return step.Op == model.OpRemoveServers && a.lacking[step.Target] != nil && !slices.ContainsFunc(step.Needs, func(t string) bool { return a.failed[t] })
 }
@@ -193,8 +193,8 @@ func (a *Applier) skip(step *model.Step) {
 	}
 }
 
-// held leaves out a step whose jobs failed: while such a job is under way, what it locks takes no other step, and none would ever have its turn.
-// Where it was to take the place of a listener, that one comes back.
+// held leaves out a step whose jobs failed: while such a job is under way, what it locks takes no other step, and none would ever have its
+// turn. Where it was to take the place of a listener, that one comes back.
 func (a *Applier) held(ctx context.Context, step *model.Step) bool {
 	err := a.Held(Work{step.Op, step.Target})
 	if err == nil {
@@ -216,9 +216,9 @@ func (a *Applier) held(ctx context.Context, step *model.Step) bool {
 	return true
 }
 
-// stop keeps the steps from being carried out that rely on one that was not. On a setting of the load balancer no port and no group relies: what
-// the cloud does not take of an annotation stops nothing else. While an operation locks the load balancer, it takes no other step either.
-// Servers that cannot leave keep no others from coming.
+// stop keeps the steps from being carried out that rely on one that was not. On a setting of the load balancer no port and no group relies:
+// what the cloud does not take of an annotation stops nothing else. While an operation locks the load balancer, it takes no other step
+// either. Servers that cannot leave keep no others from coming.
 func (a *Applier) stop(step *model.Step, err error) {
 	if step.Op == model.OpAddServers && err != nil && !alicloud.IsNotFound(err) && !alicloud.IsBusy(err) {
 		a.lacking[step.Target] = err
@@ -234,8 +234,8 @@ func (a *Applier) stop(step *model.Step, err error) {
 	a.failed[step.Target] = true
 }
 
-// relies are the settings of the load balancer that a step relies on. Without the security groups that it is to have, the load balancer neither
-// leaves those that it has nor opens a port.
+// relies are the settings of the load balancer that a step relies on. Without the security groups that it is to have, the load balancer
+// neither leaves those that it has nor opens a port.
 func relies(step *model.Step) []model.Op {
 	switch step.Op {
 	case model.OpLeave, model.OpCreateListener:

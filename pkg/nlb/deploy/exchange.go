@@ -12,11 +12,12 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/refusal"
 )
 
-// exchangePause is how long something is not replaced again by what the cloud refused in its place: each attempt takes away what works for some seconds, and three calls.
+// exchangePause is how long something is not replaced again by what the cloud refused in its place: each attempt takes away what works for
+// some seconds, and three calls.
 var exchangePause = refusal.Pause{First: 5 * time.Minute, Least: 10 * time.Minute, Longest: 6 * time.Hour}
 
-// exchange is something of a load balancer that has to go before what takes its place can come: all security groups, which may be of another type than the next ones, or the
-// bandwidth package. op is what brings the next one.
+// exchange is something of a load balancer that has to go before what takes its place can come: all security groups, which may be of
+// another type than the next ones, or the bandwidth package. op is what brings the next one.
 type exchange struct {
 	loadBalancerID string
 	op             model.Op

@@ -67,7 +67,8 @@ func (a *Applier) updateGroup(ctx context.Context, step *model.Step) (alicloud.J
 	return job, err
 }
 
-// wholeCheck returns all that a health check is to be: the API takes it as one object, and no document says that what such an object lacks stays.
+// wholeCheck returns all that a health check is to be: the API takes it as one object, and no document says that what such an object lacks
+// stays.
 func wholeCheck(have, changes *alicloud.NLBGroupSettings) alicloud.NLBHealthCheck {
 	whole := *have
 	mergeGroup(&whole, changes)
@@ -237,8 +238,8 @@ func (a *Applier) updateServers(ctx context.Context, step *model.Step) (alicloud
 	return job, err
 }
 
-// serverCall changes some servers of a group, as many as one call takes; the next pass changes the others. Where the cloud refuses it for what it says about
-// them, or for their number, smaller calls find out which it takes. It returns those that it took.
+// serverCall changes some servers of a group, as many as one call takes; the next pass changes the others. Where the cloud refuses it for
+// what it says about them, or for their number, smaller calls find out which it takes. It returns those that it took.
 func (a *Applier) serverCall(servers []alicloud.NLBServer, call func(part []alicloud.NLBServer) (alicloud.Job, error)) (part []alicloud.NLBServer, job alicloud.Job, err error) {
 	refused := 0
 	for n := a.API.ServersPerCall(); ; {
@@ -294,8 +295,8 @@ func (a *Applier) removeServers(ctx context.Context, step *model.Step) (alicloud
 	return job, err
 }
 
-// expendable returns those of the servers that may leave a group although others could not come: all while one that takes traffic stays, else none. Where a
-// quota keeps the others out, all but one make room for them.
+// expendable returns those of the servers that may leave a group although others could not come: all while one that takes traffic stays,
+// else none. Where a quota keeps the others out, all but one make room for them.
 func expendable(group *model.Group, leaving []alicloud.NLBServer, lacking error) []alicloud.NLBServer {
 	serves := func(s alicloud.NLBServer) bool { return s.Weight > 0 && s.Status != alicloud.NLBServerRemoving }
 	stays := func(s alicloud.NLBServer) bool {

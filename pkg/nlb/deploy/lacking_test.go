@@ -10,7 +10,8 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/nlb/model"
 )
 
-// TestServersLeaveThoughOthersCannotCome: what is gone leaves a group whatever becomes of those that are to come, but never the last ones that take traffic.
+// TestServersLeaveThoughOthersCannotCome: what is gone leaves a group whatever becomes of those that are to come, but never the last ones
+// that take traffic.
 func TestServersLeaveThoughOthersCannotCome(t *testing.T) {
 	t.Parallel()
 	add, remove := onServers(model.OpAddServers, "a", "new"), func(ids ...string) model.Step { return onServers(model.OpRemoveServers, "a", ids...) }
@@ -76,8 +77,8 @@ func TestServersThatNobodyNeedsLeave(t *testing.T) {
 	}
 }
 
-// TestCallsTakeFewerServersThanAssumed: no document says with which code the cloud refuses a call that names too many servers. Also removals, and changes
-// of weights, find out how many it takes, and one server that is refused keeps no other one in.
+// TestCallsTakeFewerServersThanAssumed: no document says with which code the cloud refuses a call that names too many servers. Also
+// removals, and changes of weights, find out how many it takes, and one server that is refused keeps no other one in.
 func TestCallsTakeFewerServersThanAssumed(t *testing.T) {
 	t.Parallel()
 	all := []string{"i-1", "i-2", "i-3", "i-4"}

@@ -108,8 +108,9 @@ func (a *Applier) setListener(ctx context.Context, step *model.Step, changes ali
 	return job, err
 }
 
-// setParts makes the first of the changes that the cloud takes, after it refused all of them together: one setting that it does not take keeps no listener in a
-// group that nothing serves any more, nor at a certificate that expires. The next pass makes the others. It returns the refusal.
+// setParts makes the first of the changes that the cloud takes, after it refused all of them together: one setting that it does not take
+// keeps no listener in a group that nothing serves any more, nor at a certificate that expires. The next pass makes the others. It returns
+// the refusal.
 func (a *Applier) setParts(ctx context.Context, step *model.Step, parts []alicloud.NLBListenerSettings, refused error) (alicloud.Job, error) {
 	for _, part := range parts {
 		if part.ServerGroupID != nil && alicloud.IsQuota(refused) {

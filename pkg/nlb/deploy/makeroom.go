@@ -8,8 +8,8 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/nlb/model"
 )
 
-// roomFor are the operations that make room for others. What is to come is there before anything goes, so that at no moment there is less; where
-// both do not fit within a quota, nothing would ever come or go.
+// roomFor are the operations that make room for others. What is to come is there before anything goes, so that at no moment there is less;
+// where both do not fit within a quota, nothing would ever come or go.
 var roomFor = map[model.Op]model.Op{
 	model.OpTag:             model.OpUntag,
 	model.OpJoin:            model.OpLeave,
@@ -29,7 +29,8 @@ func (a *Applier) makesRoom(ctx context.Context, step *model.Step) bool {
 	}
 	room := a.rest[at]
 	if room.Op == model.OpLeave {
-		// One after the other: without any, the load balancer would be open to everybody, and the quota may be one of the group that is to be joined.
+		// One after the other: without any, the load balancer would be open to everybody, and the quota may be one of the group that is to be
+		// joined.
 		if len(a.Model.LoadBalancer.SecurityGroups) < quotaOfJoined {
 			return false
 		}
@@ -41,8 +42,8 @@ func (a *Applier) makesRoom(ctx context.Context, step *model.Step) bool {
 	return a.try(ctx, &room)
 }
 
-// revokes reports whether a step only ends the access of clients. That waits for nothing: where rules for other clients are refused, who is to
-// have none would have it for as long as that lasts.
+// revokes reports whether a step only ends the access of clients. That waits for nothing: where rules for other clients are refused, who is
+// to have none would have it for as long as that lasts.
 func (a *Applier) revokes(step *model.Step) bool {
 	return a.ungranted && step.Op == model.OpRemoveRules && !slices.ContainsFunc(step.Rules, func(r alicloud.SecurityRule) bool { return r.Drop })
 }

@@ -13,7 +13,8 @@ import (
 // serverPause is how long a backend server is left out that the cloud refused.
 var serverPause = refusal.Fixed(5 * time.Minute)
 
-// noRoomPause is the same where a quota is used up. Only servers that leave make room at once, see [Memory.room]; people who raise a quota take longer.
+// noRoomPause is the same where a quota is used up. Only servers that leave make room at once, see [Memory.room]; people who raise a quota
+// take longer.
 var noRoomPause = refusal.Pause{First: 5 * time.Minute, Least: 10 * time.Minute, Longest: time.Hour}
 
 // Memory is what calls of all Services have shown. Its zero value knows nothing.
@@ -27,13 +28,15 @@ type Memory struct {
 	vacancies    vacancies
 	replacements refusal.Refusals[string]
 	work         refusal.Refusals[workOf]
-	// crowded are groups by their ids, see [Memory.Crowded], and otherCause load balancers that take no further listener whatever servers it has.
+	// crowded are groups by their ids, see [Memory.Crowded], and otherCause load balancers that take no further listener whatever servers it
+	// has.
 	crowded, otherCause refusal.Refusals[string]
 	// filling are groups whose listeners the cloud took without servers only: they get some as soon as others have given some up.
 	filling refusal.Refusals[string]
 	// exchanges are what was taken away from load balancers for something else, see [Applier.giveBack].
 	exchanges exchanges
-	// moves are groups that listeners are to leave, see [Memory.Moves], and stays load balancers on which no listener gets another group although there is room.
+	// moves are groups that listeners are to leave, see [Memory.Moves], and stays load balancers on which no listener gets another group
+	// although there is room.
 	moves, stays refusal.Refusals[string]
 }
 
@@ -55,7 +58,8 @@ func (m *Memory) refuse(group string, server alicloud.NLBServerKey, err error) {
 	m.servers.Add(serverOf{group, server}, err, pause, now)
 }
 
-// room notes that servers leave, and one of the groups of a load balancer: others fit in that a quota kept out of these groups, and the same servers into groups of others.
+// room notes that servers leave, and one of the groups of a load balancer: others fit in that a quota kept out of these groups, and the
+// same servers into groups of others.
 func (m *Memory) room(groups []model.Group, leaving []alicloud.NLBServer) {
 	m.servers.DropFunc(func(server serverOf, err error) bool {
 		isIts := func(g model.Group) bool { return g.ID == server.group }

@@ -9,8 +9,8 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/nlb/model"
 )
 
-// TestServersKeptOutByAQuota: a server that a quota keeps out is tried again less and less often, and at once when the same server leaves another group, or another
-// server one of the same load balancer.
+// TestServersKeptOutByAQuota: a server that a quota keeps out is tried again less and less often, and at once when the same server leaves
+// another group, or another server one of the same load balancer.
 func TestServersKeptOutByAQuota(t *testing.T) {
 	t.Parallel()
 	quota := &alicloud.Error{Code: "QuotaExceeded.ServersNum"}

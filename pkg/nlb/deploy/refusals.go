@@ -7,8 +7,8 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 )
 
-// refuses reports whether the cloud refused what a call asks for, and will for a while: it does not say that it came at the wrong time, or that
-// what is there differs from what is known.
+// refuses reports whether the cloud refused what a call asks for, and will for a while: it does not say that it came at the wrong time, or
+// that what is there differs from what is known.
 func refuses(err error) bool {
 	var refused *alicloud.Error
 	if !errors.As(err, &refused) || refused.Code == "" {
@@ -17,8 +17,8 @@ func refuses(err error) bool {
 	return !alicloud.IsAmbiguous(err) && !alicloud.IsThrottled(err) && !alicloud.IsBusy(err) && !alicloud.IsNotFound(err) && !alicloud.IsDuplicate(err)
 }
 
-// refusesServers reports whether a call was refused, for sure and for good, for what it says about its backend servers, or for their number.
-// The cloud documents no complete list of such codes, so it is every refusal that does not say that the call as a whole came at the
+// refusesServers reports whether a call was refused, for sure and for good, for what it says about its backend servers, or for their
+// number. The cloud documents no complete list of such codes, so it is every refusal that does not say that the call as a whole came at the
 // wrong time, from the wrong caller, twice, or at a resource that is gone. A group of one bad server would otherwise never get another one.
 func refusesServers(err error) bool {
 	var refused *alicloud.Error

@@ -15,7 +15,8 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/refusal"
 )
 
-// replacePause is how long a replacement is not tried again that the cloud refused. Each attempt may take the port down for the time of three jobs.
+// replacePause is how long a replacement is not tried again that the cloud refused. Each attempt may take the port down for the time of
+// three jobs.
 var replacePause = refusal.Pause{First: time.Minute, Least: 2 * time.Minute, Longest: time.Hour}
 
 // known is a refusal after which it is known what is there: it was remembered and no call made, or another call in its place was accepted.
@@ -89,8 +90,8 @@ func (a *Applier) replacement(wanted *model.Listener) string {
 	return a.Model.LoadBalancer.ID + " " + wanted.Group + " " + string(text)
 }
 
-// mayReplace tries whether the cloud takes the listener for which another one is to be deleted: there is no call for both, so nothing serves the port in between.
-// That the port is in use, or the quota of listeners used up, is no reason: the other one goes.
+// mayReplace tries whether the cloud takes the listener for which another one is to be deleted: there is no call for both, so nothing
+// serves the port in between. That the port is in use, or the quota of listeners used up, is no reason: the other one goes.
 func (a *Applier) mayReplace(ctx context.Context, successor *model.Listener) error {
 	if err := a.Memory.replacements.Err(a.replacement(successor), time.Now()); err != nil {
 		return known{err}
@@ -133,7 +134,8 @@ func (a *Applier) putBack(ctx context.Context, wanted *model.Listener, refused e
 	return job, known{fmt.Errorf("%w; the %s listener %s stays in its place", refused, old.Protocol, old.Ports())}
 }
 
-// refusesListener reports whether the cloud refused a listener, and will for a while: for what it asks, or for what it names, such as a certificate that does not exist.
+// refusesListener reports whether the cloud refused a listener, and will for a while: for what it asks, or for what it names, such as a
+// certificate that does not exist.
 func refusesListener(err error) bool {
 	return refuses(err) || alicloud.IsNotFound(err) && !alicloud.IsNLBNotFound(err)
 }

@@ -41,7 +41,8 @@ func pass(t *testing.T, cloud *recorder, memory *Memory, observed *model.Model, 
 	return a.Model, err
 }
 
-// TestReplacementIsTriedFirst: a listener goes only for one that the cloud takes, as far as it says so beforehand. One that it refuses is not asked for in each pass.
+// TestReplacementIsTriedFirst: a listener goes only for one that the cloud takes, as far as it says so beforehand. One that it refuses is
+// not asked for in each pass.
 func TestReplacementIsTriedFirst(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
@@ -87,8 +88,8 @@ func TestReplacementIsTriedFirst(t *testing.T) {
 	}
 }
 
-// TestReplacedListenerComesBack: the cloud says only at the creation, or its job fails, that it does not take the other listener. Then the one before serves again, its
-// group is still there, and the other one is tried again later.
+// TestReplacedListenerComesBack: the cloud says only at the creation, or its job fails, that it does not take the other listener. Then the
+// one before serves again, its group is still there, and the other one is tried again later.
 func TestReplacedListenerComesBack(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {

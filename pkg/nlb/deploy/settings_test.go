@@ -10,7 +10,8 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/nlb/model"
 )
 
-// update is a step that moves a listener from group a to group b and changes its certificate and its cipher policy, as far as these are given.
+// update is a step that moves a listener from group a to group b and changes its certificate and its cipher policy, as far as these are
+// given.
 func update(group, certificate, policy string) model.Step {
 	step := oldListener(model.OpUpdateListener, 80)
 	if group != "" {
@@ -27,8 +28,8 @@ func update(group, certificate, policy string) model.Step {
 	return step
 }
 
-// TestRefusedSettingHoldsBackNoOther: one setting of a listener that the cloud does not take keeps it neither in a group that nothing serves any more nor at its
-// certificate.
+// TestRefusedSettingHoldsBackNoOther: one setting of a listener that the cloud does not take keeps it neither in a group that nothing
+// serves any more nor at its certificate.
 func TestRefusedSettingHoldsBackNoOther(t *testing.T) {
 	t.Parallel()
 	const refused, gone = " = IllegalParam.Policy", " = ResourceNotFound.securitypolicy"
@@ -87,8 +88,8 @@ func TestRefusedSettingHoldsBackNoOther(t *testing.T) {
 	}
 }
 
-// TestCertificateWaitsForNoGroup: servers of the next group of a listener cannot come, so that it stays in the one that it is in, which follows the nodes; it takes its
-// certificate all the same.
+// TestCertificateWaitsForNoGroup: servers of the next group of a listener cannot come, so that it stays in the one that it is in, which
+// follows the nodes; it takes its certificate all the same.
 func TestCertificateWaitsForNoGroup(t *testing.T) {
 	t.Parallel()
 	cloud := recorder{refuses: map[string]error{"AddNLBServers sgp-b": answer("Forbidden.RAM")}}

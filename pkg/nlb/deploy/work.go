@@ -27,7 +27,8 @@ const heldFor = 30 * time.Second
 // jobPause is how long work waits whose jobs failed. The cloud gives no reason for the failure of a job: the first one may be an accident.
 var jobPause = refusal.Pause{Least: heldFor, Longest: 5 * time.Minute}
 
-// JobFailed notes what a job failed with, nil for one of which nothing is known. What is no work of a plan, such as a creation, waits for nothing.
+// JobFailed notes what a job failed with, nil for one of which nothing is known. What is no work of a plan, such as a creation, waits for
+// nothing.
 func (m *Memory) JobFailed(service types.UID, work Work, err error) {
 	if err == nil || work.Op == "" {
 		return

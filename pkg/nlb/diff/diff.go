@@ -20,9 +20,9 @@ type differ struct {
 	changes []serverChange
 }
 
-// Diff returns the plan from one model to another. What is there is added to before anything is taken away that may take traffic, so that no
-// moment of it is worse than the one before. What carries traffic comes before settings: the job of a setting that fails each time would keep it
-// waiting.
+// Diff returns the plan from one model to another. What is there is added to before anything is taken away that may take traffic, so that
+// no moment of it is worse than the one before. What carries traffic comes before settings: the job of a setting that fails each time would
+// keep it waiting.
 func Diff(desired, actual *model.Model, owner mark.Owner) model.Plan {
 	if actual == nil {
 		actual = &model.Model{}
@@ -61,8 +61,8 @@ func (d *differ) createLoadBalancer() {
 	d.step(s)
 }
 
-// changeLoadBalancer makes the steps on the load balancer itself, those first that take no job. A bandwidth package is only for one that faces
-// the internet: it is left before the address type changes, and joined after that.
+// changeLoadBalancer makes the steps on the load balancer itself, those first that take no job. A bandwidth package is only for one that
+// faces the internet: it is left before the address type changes, and joined after that.
 func (d *differ) changeLoadBalancer() {
 	have, want := &d.actual.LoadBalancer, &d.desired.Want
 	if have.ID == "" {

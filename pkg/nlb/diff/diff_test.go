@@ -97,8 +97,8 @@ func TestProtocolIsReplaced(t *testing.T) {
 	}
 }
 
-// TestDeadLeaveFirst: servers that are dead leave before others come, in all groups before the first one gets any. Where no server takes traffic until others come, and
-// of those that work, none leaves before.
+// TestDeadLeaveFirst: servers that are dead leave before others come, in all groups before the first one gets any. Where no server takes
+// traffic until others come, and of those that work, none leaves before.
 func TestDeadLeaveFirst(t *testing.T) {
 	t.Parallel()
 	mine := owner.NLBGroupName("30080", "TCP")
@@ -174,7 +174,8 @@ func serverSteps(plan model.Plan) []string {
 	return steps
 }
 
-// TestBlockedPortKeepsNoGroups: while nobody knows the settings of one listener, it moves to its group all the same, and groups of former ports go.
+// TestBlockedPortKeepsNoGroups: while nobody knows the settings of one listener, it moves to its group all the same, and groups of former
+// ports go.
 func TestBlockedPortKeepsNoGroups(t *testing.T) {
 	t.Parallel()
 	blocked := listener("", 443, owner.NLBMark("443", "TCP"), "", owner.NLBGroupName("30443", "TCP"))

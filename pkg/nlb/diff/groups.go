@@ -24,7 +24,8 @@ func key(s *alicloud.NLBServer) alicloud.NLBServerKey {
 type serverChange struct {
 	id             string
 	added, changed []alicloud.NLBServer
-	// dead are those that leave before others come, removed those that leave afterwards. Each call is a job, for which the next one on the group waits.
+	// dead are those that leave before others come, removed those that leave afterwards. Each call is a job, for which the next one on the
+	// group waits.
 	dead, removed []alicloud.NLBServer
 }
 
@@ -42,7 +43,8 @@ func (d *differ) compareGroups() {
 	}
 }
 
-// Followed returns the plan that brings in line the servers of groups which are there and lead to ports, also those that listeners have not left yet. Nothing else is changed.
+// Followed returns the plan that brings in line the servers of groups which are there and lead to ports, also those that listeners have not
+// left yet. Nothing else is changed.
 func Followed(desired, actual *model.Model, owner mark.Owner) model.Plan {
 	there := *desired
 	there.Groups = slices.DeleteFunc(slices.Clone(desired.Groups), func(want model.Group) bool { return actual.Matching(&want) == nil })
@@ -89,7 +91,8 @@ func (d *differ) createGroup(want *model.Group) {
 	d.step(model.Step{Op: model.OpCreateGroup, Target: model.TargetGroup(want.Name), After: group.Type + " " + group.Protocol, Group: group})
 }
 
-// updateGroups changes the settings of groups that are there. Their servers come first: they change whether the cloud takes the settings or not.
+// updateGroups changes the settings of groups that are there. Their servers come first: they change whether the cloud takes the settings or
+// not.
 func (d *differ) updateGroups() {
 	for i := range d.desired.Groups {
 		want := &d.desired.Groups[i]
@@ -189,8 +192,8 @@ func (d *differ) dead(server *alicloud.NLBServer) bool {
 	return server.Type == alicloud.NLBServerECS && d.desired.Dead.Has(server.ID)
 }
 
-// serversIn returns the servers that are in a group, and those on their way out. These are not there for any step: where one is wanted it is added
-// again, but only once it is gone. Until then the cloud would refuse the whole call, with all other servers in it.
+// serversIn returns the servers that are in a group, and those on their way out. These are not there for any step: where one is wanted it
+// is added again, but only once it is gone. Until then the cloud would refuse the whole call, with all other servers in it.
 func serversIn(group *model.Group) (there map[alicloud.NLBServerKey]*alicloud.NLBServer, leaving map[alicloud.NLBServerKey]bool) {
 	there, leaving = make(map[alicloud.NLBServerKey]*alicloud.NLBServer, len(group.Servers)), map[alicloud.NLBServerKey]bool{}
 	for i := range group.Servers {
@@ -254,16 +257,16 @@ func (d *differ) emptyGroups() {
 	}
 }
 
-// inDoubt reports whether a port stays as it is of which nobody knows the group, so that any may be its. Where only the settings of a listener are not
-// known, it moves to its group all the same, see [differ.follow].
+// inDoubt reports whether a port stays as it is of which nobody knows the group, so that any may be its. Where only the settings of a
+// listener are not known, it moves to its group all the same, see [differ.follow].
 func (d *differ) inDoubt() bool {
 	return d.desired.HoldListeners || slices.ContainsFunc(d.desired.Listeners, func(l model.Listener) bool {
 		return l.Blocked != "" && !slices.ContainsFunc(d.desired.Groups, func(g model.Group) bool { return g.Name == l.Group })
 	})
 }
 
-// dropGroup deletes a group of ours, and takes our servers out of one of others. A group with servers of others stays, and so does one to which a
-// listener of others leads: the cloud would refuse its deletion for as long as that is there.
+// dropGroup deletes a group of ours, and takes our servers out of one of others. A group with servers of others stays, and so does one to
+// which a listener of others leads: the cloud would refuse its deletion for as long as that is there.
 func (d *differ) dropGroup(have *model.Group) {
 	var ours []alicloud.NLBServer
 	for i := range have.Servers {

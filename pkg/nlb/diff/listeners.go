@@ -37,7 +37,8 @@ func (d *differ) listeners() {
 	}
 }
 
-// mayMove reports whether a listener of ours whose settings nobody knows follows its port to another group, and takes the certificate that is asked for.
+// mayMove reports whether a listener of ours whose settings nobody knows follows its port to another group, and takes the certificate that
+// is asked for.
 func (d *differ) mayMove(want, have *model.Listener) bool {
 	return want.Blocked == problem.ReasonInvalidAnnotation && have != nil && have.Protocol == want.Protocol && d.owner.OwnsNLB(model.Text(have.Description)) &&
 		slices.ContainsFunc(d.desired.Groups, func(g model.Group) bool { return g.Name == want.Group })
@@ -199,9 +200,9 @@ func (d *differ) leavesGroup(s *model.Step, have, want *model.Listener) {
 	s.Meanwhile = d.meanwhile(s.From, next)
 }
 
-// meanwhile makes the steps that keep a group in line with the endpoints while a listener stays in it. The servers of the next group, nil for none, come
-// into it where the cloud refuses that one, for example because the account has as many groups as it may have: the port of the servers in it may
-// answer nobody any more.
+// meanwhile makes the steps that keep a group in line with the endpoints while a listener stays in it. The servers of the next group, nil
+// for none, come into it where the cloud refuses that one, for example because the account has as many groups as it may have: the port of
+// the servers in it may answer nobody any more.
 func (d *differ) meanwhile(id string, next *model.Group) []model.Step {
 	want, have := d.desired.FormerGroup(id), d.actual.GroupByID(id)
 	if have != nil && next != nil && d.takes(have, next) {

@@ -12,8 +12,9 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
 )
 
-// TestListenerOfUnknownSettings: an annotation is not accepted, so that nobody knows the settings of a listener. It follows its port to another group, and takes a
-// certificate, all the same; its other settings stay. A listener of another protocol, or of somebody else, stays where it is.
+// TestListenerOfUnknownSettings: an annotation is not accepted, so that nobody knows the settings of a listener. It follows its port to
+// another group, and takes a certificate, all the same; its other settings stay. A listener of another protocol, or of somebody else, stays
+// where it is.
 func TestListenerOfUnknownSettings(t *testing.T) {
 	t.Parallel()
 	next := owner.NLBGroupName("31000", "TCP")

@@ -48,8 +48,8 @@ func Leaving(actual *model.Model, owner mark.Owner, removeTags []string) model.P
 	return d.plan
 }
 
-// Preserving returns the plan that leaves a load balancer of ours to the author of the Service, with its listeners and groups. preserved is the value of
-// [mark.TagPreserved].
+// Preserving returns the plan that leaves a load balancer of ours to the author of the Service, with its listeners and groups. preserved is
+// the value of [mark.TagPreserved].
 func Preserving(actual *model.Model, preserved string) model.Plan {
 	d := &differ{actual: actual}
 	lb := &actual.LoadBalancer
@@ -70,8 +70,8 @@ func Preserving(actual *model.Model, preserved string) model.Plan {
 	return d.plan
 }
 
-// PreservingInGroup returns the plan that leaves what a Service has on the load balancer of a group, where others stay, to the author of the Service. The
-// load balancer notes it; one Service is enough.
+// PreservingInGroup returns the plan that leaves what a Service has on the load balancer of a group, where others stay, to the author of
+// the Service. The load balancer notes it; one Service is enough.
 func PreservingInGroup(actual *model.Model, preserved string) model.Plan {
 	d := &differ{actual: actual}
 	if _, noted := actual.LoadBalancer.Tag(mark.TagPreserved); !noted {
@@ -81,8 +81,8 @@ func PreservingInGroup(actual *model.Model, preserved string) model.Plan {
 	return d.plan
 }
 
-// PreservingOnExisting returns the plan that leaves what a Service has on an existing load balancer to the author of the Service: nothing there is bound to this
-// program but the server groups.
+// PreservingOnExisting returns the plan that leaves what a Service has on an existing load balancer to the author of the Service: nothing
+// there is bound to this program but the server groups.
 func PreservingOnExisting(actual *model.Model) model.Plan {
 	d := &differ{actual: actual}
 	d.untagGroups(ownership())

@@ -84,8 +84,8 @@ func OwnGroups(ctx context.Context, api Reader, owner string) ([]alicloud.NLBGro
 	return slices.DeleteFunc(own, func(g alicloud.NLBGroup) bool { return !Tagged(g.Tags, tag) }), nil
 }
 
-// Groups returns the own server groups of a Service, and those of others that it names by id, with their servers. Groups that are known, and
-// that are not among the own ones, are asked for by id; missing are those that are not there either.
+// Groups returns the own server groups of a Service, and those of others that it names by id, with their servers. Groups that are known,
+// and that are not among the own ones, are asked for by id; missing are those that are not there either.
 func Groups(ctx context.Context, api Reader, svc *corev1.Service, owner mark.Owner, own []alicloud.NLBGroup, joined, known []string) (groups []model.Group, missing []string, err error) {
 	tag := alicloud.Tag{Key: mark.TagOwner, Value: mark.DefaultName(svc.UID)}
 	found := slices.Clone(own)
@@ -131,8 +131,9 @@ func withServers(ctx context.Context, api Reader, group alicloud.NLBGroup) (mode
 	return model.Group{NLBGroup: group, Servers: servers}, nil
 }
 
-// Access returns the security group of a Service's source ranges with its rules, nil for none. Of those with the owner tag, which anybody can copy, it is the one that
-// was last seen, with the id expected, also if somebody has renamed it; else one with the name or the description that only we give. others are the ids of further such ones.
+// Access returns the security group of a Service's source ranges with its rules, nil for none. Of those with the owner tag, which anybody
+// can copy, it is the one that was last seen, with the id expected, also if somebody has renamed it; else one with the name or the
+// description that only we give. others are the ids of further such ones.
 func Access(ctx context.Context, api Reader, svc *corev1.Service, expected string) (access *model.Access, others []string, err error) {
 	tag := alicloud.Tag{Key: mark.TagOwner, Value: mark.DefaultName(svc.UID)}
 	name, description := mark.OwnerOf(svc, "").NLBSecurityGroup(svc.UID)

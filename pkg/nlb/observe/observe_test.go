@@ -230,8 +230,8 @@ func TestOwnGroups(t *testing.T) {
 	}
 }
 
-// TestAccess: the security group of the source ranges has the Service's tag. It is the one that was last seen, whatever its name is by now; else the one
-// with the name or the description that the manager gives.
+// TestAccess: the security group of the source ranges has the Service's tag. It is the one that was last seen, whatever its name is by now;
+// else the one with the name or the description that the manager gives.
 func TestAccess(t *testing.T) {
 	t.Parallel()
 	group := func(id, name string, tags ...alicloud.Tag) alicloud.SecurityGroup {

@@ -8,12 +8,12 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
 )
 
-// isCheck reports whether an annotation is about health checks. Frameworks for game servers put all of those on every Service, so that only the log says
-// which of them act on no listener.
+// isCheck reports whether an annotation is about health checks. Frameworks for game servers put all of those on every Service, so that only
+// the log says which of them act on no listener.
 func isCheck(suffix Suffix) bool { return strings.Contains(string(suffix), "health") }
 
-// Idle reports annotations that act on no listener, because no port is served by a protocol that has the setting. protocols are those of the listeners, in lower case.
-// While a value is not accepted, or there is no listener, that is reported first.
+// Idle reports annotations that act on no listener, because no port is served by a protocol that has the setting. protocols are those of
+// the listeners, in lower case. While a value is not accepted, or there is no listener, that is reported first.
 func (p Params) Idle(protocols sets.Set[string]) []problem.Problem {
 	if p.Invalid || len(protocols) == 0 {
 		return nil

@@ -8,8 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 )
 
-// TestAnnotationsThatActOnNoListener: what asks for something that no listener of the Service has is reported, with the protocols that have it. Annotations of health checks are not:
-// frameworks put all of them on every Service.
+// TestAnnotationsThatActOnNoListener: what asks for something that no listener of the Service has is reported, with the protocols that have
+// it. Annotations of health checks are not: frameworks put all of them on every Service.
 func TestAnnotationsThatActOnNoListener(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {

@@ -122,7 +122,8 @@ const (
 	IPModeAuto  = "auto"
 )
 
-// Values of [HealthCheck]: nodes are checked at the port of the Service, or at that at which kube-proxy says whether it serves the Service there.
+// Values of [HealthCheck]: nodes are checked at the port of the Service, or at that at which kube-proxy says whether it serves the Service
+// there.
 const (
 	CheckPort = "port"
 	CheckNode = "node"

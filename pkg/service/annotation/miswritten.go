@@ -5,14 +5,16 @@ import "strings"
 // Paused pauses one Service.
 const Paused = "service.alibabacloud.com/paused"
 
-// beginnings are words with which names of annotations of this family begin, and those that people write in their place. Longer ones come first.
+// beginnings are words with which names of annotations of this family begin, and those that people write in their place. Longer ones come
+// first.
 var beginnings = []string{"alibaba-cloud-", "alibabacloud-", "ali-cloud-", "alibaba-", "alicloud-", "aliyun-"}
 
 // likelyDomain ends the domains of keys that were likely meant as one of the [Prefixes].
 const likelyDomain = "kubernetes.io"
 
-// miswritten returns the key that one without our prefixes was meant as, or "", and whether it was compared with any of ours. A load balancer would become
-// public without a word if service.kubernetes.io/alibaba-cloud-loadbalancer-address-type were taken for the annotation of another program.
+// miswritten returns the key that one without our prefixes was meant as, or "", and whether it was compared with any of ours. A load
+// balancer would become public without a word if service.kubernetes.io/alibaba-cloud-loadbalancer-address-type were taken for the
+// annotation of another program.
 func (f *family) miswritten(key string) (meant string, compared bool) {
 	if key == BackendType || key == Paused {
 		return "", false

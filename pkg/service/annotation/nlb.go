@@ -45,7 +45,8 @@ const (
 	ServerGroupIPs = "Ip"
 )
 
-// Bounds of an NLB. Sources: https://www.alibabacloud.com/help/en/slb/network-load-balancer/developer-reference/api-nlb-2022-04-30-createloadbalancer,
+// Bounds of an NLB. Sources:
+// https://www.alibabacloud.com/help/en/slb/network-load-balancer/developer-reference/api-nlb-2022-04-30-createloadbalancer,
 // …-createlistener.
 const (
 	// MaxIdleOfUDP is the longest idle timeout of a UDP listener in seconds.
@@ -59,8 +60,8 @@ const (
 	maxIdle         = 900
 )
 
-// nlbFamily is the table of all annotations that act on an NLB.
-// Source of values and defaults: https://www.alibabacloud.com/help/en/ack/serverless-kubernetes/user-guide/add-annotations-to-the-yaml-file-of-a-service-to-configure-nlb-instances.
+// nlbFamily is the table of all annotations that act on an NLB. Source of values and defaults:
+// https://www.alibabacloud.com/help/en/ack/serverless-kubernetes/user-guide/add-annotations-to-the-yaml-file-of-a-service-to-configure-nlb-instances.
 var nlbFamily = newFamily("NLB", slices.Concat(nlbInstance, nlbBackendRows()), nlbListenerRows(), nlbRules, elsewhereOfNLB())
 
 // NLBTable is the table of all annotations that act on an NLB.
@@ -238,7 +239,8 @@ func ZonesOf(params Params) []alicloud.NLBZone {
 	return ZonesIn(params.Get(ZoneMaps))
 }
 
-// DefaultOf reads the text of a field of the cloud-config that stands for an annotation where a Service has none. Without ok, accepted says what would be.
+// DefaultOf reads the text of a field of the cloud-config that stands for an annotation where a Service has none. Without ok, accepted says
+// what would be.
 func DefaultOf(suffix Suffix, text string) (value, accepted string, ok bool) {
 	if text = strings.TrimSpace(text); text == "" {
 		return "", "", true

@@ -17,8 +17,8 @@ var alsoOfNLB = []Suffix{DeleteProtection, ModificationProtection, Hostname}
 // latestOfficial is the release of the official CCM with which the README compares.
 const latestOfficial = "v2.15.0"
 
-// TestEveryKeyOfTheOfficialCCM: the tables have every annotation that a release of the official CCM reads, for the same products, and nothing else but what is
-// of this program. The README says which release that is.
+// TestEveryKeyOfTheOfficialCCM: the tables have every annotation that a release of the official CCM reads, for the same products, and
+// nothing else but what is of this program. The README says which release that is.
 func TestEveryKeyOfTheOfficialCCM(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("testdata/official-keys.txt")

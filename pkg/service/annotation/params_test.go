@@ -159,8 +159,8 @@ func FuzzParseParams(f *testing.F) {
 	})
 }
 
-// TestManyUnknownKeysCostLittle: of thousands of unknown keys, some are compared with the known ones and reported, so that reading a Service
-// costs about the same whatever the author of the Service writes. Each comparison allocates.
+// TestManyUnknownKeysCostLittle: of thousands of unknown keys, some are compared with the known ones and reported, so that reading a
+// Service costs about the same whatever the author of the Service writes. Each comparison allocates.
 func TestManyUnknownKeysCostLittle(t *testing.T) { //nolint:paralleltest // counts what the whole process allocates
 	annotations := map[string]string{}
 	for i := range 3334 {
@@ -188,8 +188,8 @@ func TestManyUnknownKeysCostLittle(t *testing.T) { //nolint:paralleltest // coun
 	}
 }
 
-// TestKeysLikeOurs: keys with another domain, other words or without some of them have no effect, and are not left unmentioned. Those of other
-// programs are.
+// TestKeysLikeOurs: keys with another domain, other words or without some of them have no effect, and are not left unmentioned. Those of
+// other programs are.
 func TestKeysLikeOurs(t *testing.T) {
 	t.Parallel()
 	for key, want := range map[string]string{

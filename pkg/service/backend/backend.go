@@ -23,8 +23,9 @@ const (
 	KindInterface Kind = "interface"
 )
 
-// OnPods reports whether addresses of pods are the backends of a Service: as its annotation says, else as the cloud-config does. An annotation
-// that is not accepted leaves them what they are: now returns whether they are pods, and false where nothing says so. So do ports none of which has a node port.
+// OnPods reports whether addresses of pods are the backends of a Service: as its annotation says, else as the cloud-config does. An
+// annotation that is not accepted leaves them what they are: now returns whether they are pods, and false where nothing says so. So do
+// ports none of which has a node port.
 func OnPods(params annotation.Params, byDefault bool, ports []corev1.ServicePort, now func() (pods, known bool)) bool {
 	wants := WantsPods(params, byDefault)
 	if params.Refused(annotation.BackendType) || !wants && withoutNodePorts(ports) {
@@ -43,7 +44,8 @@ func WantsPods(params annotation.Params, byDefault bool) bool {
 	return byDefault
 }
 
-// WeightsUndecided reports whether an annotation that was not accepted decides on the weights of backends: those that are there keep theirs, and others join like them.
+// WeightsUndecided reports whether an annotation that was not accepted decides on the weights of backends: those that are there keep
+// theirs, and others join like them.
 func WeightsUndecided(params annotation.Params) bool {
 	return slices.ContainsFunc([]annotation.Suffix{annotation.DefaultWeight, annotation.IgnoreWeightUpdate, annotation.RemoveUnscheduledBackend}, params.Refused)
 }
@@ -61,8 +63,8 @@ func StayOnPods(params annotation.Params, byDefault, pods bool) []problem.Proble
 		"no port has a node port (allocateLoadBalancerNodePorts is false), so nodes cannot be backends; pods stay the backends; add node ports, or %s: eni", annotation.BackendType)}
 }
 
-// NamedForPods tells by the names of groups whether pods are the backends of the ports of a Service, also while there are none: those of pods are named for the target
-// port, those of nodes for the node port. exists reports whether there is a group that is named for a text.
+// NamedForPods tells by the names of groups whether pods are the backends of the ports of a Service, also while there are none: those of
+// pods are named for the target port, those of nodes for the node port. exists reports whether there is a group that is named for a text.
 func NamedForPods(ports []corev1.ServicePort, exists func(text string) bool) (pods, known bool) {
 	nodes := false
 	for _, port := range ports {
@@ -100,8 +102,8 @@ type Set struct {
 	// belong to it and leave all the same.
 	Doubt bool
 	Gone  sets.Set[string]
-	// Held are addresses of pods and nodes, and IDs of instances, that stay as they are where they are registered, and are not added where they are not: a doubt that
-	// is only about them.
+	// Held are addresses of pods and nodes, and IDs of instances, that stay as they are where they are registered, and are not added where
+	// they are not: a doubt that is only about them.
 	Held sets.Set[string]
 	// portless says that there are endpoints, and none with the port.
 	portless bool

@@ -14,8 +14,8 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/backend"
 )
 
-// TestWhyNotAgreesWithTheBackends: a node has a reason for being no backend if and only if it is none, whatever it is like and whatever the Service
-// asks for. An explanation that has rules of its own would lie sooner or later.
+// TestWhyNotAgreesWithTheBackends: a node has a reason for being no backend if and only if it is none, whatever it is like and whatever the
+// Service asks for. An explanation that has rules of its own would lie sooner or later.
 func TestWhyNotAgreesWithTheBackends(t *testing.T) {
 	t.Parallel()
 	traits := []func(*corev1.Node){

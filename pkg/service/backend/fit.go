@@ -9,8 +9,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 )
 
-// dropDraining has backends leave a group at once that the load balancer has no room for beside those that take traffic, if none of these is in the group yet. They come in the
-// same call: otherwise, the cloud would refuse them, and the group would drain its last backend. One that may not leave goes on to take traffic, see [Set.staying].
+// dropDraining has backends leave a group at once that the load balancer has no room for beside those that take traffic, if none of these
+// is in the group yet. They come in the same call: otherwise, the cloud would refuse them, and the group would drain its last backend. One
+// that may not leave goes on to take traffic, see [Set.staying].
 func (r *Resolver) dropDraining(set *Set, group string) {
 	room := &r.in.Choice.Room
 	if !room.Swaps || room.Most == 0 || set.Len() == 0 || len(set.Draining) == 0 {
@@ -31,8 +32,8 @@ func (r *Resolver) dropDraining(set *Set, group string) {
 	})
 }
 
-// fit leaves backends out of a group that the load balancer has no room for, see [places]. Where pods decide which nodes are backends nothing else can be done, and the
-// user has to know, see [Resolver.Shortages].
+// fit leaves backends out of a group that the load balancer has no room for, see [places]. Where pods decide which nodes are backends
+// nothing else can be done, and the user has to know, see [Resolver.Shortages].
 func (r *Resolver) fit(set *Set, group string) {
 	room, all := &r.in.Choice.Room, len(set.Backends)
 	if room.Most == 0 || all == 0 {
@@ -55,7 +56,8 @@ func (r *Resolver) fit(set *Set, group string) {
 	}
 }
 
-// mostOf returns how many of the backends of a group there is room for, beside those that are alike, those that drain and so many that stay.
+// mostOf returns how many of the backends of a group there is room for, beside those that are alike, those that drain and so many that
+// stay.
 func (r *Room) mostOf(set *Set, has func(*Backend) bool, staying int) int {
 	kept, most := count(set.Backends, has), max(r.Most-len(set.Alike.nodes)-count(set.Draining, has), 0)
 	switch {
@@ -131,11 +133,13 @@ func (r *Resolver) place(set *Set, group string, most int, has func(*Backend) bo
 	set.Backends = p.backends()
 }
 
-// A backend takes the place of another one only where that makes a difference. Otherwise both would change places with each pod that comes or goes.
+// A backend takes the place of another one only where that makes a difference. Otherwise both would change places with each pod that comes
+// or goes.
 const (
 	// apart is how many more places a zone has than the one to which it gives one.
 	apart = 2
-	// heavierTimes divided by heavierOf is how many times as many pods a backend has as the one of its zone whose place it takes, heavierBy how many more.
+	// heavierTimes divided by heavierOf is how many times as many pods a backend has as the one of its zone whose place it takes, heavierBy
+	// how many more.
 	heavierTimes, heavierOf, heavierBy = 3, 2, 2
 )
 
@@ -146,11 +150,12 @@ type ranked struct {
 	*Backend
 }
 
-// places are which backends get one of the places on a load balancer that has not enough of them: those that it has stay, others come by their weight, from
-// the zone that has the fewest.
+// places are which backends get one of the places on a load balancer that has not enough of them: those that it has stay, others come by
+// their weight, from the zone that has the fewest.
 type places struct {
 	names []string
-	// zones are the backends of each zone, those first that it has, and of these and of the others those with more weight. The first kept of them have a place.
+	// zones are the backends of each zone, those first that it has, and of these and of the others those with more weight. The first kept of
+	// them have a place.
 	zones map[string][]ranked
 	kept  map[string]int
 	total int
@@ -220,9 +225,10 @@ func (p *places) grow(most int) {
 	}
 }
 
-// move has one backend give its place to another one: to one of a zone that has fewer places by at least two, else to one of its zone with many more pods. It
-// reports whether it has found one. Each move brings zones, or in each zone the weights, closer to what they would be if all backends were new, so that
-// moves come to an end. Where the product does not replace backends in one call, only the one leaves: [places.grow] does not give the place back to it.
+// move has one backend give its place to another one: to one of a zone that has fewer places by at least two, else to one of its zone with
+// many more pods. It reports whether it has found one. Each move brings zones, or in each zone the weights, closer to what they would be if
+// all backends were new, so that moves come to an end. Where the product does not replace backends in one call, only the one leaves:
+// [places.grow] does not give the place back to it.
 func (p *places) move(swaps bool) bool {
 	from, to := p.largest(), p.open()
 	if p.kept[from] < p.kept[to]+apart {
@@ -241,7 +247,8 @@ func (p *places) move(swaps bool) bool {
 	return true
 }
 
-// outweighed returns the zone in which a backend without a place has many more pods than one with a place, the one where the difference is largest.
+// outweighed returns the zone in which a backend without a place has many more pods than one with a place, the one where the difference is
+// largest.
 func (p *places) outweighed() (zone string, ok bool) {
 	most := heavierBy - 1
 	for _, name := range p.names {

@@ -78,7 +78,8 @@ func inZone(zone string, from, to, weight int) []Backend {
 	return backends
 }
 
-// TestPlacesOfZones: the pods of one zone fill the load balancer, and those of another zone come later. It gets its share of the places, one in each pass.
+// TestPlacesOfZones: the pods of one zone fill the load balancer, and those of another zone come later. It gets its share of the places,
+// one in each pass.
 func TestPlacesOfZones(t *testing.T) {
 	t.Parallel()
 	for _, swaps := range []bool{true, false} {
@@ -121,7 +122,8 @@ func TestPlacesByWeight(t *testing.T) {
 	}
 }
 
-// TestOnlyPlaceStays: the only place of a Service changes hands in one call or not at all: without one, the Service would have no backend in between.
+// TestOnlyPlaceStays: the only place of a Service changes hands in one call or not at all: without one, the Service would have no backend
+// in between.
 func TestOnlyPlaceStays(t *testing.T) {
 	t.Parallel()
 	for _, swaps := range []bool{true, false} {
@@ -135,7 +137,8 @@ func TestOnlyPlaceStays(t *testing.T) {
 	}
 }
 
-// TestPlacesOfAnotherPort: a group keeps its own backends, whatever the group of another port of the Service has, and one at a time gives its place up.
+// TestPlacesOfAnotherPort: a group keeps its own backends, whatever the group of another port of the Service has, and one at a time gives
+// its place up.
 func TestPlacesOfAnotherPort(t *testing.T) {
 	t.Parallel()
 	for _, swaps := range []bool{true, false} {
@@ -152,8 +155,8 @@ func TestPlacesOfAnotherPort(t *testing.T) {
 	}
 }
 
-// TestPlacesComeToRest: whatever pods there are and whichever of them have a place: dead ones give theirs up at once, never more than one other changes
-// hands in a pass, and in the end, which comes soon, no zone has two places less than it could have.
+// TestPlacesComeToRest: whatever pods there are and whichever of them have a place: dead ones give theirs up at once, never more than one
+// other changes hands in a pass, and in the end, which comes soon, no zone has two places less than it could have.
 func TestPlacesComeToRest(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(300) {
@@ -209,8 +212,9 @@ func (f *fullBalancer) checkZones(seed uint64, backends []Backend) {
 	}
 }
 
-// TestFullInDoubt: on a full load balancer, backends that may not leave because the set may be incomplete keep their places, and nothing comes that the cloud would refuse. One that
-// works does not leave for them, and the last one goes on to take traffic although its node is about to be deleted.
+// TestFullInDoubt: on a full load balancer, backends that may not leave because the set may be incomplete keep their places, and nothing
+// comes that the cloud would refuse. One that works does not leave for them, and the last one goes on to take traffic although its node is
+// about to be deleted.
 func TestFullInDoubt(t *testing.T) {
 	t.Parallel()
 	old, pod := inZone("a", 0, 1, 10)[0], Backend{Kind: KindInterface, ID: "eni-1", IP: "10.0.0.1", Weight: 10}
@@ -248,8 +252,8 @@ func TestFullInDoubt(t *testing.T) {
 	}
 }
 
-// TestOneComesBesideThoseThatDrain: where the product does not replace backends in one call, one is asked for also if those that drain have all places. Where the cloud refuses it, they
-// go on to take traffic.
+// TestOneComesBesideThoseThatDrain: where the product does not replace backends in one call, one is asked for also if those that drain have
+// all places. Where the cloud refuses it, they go on to take traffic.
 func TestOneComesBesideThoseThatDrain(t *testing.T) {
 	t.Parallel()
 	drain := inZone("a", 0, 2, 10)

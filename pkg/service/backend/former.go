@@ -12,7 +12,8 @@ import (
 
 // Former returns the backends of a port as they have to be in a group that its listener uses and cannot leave yet. The group may have
 // backends of another kind, or at other ports, than the port is to have from now on: there are those of ours in it, not none. What is there
-// keeps its port, and what joins is of the same kind. Nothing leaves only because its kind is no longer asked for. group is how those that are there are marked, see [Entry].
+// keeps its port, and what joins is of the same kind. Nothing leaves only because its kind is no longer asked for. group is how those that
+// are there are marked, see [Entry].
 func Former(in Input, port corev1.ServicePort, there []Backend, group string) Set {
 	at := slices.IndexFunc(there, func(b Backend) bool { return b.Kind == KindInstance })
 	if in.Pods = at < 0; !in.Pods {

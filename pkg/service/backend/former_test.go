@@ -12,8 +12,8 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/backend"
 )
 
-// TestFormerGroupTakesNoOtherFamily: a Service changes the family of its pods. The group that its listener is about to leave follows the pods of the former
-// family; one of the other would be refused there.
+// TestFormerGroupTakesNoOtherFamily: a Service changes the family of its pods. The group that its listener is about to leave follows the
+// pods of the former family; one of the other would be refused there.
 func TestFormerGroupTakesNoOtherFamily(t *testing.T) {
 	t.Parallel()
 	port := testkit.Port(80, corev1.ProtocolTCP)

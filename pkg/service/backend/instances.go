@@ -48,7 +48,8 @@ func (r *Resolver) cluster(port corev1.ServicePort) (Set, []problem.Problem) {
 	return set, slices.Concat(problems, more, r.twins())
 }
 
-// holdCordoned has cordoned nodes stay as they are where nobody knows whether they are to drain, because the annotation that says so is not accepted.
+// holdCordoned has cordoned nodes stay as they are where nobody knows whether they are to drain, because the annotation that says so is not
+// accepted.
 func (r *Resolver) holdCordoned(set *Set) {
 	if r.in.Pods || !r.in.Params.Refused(annotation.RemoveUnscheduledBackend) {
 		return
@@ -64,8 +65,8 @@ func (r *Resolver) holdCordoned(set *Set) {
 	set.Backends = slices.DeleteFunc(slices.Clone(set.Backends), func(b Backend) bool { return cordoned.Has(b.ID) })
 }
 
-// keepOne has a group keep a node that works until one of those is there that are chosen: the ports of a Service may have different nodes, and the load balancer may have no
-// room for another one.
+// keepOne has a group keep a node that works until one of those is there that are chosen: the ports of a Service may have different nodes,
+// and the load balancer may have no room for another one.
 func (r *Resolver) keepOne(set *Set, group string) {
 	room, chosen := &r.in.Choice.Room, r.in.Choice.Nodes
 	if r.in.Pods || r.in.Local || !r.in.Choice.Some || room.Swaps {
@@ -191,8 +192,8 @@ func (r *Resolver) nodesOfEndpoints() sets.Set[string] {
 	return found
 }
 
-// missingNodes reports endpoints that no backend stands for. serves says that others have one. Where none has, what serves stays: a label that leaves no node with an
-// endpoint, for example, is more likely an error than a wish.
+// missingNodes reports endpoints that no backend stands for. serves says that others have one. Where none has, what serves stays: a label
+// that leaves no node with an endpoint, for example, is more likely an error than a wish.
 func (r *Resolver) missingNodes(counts endpointCounts, set *Set, serves bool) []problem.Problem {
 	var unknown, ineligible, stay []string
 	for _, name := range slices.Sorted(maps.Keys(counts.ready)) {

@@ -40,8 +40,9 @@ func (r *Resolver) addVirtual(set *Set, port corev1.ServicePort, weight int) ([]
 	})
 }
 
-// addPods adds the endpoints that are wanted and ready, and returns those that terminate. Where one has no network interface, or nothing says at which port the pods
-// answer, a backend with that address stays: it may be the very one. What stands in no EndpointSlice is gone all the same.
+// addPods adds the endpoints that are wanted and ready, and returns those that terminate. Where one has no network interface, or nothing
+// says at which port the pods answer, a backend with that address stays: it may be the very one. What stands in no EndpointSlice is gone
+// all the same.
 func (r *Resolver) addPods(set *Set, port corev1.ServicePort, weight int, wanted func(discoveryv1.Endpoint) bool) ([]Backend, []problem.Problem) {
 	var ready, terminating []Backend
 	var outside, missing []string

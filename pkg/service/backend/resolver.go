@@ -161,9 +161,9 @@ func moreAble(a, b *discoveryv1.Endpoint) int {
 	)
 }
 
-// each calls f for every endpoint that has the Service's port, with the port's number there. All slices count together: one endpoint
-// may move from one to another at any time, and then stand in both; so may one that another controller has a slice of its own for. The most able one counts. It returns
-// false when there are endpoints, but none with the port: then the slices do not follow the Service yet.
+// each calls f for every endpoint that has the Service's port, with the port's number there. All slices count together: one endpoint may
+// move from one to another at any time, and then stand in both; so may one that another controller has a slice of its own for. The most
+// able one counts. It returns false when there are endpoints, but none with the port: then the slices do not follow the Service yet.
 func (r *Resolver) each(port corev1.ServicePort, f func(endpoint discoveryv1.Endpoint, number int32)) (ok bool) {
 	best := map[endpointKey]*discoveryv1.Endpoint{}
 	endpoints := false

@@ -101,8 +101,8 @@ func (in Input) Ineffective() []problem.Problem {
 	return problems
 }
 
-// withoutSubset returns what makes a number of nodes useless that an annotation asks for, empty for nothing. The words auto and off always have an effect:
-// they say whether the quota of the load balancer counts.
+// withoutSubset returns what makes a number of nodes useless that an annotation asks for, empty for nothing. The words auto and off always
+// have an effect: they say whether the quota of the load balancer counts.
 func (in Input) withoutSubset() string {
 	subset, ok := ParseSubset(in.Params.Get(annotation.BackendSubset))
 	switch {

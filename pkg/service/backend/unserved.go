@@ -11,8 +11,8 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
 )
 
-// Unserved reports what keeps nodes or endpoints of the Service from being backends although nothing is wrong with its ports: a family of addresses that its
-// backends do not have, and nodes whose instance is not known yet. families are those of the Service.
+// Unserved reports what keeps nodes or endpoints of the Service from being backends although nothing is wrong with its ports: a family of
+// addresses that its backends do not have, and nodes whose instance is not known yet. families are those of the Service.
 func (in Input) Unserved(families []corev1.IPFamily) []problem.Problem {
 	if found, ok := in.otherFamily(families); ok {
 		return []problem.Problem{found}

@@ -18,8 +18,8 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/sharing"
 )
 
-// Balancers returns the load balancers of a group, and the ids of those that it should have and that do not exist. Searches by tag lag and may be
-// incomplete: what this process and the Records of the Services know is read by id. One that does not show the tag does not count.
+// Balancers returns the load balancers of a group, and the ids of those that it should have and that do not exist. Searches by tag lag and
+// may be incomplete: what this process and the Records of the Services know is read by id. One that does not show the tag does not count.
 func (g *Groups[LB]) Balancers(ctx context.Context, group mark.Group, svc *corev1.Service) (found []LB, missing []string, err error) {
 	tag := alicloud.Tag{Key: mark.TagGroup, Value: group.Mark()}
 	if found, err = g.Cloud.FindByTag(ctx, tag); err != nil {
@@ -163,8 +163,9 @@ func (g *Groups[LB]) readListeners(ctx context.Context, svc *corev1.Service, gro
 	return nil
 }
 
-// UsedByOthers reports whether another Service is on a load balancer of a group, or is to be. Only one that has the finalizer counts, because only that
-// gets a pass of its own before it goes, or one that names the load balancer and may get there. It fails while the cache may lack Services.
+// UsedByOthers reports whether another Service is on a load balancer of a group, or is to be. Only one that has the finalizer counts,
+// because only that gets a pass of its own before it goes, or one that names the load balancer and may get there. It fails while the cache
+// may lack Services.
 func (g *Groups[LB]) UsedByOthers(ctx context.Context, svc *corev1.Service, group mark.Group, id string) (bool, error) {
 	if err := g.proveAway(ctx, svc, id); err != nil {
 		return false, err
@@ -196,7 +197,8 @@ func (g *Groups[LB]) others(svc *corev1.Service, group mark.Group, id string) ([
 	return others, nil
 }
 
-// hasGone reports whether a Service that no longer asks for a load balancer has nothing in the cloud any more, whatever the cache says of its finalizer.
+// hasGone reports whether a Service that no longer asks for a load balancer has nothing in the cloud any more, whatever the cache says of
+// its finalizer.
 func (g *Groups[LB]) hasGone(svc *corev1.Service) bool {
 	return g.isRemoved(svc.UID) && !g.Product.AskedBy(g.Config, svc)
 }
@@ -240,7 +242,8 @@ func (g *Groups[LB]) ForRemoval(svc *corev1.Service, known Known) (mark.Group, b
 	return g.Asked(svc)
 }
 
-// Candidates returns the load balancers of a group on which a Service may have something: the one with the id alone, where that is one of them.
+// Candidates returns the load balancers of a group on which a Service may have something: the one with the id alone, where that is one of
+// them.
 func (g *Groups[LB]) Candidates(ctx context.Context, svc *corev1.Service, group mark.Group, known Known, id string) (found []LB, named bool, err error) {
 	if found, _, err = g.Balancers(ctx, group, svc); err != nil {
 		return nil, false, err
@@ -254,8 +257,8 @@ func (g *Groups[LB]) Candidates(ctx context.Context, svc *corev1.Service, group 
 	return found, false, nil // the id is that of one that the Service was to leave
 }
 
-// Guests returns the other Services for which the load balancer of a group stays only because they name it by its ID. inUse says that a Service of the group uses it, and is to
-// delete it.
+// Guests returns the other Services for which the load balancer of a group stays only because they name it by its ID. inUse says that a
+// Service of the group uses it, and is to delete it.
 func (g *Groups[LB]) Guests(svc *corev1.Service, group mark.Group, id string) (guests service.Guests, inUse bool, err error) {
 	others, err := g.others(svc, group, id)
 	if err != nil || slices.ContainsFunc(others, func(other *corev1.Service) bool {
@@ -267,8 +270,8 @@ func (g *Groups[LB]) Guests(svc *corev1.Service, group mark.Group, id string) (g
 	return service.Guests{Services: others, Group: group.Mark()}, false, nil
 }
 
-// Kept says why a load balancer of a group stays when a Service goes, empty where another Service of the group uses it, and for which Services. tagged says that it has
-// the tag of the group, and contents what of the Service was removed from it.
+// Kept says why a load balancer of a group stays when a Service goes, empty where another Service of the group uses it, and for which
+// Services. tagged says that it has the tag of the group, and contents what of the Service was removed from it.
 func (g *Groups[LB]) Kept(svc *corev1.Service, group mark.Group, id string, tagged bool, contents string) (why string, guests service.Guests, err error) {
 	guests, inUse, err := g.Guests(svc, group, id)
 	switch {

@@ -12,8 +12,9 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/presence"
 )
 
-// beforeOf returns the load balancer that a Service leaves for a group, empty for none: the one that it shows, where it has begun to move elsewhere, else the one that it is
-// or was on. Somebody may have removed its label: then its Record names that, unless it is about a place in the group.
+// beforeOf returns the load balancer that a Service leaves for a group, empty for none: the one that it shows, where it has begun to move
+// elsewhere, else the one that it is or was on. Somebody may have removed its label: then its Record names that, unless it is about a place
+// in the group.
 func beforeOf(svc *corev1.Service, known Known, to mark.Group) string {
 	if known.Shows != "" && !known.Group.Is(to) {
 		return known.Shows
@@ -25,8 +26,8 @@ func beforeOf(svc *corev1.Service, known Known, to mark.Group) string {
 	return cmp.Or(known.Presence.ID(), svc.Labels[service.LabelLoadBalancerID], recorded)
 }
 
-// begunPlace returns what a Service leaves where it has begun a move that it gives up for another place, or to go back to what it shows: nothing that it shows says that it
-// was ever there.
+// begunPlace returns what a Service leaves where it has begun a move that it gives up for another place, or to go back to what it shows:
+// nothing that it shows says that it was ever there.
 func begunPlace(known Known, to mark.Group) []string {
 	if known.Shows == "" || known.Group.Is(to) {
 		return nil
@@ -38,8 +39,8 @@ func withoutEmpty(places ...string) []string {
 	return slices.DeleteFunc(places, func(place string) bool { return place == "" })
 }
 
-// formerOf reads the load balancer on which the Service is or was, unless it is one of those that were found. Where neither its label nor its Record names one, the address
-// that it shows may: nothing else would have it leave an existing one.
+// formerOf reads the load balancer on which the Service is or was, unless it is one of those that were found. Where neither its label nor
+// its Record names one, the address that it shows may: nothing else would have it leave an existing one.
 func (g *Groups[LB]) formerOf(ctx context.Context, svc *corev1.Service, group mark.Group, known Known, id string, found []LB) (Location[LB], []LB, error) {
 	if id == "" {
 		lb, err := g.Cloud.Shown(ctx, svc, known.Presence)
@@ -56,8 +57,8 @@ func (g *Groups[LB]) formerOf(ctx context.Context, svc *corev1.Service, group ma
 	return g.outside(ctx, svc, group, known, id, found)
 }
 
-// outside reads a load balancer on which the Service is or was, and which the search by tag does not show: one that the Service is to leave, or one of
-// the group whose tag is not there, or not in the index yet.
+// outside reads a load balancer on which the Service is or was, and which the search by tag does not show: one that the Service is to
+// leave, or one of the group whose tag is not there, or not in the index yet.
 func (g *Groups[LB]) outside(ctx context.Context, svc *corev1.Service, group mark.Group, known Known, id string, found []LB) (Location[LB], []LB, error) {
 	lb, err := g.Cloud.Read(ctx, id)
 	was := g.WasIn(svc, group, known, id)
@@ -83,8 +84,8 @@ func (g *Groups[LB]) outside(ctx context.Context, svc *corev1.Service, group mar
 	return former, found, err
 }
 
-// otherGroups returns the load balancer of another group as one that the Service is to leave, if it is or was on that: as one of the group, or by its id. One of
-// another cluster is an existing one, unless the Service was to be in the group.
+// otherGroups returns the load balancer of another group as one that the Service is to leave, if it is or was on that: as one of the group,
+// or by its id. One of another cluster is an existing one, unless the Service was to be in the group.
 func (g *Groups[LB]) otherGroups(ctx context.Context, svc *corev1.Service, known Known, in mark.Group, lb *LB) (Location[LB], error) {
 	id := g.id(lb)
 	if !g.WasOnShared(svc, known, in, id) {
@@ -116,9 +117,9 @@ func (g *Groups[LB]) ungrouped(ctx context.Context, svc *corev1.Service, lb *LB)
 	return Location[LB]{Presence: presence.Found(view.ID, reused), LB: *lb, Leaves: []string{view.ID}}, nil
 }
 
-// WasOnShared reports whether a Service is or was on the load balancer of a group, as far as this process knows or its Record says. Its label says nothing: backup
-// tools restore that in other clusters, and whoever can edit Services can set it. The load balancer of another cluster counts only where the Service was to be in
-// the group: it may be on that by its id as well.
+// WasOnShared reports whether a Service is or was on the load balancer of a group, as far as this process knows or its Record says. Its
+// label says nothing: backup tools restore that in other clusters, and whoever can edit Services can set it. The load balancer of another
+// cluster counts only where the Service was to be in the group: it may be on that by its id as well.
 func (g *Groups[LB]) WasOnShared(svc *corev1.Service, known Known, in mark.Group, id string) bool {
 	record, _ := service.RecordOn(svc)
 	switch {

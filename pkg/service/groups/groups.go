@@ -31,21 +31,22 @@ type Cloud[LB any] interface {
 	Listeners(ctx context.Context, balancers []LB) (map[string][]Listener, error)
 	// Shown returns the load balancer that the Service shows other than by its id, nil where nothing on it is the Service's.
 	Shown(ctx context.Context, svc *corev1.Service, known presence.Presence) (*LB, error)
-	// Claims reports whether something on a load balancer without an owner is the Service's, and whether it is one that exists without the Service. On that of
-	// a group, only listeners and the status of the Service say so.
+	// Claims reports whether something on a load balancer without an owner is the Service's, and whether it is one that exists without the
+	// Service. On that of a group, only listeners and the status of the Service say so.
 	Claims(ctx context.Context, svc *corev1.Service, lb *LB) (has, reused bool, err error)
-	// Stays reports whether a Service which is in no group, and is on the load balancer with the id as far as it says, stays there although it names another one.
+	// Stays reports whether a Service which is in no group, and is on the load balancer with the id as far as it says, stays there although it
+	// names another one.
 	Stays(ctx context.Context, svc *corev1.Service, id string) (bool, error)
-	// Refuse is that of [service.Engine], and Unshareable says why the Service cannot share a load balancer whose attributes are to be those of the leader,
-	// nil where it can. lb is nil for a new one.
+	// Refuse is that of [service.Engine], and Unshareable says why the Service cannot share a load balancer whose attributes are to be those
+	// of the leader, nil where it can. lb is nil for a new one.
 	Refuse(params annotation.Params) error
 	Unshareable(svc *corev1.Service, params annotation.Params, group mark.Group, leader *corev1.Service, asked annotation.Params, lb *LoadBalancer) error
 	// Params reads the annotations of a Service.
 	Params(svc *corev1.Service) annotation.Params
 	// TagKeys are those of the tags that annotations ask for.
 	TagKeys(params annotation.Params) []string
-	// Room is how many listeners a load balancer has room for, and how many of those that are there stay where they are more than that; the id of a new one
-	// is empty.
+	// Room is how many listeners a load balancer has room for, and how many of those that are there stay where they are more than that; the id
+	// of a new one is empty.
 	Room(id string) (most, stay int)
 }
 
@@ -86,8 +87,8 @@ type Listener struct {
 	ClusterID string
 }
 
-// Groups decides for the Services of a product on which load balancer of their groups they are. All Services of a group take turns. Its fields are set
-// before its first use.
+// Groups decides for the Services of a product on which load balancer of their groups they are. All Services of a group take turns. Its
+// fields are set before its first use.
 type Groups[LB any] struct {
 	Memory
 
@@ -126,8 +127,8 @@ func (g *Groups[LB]) Asked(svc *corev1.Service) (mark.Group, bool) {
 	return service.AskedGroup(g.Config, svc)
 }
 
-// Wanted returns the group that a Service is to be in. While its annotation is not accepted, it stays in that where it is, which is zero where this
-// process does not know.
+// Wanted returns the group that a Service is to be in. While its annotation is not accepted, it stays in that where it is, which is zero
+// where this process does not know.
 func (g *Groups[LB]) Wanted(svc *corev1.Service, params annotation.Params, is mark.Group) (mark.Group, bool) {
 	if group, ok := g.Asked(svc); ok || !params.Refused(annotation.Group) {
 		return group, ok
@@ -208,8 +209,8 @@ func (g *Groups[LB]) Deployed(group mark.Group, svc *corev1.Service, done Done) 
 // LockOf names the lock of a group.
 func LockOf(group mark.Group) string { return "group " + group.Mark() }
 
-// Shared returns what it means for a Service that it shares the load balancer of a group, nil for one that is in none. stays is why it only stays there, nil
-// where it does not; lb is nil while there is none. It fails for a Service without a listener there that may have none.
+// Shared returns what it means for a Service that it shares the load balancer of a group, nil for one that is in none. stays is why it only
+// stays there, nil where it does not; lb is nil while there is none. It fails for a Service without a listener there that may have none.
 func (g *Groups[LB]) Shared(group mark.Group, svc *corev1.Service, stays *Staying, lb *LB, hasListener bool) (*sharing.Shared, error) {
 	if group.IsZero() {
 		return nil, nil
@@ -249,8 +250,8 @@ func (g *Groups[LB]) TagsOfNobody(group mark.Group, svc *corev1.Service, keys []
 	return keys
 }
 
-// MayBeOn reports whether a Service says that it is, or is to be, on a load balancer, or that it is about to leave it. shared is the group of that, zero
-// for none.
+// MayBeOn reports whether a Service says that it is, or is to be, on a load balancer, or that it is about to leave it. shared is the group
+// of that, zero for none.
 func MayBeOn(svc *corev1.Service, id string, shared mark.Group) bool {
 	if service.Names(svc, id) || service.IsKeptFor(svc, id) {
 		return true

@@ -14,9 +14,10 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
 )
 
-// proveAway finds out which Services other than svc name a load balancer by its ID and never get there, because they stay on another one. They do not keep it: once
-// their annotations change, nothing says any more that they did, and nobody would delete it. What cannot be read now is an error: the answer decides on a removal. Where the
-// cloud refuses to say, the Service may get there: whoever can create Services must not be able to keep those of others from being deleted.
+// proveAway finds out which Services other than svc name a load balancer by its ID and never get there, because they stay on another one.
+// They do not keep it: once their annotations change, nothing says any more that they did, and nobody would delete it. What cannot be read
+// now is an error: the answer decides on a removal. Where the cloud refuses to say, the Service may get there: whoever can create Services
+// must not be able to keep those of others from being deleted.
 func (g *Groups[LB]) proveAway(ctx context.Context, svc *corev1.Service, id string) error {
 	all, err := g.Services.List(labels.Everything())
 	if err != nil {
@@ -47,8 +48,9 @@ func (g *Groups[LB]) isAway(svc *corev1.Service, id string) bool {
 	return at != "" && g.awayAt(svc.UID) == at
 }
 
-// settledAt returns the load balancer on which a Service is that names the one with the id, as far as the Service says, empty where it does not, or where it is in the
-// middle of a move or in a group: it may still get to the other one. A Record that cannot be read, or is another Service's, may say anything.
+// settledAt returns the load balancer on which a Service is that names the one with the id, as far as the Service says, empty where it does
+// not, or where it is in the middle of a move or in a group: it may still get to the other one. A Record that cannot be read, or is another
+// Service's, may say anything.
 func (g *Groups[LB]) settledAt(svc *corev1.Service, id string) string {
 	record, readable := service.RecordOn(svc)
 	unreadable := !readable && meta.FindStatusCondition(svc.Status.Conditions, service.ConditionWritten) != nil

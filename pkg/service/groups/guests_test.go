@@ -26,8 +26,8 @@ type where struct {
 // Stays implements Cloud.
 func (w *where) Stays(context.Context, *corev1.Service, string) (bool, error) { return w.stays, w.err }
 
-// TestProveAway: a Service that names a load balancer is away from it once it is seen to stay elsewhere. An answer that says nothing changes nothing, and a refusal stops no
-// removal: otherwise whoever can create Services could keep those of others.
+// TestProveAway: a Service that names a load balancer is away from it once it is seen to stay elsewhere. An answer that says nothing
+// changes nothing, and a refusal stops no removal: otherwise whoever can create Services could keep those of others.
 func TestProveAway(t *testing.T) {
 	t.Parallel()
 	const finalizer = "test/finalizer"

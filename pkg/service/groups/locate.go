@@ -57,7 +57,8 @@ type Location[LB any] struct {
 	From string
 }
 
-// Doubts says why it is in doubt which load balancer the Service is on: its group, or other Services of that, have changed. It is empty where it is not.
+// Doubts says why it is in doubt which load balancer the Service is on: its group, or other Services of that, have changed. It is empty
+// where it is not.
 func (g *Groups[LB]) Doubts(svc *corev1.Service, params annotation.Params, known Known) string {
 	group, in := g.Wanted(svc, params, known.Group)
 	switch {
@@ -84,7 +85,8 @@ func (g *Groups[LB]) movesIn(group mark.Group, svc *corev1.Service, known Known)
 	return err == nil && (place.ID != known.Presence.ID() || place.Kept || known.Shows != "" && place.Lacks())
 }
 
-// Locate finds the load balancer of the group that the Service is to be on. What it was on before, it leaves, unless it would not get its ports.
+// Locate finds the load balancer of the group that the Service is to be on. What it was on before, it leaves, unless it would not get its
+// ports.
 func (g *Groups[LB]) Locate(ctx context.Context, of service.Request, group mark.Group, known Known) (Location[LB], error) {
 	svc := of.Service
 	own, doubt, err := g.ownUnrecorded(ctx, of, group, known)
@@ -117,7 +119,8 @@ func (g *Groups[LB]) Locate(ctx context.Context, of service.Request, group mark.
 	return at, err
 }
 
-// place decides on which of the load balancers that were found the Service is to be. lost is one that should be among them, see [Groups.lostIn].
+// place decides on which of the load balancers that were found the Service is to be. lost is one that should be among them, see
+// [Groups.lostIn].
 func (g *Groups[LB]) place(ctx context.Context, of service.Request, group mark.Group, known Known, former Location[LB], found []LB, lost string) (Location[LB], error) {
 	svc := of.Service
 	at := g.On(group, svc)
@@ -149,8 +152,8 @@ func (g *Groups[LB]) place(ctx context.Context, of service.Request, group mark.G
 	return here, nil
 }
 
-// begunElsewhere returns the load balancers of a group where a Service was about to be, and no longer is: those where it has listeners already, and the one that
-// its Record names, because a process before this one may have created groups for backend servers there.
+// begunElsewhere returns the load balancers of a group where a Service was about to be, and no longer is: those where it has listeners
+// already, and the one that its Record names, because a process before this one may have created groups for backend servers there.
 func (g *Groups[LB]) begunElsewhere(svc member, group mark.Group, place sharing.Place, found []LB) []string {
 	begun := slices.DeleteFunc(slices.Clone(place.Unused), func(id string) bool {
 		used, err := g.IsUsed(svc.Service, group, id) // by their ids, or without a listener yet
@@ -162,8 +165,8 @@ func (g *Groups[LB]) begunElsewhere(svc member, group mark.Group, place sharing.
 	return begun
 }
 
-// stays returns the load balancer outside of the group where the Service stays for now: the former one, or that which it shows. Its presence is zero where the
-// Service moves to its place in the group, or is there.
+// stays returns the load balancer outside of the group where the Service stays for now: the former one, or that which it shows. Its
+// presence is zero where the Service moves to its place in the group, or is there.
 func (g *Groups[LB]) stays(ctx context.Context, svc *corev1.Service, group mark.Group, known Known, former Location[LB], found []LB, place sharing.Place) (Location[LB], error) {
 	switch {
 	case g.in(found, known.Shows) != nil: // it turns back before it shows another place, so that it has never left the group
@@ -174,8 +177,9 @@ func (g *Groups[LB]) stays(ctx context.Context, svc *corev1.Service, group mark.
 	return g.goesBack(ctx, svc, group, known, place)
 }
 
-// goesBack returns the load balancer outside of the group that a Service shows in the middle of its move, if it lacks ports in the group by now. There it has
-// all of them, and follows its nodes and edits; where it leaves only, nothing is changed. Its presence is zero where the Service goes on with its move.
+// goesBack returns the load balancer outside of the group that a Service shows in the middle of its move, if it lacks ports in the group by
+// now. There it has all of them, and follows its nodes and edits; where it leaves only, nothing is changed. Its presence is zero where the
+// Service goes on with its move.
 func (g *Groups[LB]) goesBack(ctx context.Context, svc *corev1.Service, group mark.Group, known Known, place sharing.Place) (Location[LB], error) {
 	if known.Shows == "" || !place.Lacks() {
 		return Location[LB]{}, nil
@@ -209,8 +213,8 @@ func (g *Groups[LB]) seen(svc *corev1.Service, group mark.Group, place sharing.P
 	return Location[LB]{Presence: presence.Found(id, false), LB: *lb, Group: group, Leaves: leaves}
 }
 
-// lostIn returns the load balancer of the group that should be there and was not found: the one that the Service is on, or that of another Service where
-// none was found at all; empty for none.
+// lostIn returns the load balancer of the group that should be there and was not found: the one that the Service is on, or that of another
+// Service where none was found at all; empty for none.
 func (g *Groups[LB]) lostIn(svc *corev1.Service, group mark.Group, known Known, former Location[LB], found []LB, missing []string) string {
 	before := beforeOf(svc, known, group)
 	switch {
@@ -224,9 +228,9 @@ func (g *Groups[LB]) lostIn(svc *corev1.Service, group mark.Group, known Known, 
 	return ""
 }
 
-// absent decides what it means that there is no load balancer of the group for the Service, or that the one that is lost was not found: one answer
-// does not prove that it is gone, and a Service that went to another one of the group would get another address. others says that the group has
-// other load balancers.
+// absent decides what it means that there is no load balancer of the group for the Service, or that the one that is lost was not found: one
+// answer does not prove that it is gone, and a Service that went to another one of the group would get another address. others says that
+// the group has other load balancers.
 func (g *Groups[LB]) absent(ctx context.Context, of service.Request, group mark.Group, known Known, lost string, others bool) (presence.Presence, error) {
 	state := g.Of(group.Mark())
 	was := known.Presence
@@ -278,7 +282,8 @@ func (g *Groups[LB]) refusalOf(place sharing.Place) string {
 	return ""
 }
 
-// LeftBefore returns what a Service leaves for the load balancer that it is on now. A process before this one may have begun to put it into another group.
+// LeftBefore returns what a Service leaves for the load balancer that it is on now. A process before this one may have begun to put it into
+// another group.
 func LeftBefore(svc *corev1.Service, now mark.Group, leaves []string) []string {
 	record, _ := service.RecordOn(svc)
 	if record.Group == "" || record.Group == now.Mark() {
@@ -287,14 +292,14 @@ func LeftBefore(svc *corev1.Service, now mark.Group, leaves []string) []string {
 	return append(leaves, record.Group)
 }
 
-// ShowsFormer reports whether a Service shows a load balancer that it leaves for the one with the id. It is true where that is not known, and false once
-// nothing of the Service is left on the one that it shows: that one may be gone while the Service still leaves others.
+// ShowsFormer reports whether a Service shows a load balancer that it leaves for the one with the id. It is true where that is not known,
+// and false once nothing of the Service is left on the one that it shows: that one may be gone while the Service still leaves others.
 func ShowsFormer(shown string, leaving []string, id string) bool {
 	return len(leaving) > 0 && shown != id && (shown == "" || slices.Contains(leaving, shown))
 }
 
-// Leaving returns what a Service leaves: what it has left before, and further places. It is not about the load balancer with the id, which the Service is
-// on, nor about the group of that, zero for none.
+// Leaving returns what a Service leaves: what it has left before, and further places. It is not about the load balancer with the id, which
+// the Service is on, nor about the group of that, zero for none.
 func Leaving(left, places []string, id string, group mark.Group) []string {
 	all := slices.Concat(left, places)
 	slices.Sort(all)

@@ -8,8 +8,8 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/sharing"
 )
 
-// TestWhereAServiceIs: what this process knows comes first, then the listeners that were read, then what the Service shows; none of it counts for a load
-// balancer that is not the group's.
+// TestWhereAServiceIs: what this process knows comes first, then the listeners that were read, then what the Service shows; none of it
+// counts for a load balancer that is not the group's.
 func TestWhereAServiceIs(t *testing.T) {
 	t.Parallel()
 	const group, svc = "c/ns/edge", types.UID("a")

@@ -12,9 +12,10 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/presence"
 )
 
-// ownUnrecorded returns the load balancers of the Service's own of which nothing on it may say anything: a process before this one may have created one before it
-// ended, or the answer to the creation was lost, and then the Service was put into a group. A Record that says that the Service leaves nothing, and is in a group,
-// says that it has none. Without this, nobody would ever delete them. With an error, it may say what is known all the same.
+// ownUnrecorded returns the load balancers of the Service's own of which nothing on it may say anything: a process before this one may have
+// created one before it ended, or the answer to the creation was lost, and then the Service was put into a group. A Record that says that
+// the Service leaves nothing, and is in a group, says that it has none. Without this, nobody would ever delete them. With an error, it may
+// say what is known all the same.
 func (g *Groups[LB]) ownUnrecorded(ctx context.Context, of service.Request, group mark.Group, known Known) ([]string, presence.Presence, error) {
 	record, _ := service.RecordOn(of.Service)
 	begun := of.Adopted && known.Presence.IsZero() && (record.Group == "" || len(record.Leaving) > 0)
@@ -33,8 +34,9 @@ func (g *Groups[LB]) ownUnrecorded(ctx context.Context, of service.Request, grou
 	return begunFor, presence.Presence{}, nil
 }
 
-// NoneCreated is an error until no search has shown a load balancer of the Service's own for some seconds, if there may be one whose creation was not answered. The Service
-// is to be elsewhere, and once it is, nothing says any more that there may be one. It returns what is known until then.
+// NoneCreated is an error until no search has shown a load balancer of the Service's own for some seconds, if there may be one whose
+// creation was not answered. The Service is to be elsewhere, and once it is, nothing says any more that there may be one. It returns what
+// is known until then.
 func (g *Groups[LB]) NoneCreated(ctx context.Context, svc *corev1.Service, known Known, adopted bool) (presence.Presence, error) {
 	begun := adopted && known.Presence.IsZero() && mayHaveCreated(svc)
 	if !known.Group.IsZero() || !begun && !known.Presence.MaybeCreated() {
@@ -43,8 +45,8 @@ func (g *Groups[LB]) NoneCreated(ctx context.Context, svc *corev1.Service, known
 	return g.Missing.Decide(ctx, known.Presence, presence.Absence{Service: svc.UID, MaybeCreated: true})
 }
 
-// mayHaveCreated reports whether a process before this one may have asked for a load balancer of the Service's own, and has not noted its ID: the Service was about to leave
-// others for it, or shows none.
+// mayHaveCreated reports whether a process before this one may have asked for a load balancer of the Service's own, and has not noted its
+// ID: the Service was about to leave others for it, or shows none.
 func mayHaveCreated(svc *corev1.Service) bool {
 	record, _ := service.RecordOn(svc)
 	shows := svc.Labels[service.LabelLoadBalancerID] != "" || len(svc.Status.LoadBalancer.Ingress) > 0
@@ -79,8 +81,9 @@ func (g *Groups[LB]) madeFor(ctx context.Context, svc *corev1.Service) ([]LB, er
 	return []LB{*lb}, nil
 }
 
-// MayHaveBegun reports whether a Service may have begun to create the load balancer of a group on which nobody has anything: something says that it was on it, or it shows
-// no other one and has none of its own. One that stays outside of the group for now has: that one would stay in the cloud if the other one was deleted in its place.
+// MayHaveBegun reports whether a Service may have begun to create the load balancer of a group on which nobody has anything: something says
+// that it was on it, or it shows no other one and has none of its own. One that stays outside of the group for now has: that one would stay
+// in the cloud if the other one was deleted in its place.
 func (g *Groups[LB]) MayHaveBegun(ctx context.Context, svc *corev1.Service, group mark.Group, known Known, id string) (bool, error) {
 	if known.Presence.WasDeleted() && known.Group.IsZero() {
 		return false, nil // this process has just deleted the one of its own

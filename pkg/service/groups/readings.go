@@ -50,8 +50,8 @@ func (g *Groups[LB]) asks(svc *corev1.Service) mark.Group {
 // isIn reports whether the Service asks for a group and may join it.
 func (m *member) isIn(group mark.Group) bool { return !m.asks.IsZero() && m.asks.Is(group) }
 
-// readings are the Services in the cache, each read once for each of its versions: the cache replaces a Service that changes. Each pass over a member of a
-// group decides for all members several times, and looks for them among all Services. The zero value is empty.
+// readings are the Services in the cache, each read once for each of its versions: the cache replaces a Service that changes. Each pass
+// over a member of a group decides for all members several times, and looks for them among all Services. The zero value is empty.
 type readings struct {
 	mu    sync.Mutex // guards byUID
 	byUID map[types.UID]*member

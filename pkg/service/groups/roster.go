@@ -72,7 +72,8 @@ func (g *Groups[LB]) roster(group mark.Group, svc *corev1.Service, own bool) (ro
 	return r, nil
 }
 
-// settled is the roster in which a Service that had no pass yet takes no port from others: it may never have one. svc is the one for whose place it is, nil for none.
+// settled is the roster in which a Service that had no pass yet takes no port from others: it may never have one. svc is the one for whose
+// place it is, nil for none.
 func (g *Groups[LB]) settled(r roster, svc *corev1.Service) roster {
 	r.services = slices.Clone(r.services)
 	for i := range r.members {
@@ -83,8 +84,8 @@ func (g *Groups[LB]) settled(r roster, svc *corev1.Service) roster {
 	return r
 }
 
-// decide returns the place of a Service in its group, the Service itself as a member, and the one whose annotations decide on the attributes of the load
-// balancer there.
+// decide returns the place of a Service in its group, the Service itself as a member, and the one whose annotations decide on the
+// attributes of the load balancer there.
 func (g *Groups[LB]) decide(group mark.Group, svc *corev1.Service) (place sharing.Place, own, leader member, err error) {
 	r, err := g.roster(group, svc, true)
 	if err != nil {
@@ -126,8 +127,8 @@ func (g *Groups[LB]) keptOut(svc member, group mark.Group, all []sharing.LoadBal
 	return g.unshared(svc, group, svc, &LoadBalancer{Public: public}) != nil
 }
 
-// mayLead reports whether a new load balancer of the group could follow the annotations of the Service. Those of one that only stays in the group are
-// about another load balancer.
+// mayLead reports whether a new load balancer of the group could follow the annotations of the Service. Those of one that only stays in the
+// group are about another load balancer.
 func (g *Groups[LB]) mayLead(svc member, group mark.Group) bool {
 	return svc.isIn(group) && !svc.params.Refuses(annotation.ScopeCreation) && g.Cloud.Refuse(svc.params) == nil
 }

@@ -13,11 +13,12 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/sharing"
 )
 
-// searchAge is how long what a Service has read of the load balancers of its group counts for the others, as long as this process writes nothing there.
+// searchAge is how long what a Service has read of the load balancers of its group counts for the others, as long as this process writes
+// nothing there.
 const searchAge = 2 * time.Minute
 
-// search is the last one for the load balancers of a group: what it has found, and noted of their listeners. Without it, a start and each period would cost as
-// many reads of all load balancers and listeners of a group as it has Services.
+// search is the last one for the load balancers of a group: what it has found, and noted of their listeners. Without it, a start and each
+// period would cost as many reads of all load balancers and listeners of a group as it has Services.
 type search[LB any] struct {
 	found []LB
 	// usedBy are the UIDs of the Services that have used it: one that has to read again wants another answer.
@@ -41,11 +42,13 @@ func (g *Groups[LB]) takeSearch(group mark.Group, svc types.UID) ([]LB, bool) {
 	return slices.Clone(last.found), !used
 }
 
-// dropSearch has searches that began until now count no longer: this process has written to a load balancer of the group, or one is missing.
+// dropSearch has searches that began until now count no longer: this process has written to a load balancer of the group, or one is
+// missing.
 func (g *Groups[LB]) dropSearch(group mark.Group) { g.searches.Drop(group.Mark()) }
 
-// foundByOthers returns the load balancers of a group that another Service of it has read a short time ago, if the Service has no doubt of its own: it has its
-// first pass, or is due for drift detection. What they do not show proves nothing: all listeners of the Service have to be there.
+// foundByOthers returns the load balancers of a group that another Service of it has read a short time ago, if the Service has no doubt of
+// its own: it has its first pass, or is due for drift detection. What they do not show proves nothing: all listeners of the Service have to
+// be there.
 func (g *Groups[LB]) foundByOthers(of service.Request, group mark.Group, known Known) ([]LB, bool) {
 	if of.Applied != nil && (!of.DriftDue || of.Unsettled) {
 		return nil, false

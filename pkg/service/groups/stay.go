@@ -29,8 +29,8 @@ type Staying struct {
 // stayWake is how soon a Service that stays checks whether it may move. That takes no call unless it may.
 const stayWake = time.Minute
 
-// MovePause is how long a move that the cloud refused is not tried again. Each attempt takes a place under the rate limit that all Services share,
-// and a pass in which the old place gets no update.
+// MovePause is how long a move that the cloud refused is not tried again. Each attempt takes a place under the rate limit that all Services
+// share, and a pass in which the old place gets no update.
 var MovePause = refusal.Pause{First: time.Minute, Least: time.Minute, Longest: 8 * time.Minute}
 
 // move names a move that was refused. The zero value is any move for which the account would need one more load balancer.
@@ -65,8 +65,8 @@ func (g *Groups[LB]) OwnRefused(svc *corev1.Service) error {
 	return g.creationRefused(own, mark.Group{}, own)
 }
 
-// creationRefused returns why a Service cannot move to a new load balancer, nil where nothing is known to refuse it. The annotations of decides say what
-// that would be.
+// creationRefused returns why a Service cannot move to a new load balancer, nil where nothing is known to refuse it. The annotations of
+// decides say what that would be.
 func (g *Groups[LB]) creationRefused(svc member, to mark.Group, decides member) error {
 	if err := g.Cloud.Refuse(decides.params); err != nil {
 		return err
@@ -145,8 +145,8 @@ func (g *Groups[LB]) overflowRefused(svc member, group mark.Group, at string) er
 	return g.creationRefused(svc, group, svc)
 }
 
-// staysOutside returns why a Service stays on the load balancer with the id, and does not move to its place in a group. there is the load balancer of that
-// place, nil for a new one.
+// staysOutside returns why a Service stays on the load balancer with the id, and does not move to its place in a group. there is the load
+// balancer of that place, nil for a new one.
 func (g *Groups[LB]) staysOutside(svc member, group mark.Group, place sharing.Place, leader member, there *LB, id string) *Staying {
 	if place.Lacks() {
 		return g.stayingWithoutPorts(id, group, place)
@@ -157,8 +157,8 @@ func (g *Groups[LB]) staysOutside(svc member, group mark.Group, place sharing.Pl
 	return nil
 }
 
-// unshared returns why a Service may have no listener on a load balancer of the group, nil for a new one: it is public and the Service asks for a private
-// one, or the product says so. Other differences are reported, and these would let everybody in.
+// unshared returns why a Service may have no listener on a load balancer of the group, nil for a new one: it is public and the Service asks
+// for a private one, or the product says so. Other differences are reported, and these would let everybody in.
 func (g *Groups[LB]) unshared(svc member, group mark.Group, leader member, lb *LoadBalancer) error {
 	public := leader.params.AddressType() == alicloud.AddressInternet // as the leader asks for a new one
 	if lb != nil {
@@ -203,13 +203,14 @@ func (g *Groups[LB]) StayingRefused(id string, to mark.Group, err error) *Stayin
 	return g.stayingRefused(id, to, target, fmt.Sprint("restore the annotation ", annotation.Group), err)
 }
 
-// StayingOnExisting says that a Service stays on an existing load balancer that its annotation names no more, because it gets none of its own.
+// StayingOnExisting says that a Service stays on an existing load balancer that its annotation names no more, because it gets none of its
+// own.
 func (g *Groups[LB]) StayingOnExisting(id string, err error) *Staying {
 	return g.stayingRefused(id, mark.Group{}, "a "+g.Product.Name+" of its own", fmt.Sprint("restore the annotation ", annotation.LoadBalancerID), err)
 }
 
-// StayingUnlessReusable says that a Service stays in its group because it may not use the existing load balancer that its annotation names. The move is not
-// tried again for some minutes, unless the annotations change.
+// StayingUnlessReusable says that a Service stays in its group because it may not use the existing load balancer that its annotation names.
+// The move is not tried again for some minutes, unless the annotations change.
 func (g *Groups[LB]) StayingUnlessReusable(svc *corev1.Service, id, asked string, err error) *Staying {
 	g.noteRefused(moveOf(g.member(svc), mark.Group{}), err)
 	return g.stayingRefused(id, mark.Group{}, g.Product.Name+" "+asked, fmt.Sprint("correct the annotation ", annotation.LoadBalancerID), err)
@@ -221,8 +222,8 @@ func (g *Groups[LB]) stayingRefused(id string, to mark.Group, target, remedy str
 		g.Product.Name, id, target, alicloud.Lasting(err), remedy)}
 }
 
-// Params are the annotations of a Service as if they named the existing load balancer on which it stays. Without that, it would give up there what it has.
-// manages says that the Service has listeners of its own there.
+// Params are the annotations of a Service as if they named the existing load balancer on which it stays. Without that, it would give up
+// there what it has. manages says that the Service has listeners of its own there.
 func (s *Staying) Params(params annotation.Params, is presence.Presence, manages bool) annotation.Params {
 	if s == nil || !is.Reused() {
 		return params
@@ -268,8 +269,8 @@ type Outcome struct {
 	Err              error
 }
 
-// Creation remembers whether the cloud takes one more load balancer, and returns the error of the pass. A Service that was refused one and has another
-// place goes back to that at once: then its place is to be put in doubt.
+// Creation remembers whether the cloud takes one more load balancer, and returns the error of the pass. A Service that was refused one and
+// has another place goes back to that at once: then its place is to be put in doubt.
 func (g *Groups[LB]) Creation(svc *corev1.Service, to mark.Group, came Outcome) (goesBack bool, err error) {
 	switch {
 	case came.Refused != nil && came.From != "" && !came.MaybeCreated && !g.maybeMade(to):

@@ -5,12 +5,12 @@ import (
 	"strings"
 )
 
-// drained follows the port in the mark of a backend whose weight this program has set to 0. No name of a port has such characters. Ownership does not depend on
-// what a mark says of the port, so that the official CCM takes the backend for the same one.
+// drained follows the port in the mark of a backend whose weight this program has set to 0. No name of a port has such characters.
+// Ownership does not depend on what a mark says of the port, so that the official CCM takes the backend for the same one.
 const drained = "_drained_"
 
-// Drained returns the mark of a backend whose weight this program sets to 0, with the weight that it had: it is to have that again when it takes traffic again, also if
-// weights that others have set stay, and after a restart. It says false for a text that has no place for that.
+// Drained returns the mark of a backend whose weight this program sets to 0, with the weight that it had: it is to have that again when it
+// takes traffic again, also if weights that others have set stay, and after a restart. It says false for a text that has no place for that.
 func Drained(text string, weight int) (marked string, ok bool) {
 	end := endOfPort(text)
 	if end < 0 {

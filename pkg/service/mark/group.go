@@ -11,7 +11,8 @@ type Group struct {
 	ClusterID, Namespace, Name string
 }
 
-// Names of CLBs have at most so many characters: https://www.alibabacloud.com/help/en/slb/classic-load-balancer/developer-reference/api-slb-2014-05-15-createloadbalancer.
+// Names of CLBs have at most so many characters:
+// https://www.alibabacloud.com/help/en/slb/classic-load-balancer/developer-reference/api-slb-2014-05-15-createloadbalancer.
 const maxBalancerName = 80
 
 // Mark is the value of [TagGroup]: cluster/namespace/name, of which a digest takes the place of what is too long.

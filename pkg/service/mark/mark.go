@@ -21,11 +21,12 @@ const (
 	// TagReused is set to "true" on a CLB that its owner made and a Service names by id. It is never removed.
 	TagReused = "kubernetes.reused.by.user"
 
-	// TagAllow is set by the owner of the account, on a load balancer that Services may use: see pkg/service/policy. This program never writes it.
+	// TagAllow is set by the owner of the account, on a load balancer that Services may use: see pkg/service/policy. This program never writes
+	// it.
 	TagAllow = "alicloud-ccm/allow"
 
-	// TagPreserved names the Service, as [Preserved] returns it, whose load balancer stayed when the Service went, because its annotation asked
-	// for that. It serves to find such load balancers, which take up a quota; removing it is safe.
+	// TagPreserved names the Service, as [Preserved] returns it, whose load balancer stayed when the Service went, because its annotation
+	// asked for that. It serves to find such load balancers, which take up a quota; removing it is safe.
 	TagPreserved = "alicloud-ccm/preserved"
 
 	// TagGroup is on a load balancer that the Services of a group share, with what [Group.Mark] returns.

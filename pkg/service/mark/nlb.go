@@ -9,7 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Names of server groups of NLB have at most so many characters: https://www.alibabacloud.com/help/en/slb/network-load-balancer/developer-reference/api-nlb-2022-04-30-createservergroup.
+// Names of server groups of NLB have at most so many characters:
+// https://www.alibabacloud.com/help/en/slb/network-load-balancer/developer-reference/api-nlb-2022-04-30-createservergroup.
 const (
 	maxGroupName = 128
 	// keptOfName is how much of a longer name is kept before a digest of the whole one.

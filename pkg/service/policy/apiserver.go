@@ -2,7 +2,8 @@ package policy
 
 import "slices"
 
-// APIServer is what is known of the API servers of the cluster, to recognize a load balancer in front of them. Its zero value knows nothing.
+// APIServer is what is known of the API servers of the cluster, to recognize a load balancer in front of them. Its zero value knows
+// nothing.
 type APIServer struct {
 	// Addresses are those by which clients reach the API servers, and those of the API servers themselves.
 	Addresses []string

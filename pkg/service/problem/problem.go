@@ -38,8 +38,8 @@ type ConfigError struct {
 // Error implements error.
 func (e *ConfigError) Error() string { return e.Field + ": " + e.Reason }
 
-// RefusedError is a call that the cloud refuses because of a value that the author of the Service chose. Unlike after a [ConfigError], the attempt is
-// repeated: what is missing may be made.
+// RefusedError is a call that the cloud refuses because of a value that the author of the Service chose. Unlike after a [ConfigError], the
+// attempt is repeated: what is missing may be made.
 type RefusedError struct {
 	Problem Problem
 	// Err is the answer of the cloud.

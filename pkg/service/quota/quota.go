@@ -14,7 +14,8 @@ import (
 // Code is how the Quota Center calls a quota.
 type Code string
 
-// The quotas that the manager counts with. Sources: https://www.alibabacloud.com/help/en/slb/classic-load-balancer/user-guide/manage-quotas,
+// The quotas that the manager counts with. Sources:
+// https://www.alibabacloud.com/help/en/slb/classic-load-balancer/user-guide/manage-quotas,
 // https://www.alibabacloud.com/help/en/slb/network-load-balancer/product-overview/limits.
 const (
 	// ListenersPerCLB is how many listeners a CLB may have.
@@ -49,14 +50,15 @@ var published = map[Code]int{
 	CLBs: 60, ACLs: 200, NLBs: 60, NLBGroups: 3000, ListenersPerNLB: 50, RouteEntries: 200,
 }
 
-// publishedAbroad are the values that differ for accounts of the international site. Both sites have the same regions, so that only the account knows its site.
+// publishedAbroad are the values that differ for accounts of the international site. Both sites have the same regions, so that only the
+// account knows its site.
 var publishedAbroad = map[Code]int{CLBs: 30}
 
 // Source is where the value of a quota comes from.
 type Source string
 
-// The sources, the first of which that has a value counts. A refusal counts more than the Quota Center for the resource that was refused, because it is
-// about that resource; it is forgotten as soon as the Quota Center shows a larger value than before.
+// The sources, the first of which that has a value counts. A refusal counts more than the Quota Center for the resource that was refused,
+// because it is about that resource; it is forgotten as soon as the Quota Center shows a larger value than before.
 const (
 	Configured Source = "configured"
 	Refusal    Source = "a refusal"
@@ -68,14 +70,15 @@ const (
 type Limit struct {
 	Value  int
 	Source Source
-	// Assumed says that the owner of the cluster has not said so. The cloud then shows that the value is larger by having more than that: nothing is taken
-	// away because of it.
+	// Assumed says that the owner of the cluster has not said so. The cloud then shows that the value is larger by having more than that:
+	// nothing is taken away because of it.
 	Assumed bool
 	// Abroad is the published value for accounts of the international site, 0 where it is the same or the value is known.
 	Abroad int
 }
 
-// Bound returns the value that must not be exceeded by an account that uses so much: the lower one, until the account proves that it has more.
+// Bound returns the value that must not be exceeded by an account that uses so much: the lower one, until the account proves that it has
+// more.
 func (l Limit) Bound(used int) int {
 	if l.Abroad > 0 && used <= l.Abroad {
 		return l.Abroad
@@ -136,7 +139,8 @@ type lesson struct {
 }
 
 const (
-	// lessonTime is how long a refusal counts. Afterwards one call finds out whether it still holds. If it does, the next one counts twice as long.
+	// lessonTime is how long a refusal counts. Afterwards one call finds out whether it still holds. If it does, the next one counts twice as
+	// long.
 	lessonTime = time.Hour
 	// lessonMost is how long one counts at most: without the Quota Center, nothing else shows that somebody has raised the quota.
 	lessonMost = 6 * time.Hour
@@ -243,8 +247,8 @@ func (b *Book) Learn(code Code, id string, has int) {
 // counts reports whether what the refusal has shown still counts.
 func (l lesson) counts(now time.Time) bool { return now.Before(l.until) }
 
-// next returns how long a further refusal counts. The first one after what the lesson has shown no longer counted says that it still holds. It may show more, because calls
-// of others were under way as well: only what a resource has shows that it may have more, see [Book.Raise].
+// next returns how long a further refusal counts. The first one after what the lesson has shown no longer counted says that it still holds.
+// It may show more, because calls of others were under way as well: only what a resource has shows that it may have more, see [Book.Raise].
 func (l lesson) next(now time.Time) time.Duration {
 	switch {
 	case l.lasts == 0:
@@ -255,7 +259,8 @@ func (l lesson) next(now time.Time) time.Duration {
 	return min(2*l.lasts, lessonMost)
 }
 
-// Raise notes that a resource has more than it had, as far as was known, when the cloud refused more. What the refusal has shown was wrong, and does not last longer.
+// Raise notes that a resource has more than it had, as far as was known, when the cloud refused more. What the refusal has shown was wrong,
+// and does not last longer.
 func (b *Book) Raise(code Code, id string, has int) {
 	if b == nil {
 		return

@@ -8,8 +8,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestWhichValueCounts: configured values count before those of the Quota Center, and these before published ones; what a refusal has shown of a resource
-// counts for that resource.
+// TestWhichValueCounts: configured values count before those of the Quota Center, and these before published ones; what a refusal has shown
+// of a resource counts for that resource.
 func TestWhichValueCounts(t *testing.T) {
 	t.Parallel()
 	b := NewBook(map[string]int{string(ListenersPerCLB): 70})
@@ -71,12 +71,13 @@ func TestRaisedQuota(t *testing.T) {
 	})
 }
 
-// TestRepeatedRefusals: a refusal that shows the same once more, after it no longer counted, counts twice as long as the one before, up to a bound. Others do not, and what
-// shows that the quota is larger begins anew.
+// TestRepeatedRefusals: a refusal that shows the same once more, after it no longer counted, counts twice as long as the one before, up to
+// a bound. Others do not, and what shows that the quota is larger begins anew.
 func TestRepeatedRefusals(t *testing.T) {
 	t.Parallel()
 	type step struct {
-		// after is how long after the step before the cloud refuses more than has, raise what the resource has then, and read what the Quota Center shows.
+		// after is how long after the step before the cloud refuses more than has, raise what the resource has then, and read what the Quota
+		// Center shows.
 		after            time.Duration
 		has, raise, read int
 	}
@@ -125,7 +126,8 @@ func TestRepeatedRefusals(t *testing.T) {
 	}
 }
 
-// TestQuotaOfTheOtherSite: nothing tells the manager to which site an account belongs, so that the lower published value counts until more is used, or known.
+// TestQuotaOfTheOtherSite: nothing tells the manager to which site an account belongs, so that the lower published value counts until more
+// is used, or known.
 func TestQuotaOfTheOtherSite(t *testing.T) {
 	t.Parallel()
 	b := NewBook(nil)
@@ -149,8 +151,8 @@ func TestQuotaOfTheOtherSite(t *testing.T) {
 	}
 }
 
-// TestUseBeyondTheValue: more in use than an assumed value proves a larger one. A value that somebody has configured stays, and so does one of the Quota Center of which it
-// counts more itself: somebody has lowered it.
+// TestUseBeyondTheValue: more in use than an assumed value proves a larger one. A value that somebody has configured stays, and so does one
+// of the Quota Center of which it counts more itself: somebody has lowered it.
 func TestUseBeyondTheValue(t *testing.T) {
 	t.Parallel()
 	read := func(used *int) Limit {

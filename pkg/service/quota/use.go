@@ -6,8 +6,8 @@ import "slices"
 type Use struct {
 	Code Code
 	Used int
-	// Part is what of a load balancer it is about, where a Service does not know all of it: parts of several Services add up, and each counts once. It is empty for
-	// all of the load balancer.
+	// Part is what of a load balancer it is about, where a Service does not know all of it: parts of several Services add up, and each counts
+	// once. It is empty for all of the load balancer.
 	Part string
 }
 

@@ -12,20 +12,21 @@ import (
 )
 
 const (
-	// creationPause is how long no load balancer is asked for after the account's quota refused one. Somebody may raise the quota, or delete a load
-	// balancer by hand: nothing shows that but another attempt.
+	// creationPause is how long no load balancer is asked for after the account's quota refused one. Somebody may raise the quota, or delete a
+	// load balancer by hand: nothing shows that but another attempt.
 	creationPause = 150 * time.Second
-	// turn is how long a Service has to begin its attempt, and again to end it. Then another one follows: its pass may fail before, or never end.
+	// turn is how long a Service has to begin its attempt, and again to end it. Then another one follows: its pass may fail before, or never
+	// end.
 	turn = time.Minute
 )
 
-// Creations has the Services of a product take turns with the creation of load balancers while the account has as many as it may have: one of them tries, at
-// intervals and when there may be room, and the others wait for it without a call. A success has the next one try at once. The last one that waits keeps to the
-// intervals as well: neither its endpoints nor an edit make room in the account. An edit after which it needs no load balancer takes it out of the line. The zero
-// value lets every Service try; several goroutines may use it.
+// Creations has the Services of a product take turns with the creation of load balancers while the account has as many as it may have: one
+// of them tries, at intervals and when there may be room, and the others wait for it without a call. A success has the next one try at
+// once. The last one that waits keeps to the intervals as well: neither its endpoints nor an edit make room in the account. An edit after
+// which it needs no load balancer takes it out of the line. The zero value lets every Service try; several goroutines may use it.
 type Creations struct {
-	// Wake has a Service reconciled at once, and a pass over it that waits for the rate limit made anew. It is nil where nobody makes passes: then the turn is
-	// whose pass comes first.
+	// Wake has a Service reconciled at once, and a pass over it that waits for the rate limit made anew. It is nil where nobody makes passes:
+	// then the turn is whose pass comes first.
 	Wake func(types.NamespacedName)
 
 	mu sync.Mutex // guards the rest
@@ -68,8 +69,8 @@ func IsHeld(err error) bool {
 	return ok
 }
 
-// Create makes the call that creates a load balancer, if it is the Service's turn. Otherwise it returns the last refusal; see [IsHeld]. limit is how many load
-// balancers the account may have, as far as that is known.
+// Create makes the call that creates a load balancer, if it is the Service's turn. Otherwise it returns the last refusal; see [IsHeld].
+// limit is how many load balancers the account may have, as far as that is known.
 func (c *Creations) Create(svc Creator, limit int, create func() error) error {
 	deletions, err := c.begin(svc, limit)
 	if err != nil {
@@ -189,7 +190,8 @@ func (c *Creations) freeLocked(now time.Time) bool {
 	return !now.Before(c.next) && (c.holder == "" || !now.Before(c.until))
 }
 
-// callLocked gives the turn to the first in the line once it is time. One whose turn has lapsed is no longer in the line; it comes back with its next pass.
+// callLocked gives the turn to the first in the line once it is time. One whose turn has lapsed is no longer in the line; it comes back
+// with its next pass.
 func (c *Creations) callLocked(now time.Time) {
 	if c.holder != "" && !now.Before(c.until) {
 		c.leaveLocked(c.holder)

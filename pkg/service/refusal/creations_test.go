@@ -211,7 +211,8 @@ func TestTurnLapses(t *testing.T) {
 	})
 }
 
-// TestRefusedDuringADeletion: a load balancer is deleted while another one is asked for, too early for it. The refusal proves nothing about the new room.
+// TestRefusedDuringADeletion: a load balancer is deleted while another one is asked for, too early for it. The refusal proves nothing about
+// the new room.
 func TestRefusedDuringADeletion(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

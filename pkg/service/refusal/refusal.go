@@ -1,5 +1,5 @@
-// Package refusal remembers which calls the cloud refused, and for how long they are not made again. Whatever made the cloud refuse one, such as a
-// quota, causes no event when it ends, so that the next attempt has to come by itself. The package makes no calls.
+// Package refusal remembers which calls the cloud refused, and for how long they are not made again. Whatever made the cloud refuse one,
+// such as a quota, causes no event when it ends, so that the next attempt has to come by itself. The package makes no calls.
 package refusal
 
 import (
@@ -19,13 +19,13 @@ type Pause struct {
 	First time.Duration
 	// Least is the one after the second refusal in a row. Then each is twice as long as the one before, up to Longest.
 	Least, Longest time.Duration
-	// Since has the pause be as long as the call has been refused for by then, in place of Least and of doubling: whatever is put right soon is
-	// tried again soon.
+	// Since has the pause be as long as the call has been refused for by then, in place of Least and of doubling: whatever is put right soon
+	// is tried again soon.
 	Since bool
 }
 
-// Lasting is the pause of a call that may be refused for ever, such as one for which the role lacks a permission: less than 30 attempts in a
-// day.
+// Lasting is the pause of a call that may be refused for ever, such as one for which the role lacks a permission: less than 30 attempts in
+// a day.
 var Lasting = Pause{Since: true, Longest: 2 * time.Hour}
 
 // freeTries is for how long a call is tried with each pass, which has its own backoff, before it pauses.

@@ -10,8 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// TestNobodyLosesWhatItCannotHaveElsewhere: whatever Services come, one that may overflow and may have no listener on any other load balancer keeps those
-// that it has, and no port has two owners.
+// TestNobodyLosesWhatItCannotHaveElsewhere: whatever Services come, one that may overflow and may have no listener on any other load
+// balancer keeps those that it has, and no port has two owners.
 func TestNobodyLosesWhatItCannotHaveElsewhere(t *testing.T) {
 	t.Parallel()
 	kept := 0
@@ -47,7 +47,8 @@ func TestNobodyLosesWhatItCannotHaveElsewhere(t *testing.T) {
 	}
 }
 
-// serving makes Services of which some have listeners, each on a port that nobody else has there. Some of these bar all other load balancers.
+// serving makes Services of which some have listeners, each on a port that nobody else has there. Some of these bar all other load
+// balancers.
 func serving(random *rand.Rand) (services []Service, balancers []LoadBalancer) {
 	used := map[string]bool{}
 	for i := range 2 {
@@ -73,8 +74,8 @@ func serving(random *rand.Rand) (services []Service, balancers []LoadBalancer) {
 	return services, balancers
 }
 
-// TestServiceKeepsWhatItIsServedOn: a Service that does not ask for the group keeps its listeners there, also on a port that an older one wants, and in a process that
-// has read nothing yet. What others have, it does not get.
+// TestServiceKeepsWhatItIsServedOn: a Service that does not ask for the group keeps its listeners there, also on a port that an older one
+// wants, and in a process that has read nothing yet. What others have, it does not get.
 func TestServiceKeepsWhatItIsServedOn(t *testing.T) {
 	t.Parallel()
 	port := Port{Number: 80}

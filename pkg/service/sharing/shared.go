@@ -19,7 +19,8 @@ type Shared struct {
 	Place Place
 	// Product is what texts call the load balancer, and Room is how many listeners it has room for, with the quota that says so.
 	Product, Room string
-	// Leads says that the annotations of the Service decide on the attributes of the load balancer. Otherwise those of Leader do, which are Params.
+	// Leads says that the annotations of the Service decide on the attributes of the load balancer. Otherwise those of Leader do, which are
+	// Params.
 	Leads  bool
 	Leader *corev1.Service
 	Params annotation.Params

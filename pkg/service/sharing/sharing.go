@@ -35,8 +35,8 @@ type Service struct {
 	Keeps bool
 	// Elsewhere says that the Service is served outside of the group, and stays there unless it gets all its ports.
 	Elsewhere bool
-	// Bars reports whether the Service may have no listener on a load balancer whose attributes are those of the leader, nil for a new one. Where it has
-	// listeners already, it is not asked. A nil function bars nothing.
+	// Bars reports whether the Service may have no listener on a load balancer whose attributes are those of the leader, nil for a new one.
+	// Where it has listeners already, it is not asked. A nil function bars nothing.
 	Bars func(lb *LoadBalancer, leader types.UID) bool
 	// Unfit says that an annotation of the Service is not accepted on which a new load balancer depends: others decide on the attributes.
 	Unfit bool
@@ -85,8 +85,8 @@ func (p *Place) Lacks() bool { return p.Full || len(p.Taken) > 0 }
 //
 // A Service stays on the load balancer that it is on. A port belongs to the oldest Service that wants it there. Where a port is taken, or
 // there is no room, a Service that may overflow goes to another load balancer of the group, if need be a new one; any other Service goes
-// without. A Service that may overflow and has no other place to go to keeps its listeners, also on ports that an older one wants. The first load balancer
-// is the one of the oldest Service.
+// without. A Service that may overflow and has no other place to go to keeps its listeners, also on ports that an older one wants. The
+// first load balancer is the one of the oldest Service.
 func Decide(services []Service, balancers []LoadBalancer, most int, of types.UID) Place {
 	d := decide(services, balancers, most)
 	return d.place(of, d.unused())
@@ -174,7 +174,8 @@ func (d *decision) prepare(services []Service, balancers []LoadBalancer) {
 	}
 }
 
-// keep gives a Service the ports on which it has listeners where it is, unless somebody else has listeners there, too, so that one of them is out of date.
+// keep gives a Service the ports on which it has listeners where it is, unless somebody else has listeners there, too, so that one of them
+// is out of date.
 func (d *decision) keep(s *Service) {
 	on := d.of(d.here(s))
 	if on == nil {

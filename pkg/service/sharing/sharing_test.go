@@ -12,8 +12,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// service makes a Service from text: name, age in the order of creation, ports, and where it is: "a 1 80,443 lb-1 overflow unfit stays elsewhere". It serves where it
-// is if the text says so, "serves", or elsewhere, "serves=lb-2", and "bars=lb-2,new" are load balancers on which it may have no listener. "waits=lb-1" is where it waits for a port.
+// service makes a Service from text: name, age in the order of creation, ports, and where it is: "a 1 80,443 lb-1 overflow unfit stays
+// elsewhere". It serves where it is if the text says so, "serves", or elsewhere, "serves=lb-2", and "bars=lb-2,new" are load balancers on
+// which it may have no listener. "waits=lb-1" is where it waits for a port.
 func service(text string) Service {
 	fields := strings.Fields(text)
 	var age int
@@ -195,8 +196,8 @@ func TestDecide(t *testing.T) {
 	}
 }
 
-// TestPlacesSettle: whatever Services come and go, each carrying out its place in turn leads to places that do not change any more: nobody has two
-// owners of a port, no load balancer has more than fits, and those that may overflow have all their ports.
+// TestPlacesSettle: whatever Services come and go, each carrying out its place in turn leads to places that do not change any more: nobody
+// has two owners of a port, no load balancer has more than fits, and those that may overflow have all their ports.
 func TestPlacesSettle(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(300) {
@@ -253,8 +254,8 @@ func TestPlacesSettle(t *testing.T) {
 	}
 }
 
-// TestTooManyPorts: a Service with more ports than any load balancer takes gets none, however often that is decided: a new one would have room for it no more
-// than the last one.
+// TestTooManyPorts: a Service with more ports than any load balancer takes gets none, however often that is decided: a new one would have
+// room for it no more than the last one.
 func TestTooManyPorts(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{"a 1 80,81,82", "a 1 80,81,82 overflow"} {

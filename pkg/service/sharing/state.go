@@ -48,8 +48,8 @@ func (s *State) NoteListeners(svc types.NamespacedName, id string, ports []Port)
 	s.On = on
 }
 
-// For are the load balancers of the group as they are for a Service: what it has there itself is not somebody else's, also where it only stays in the
-// group.
+// For are the load balancers of the group as they are for a Service: what it has there itself is not somebody else's, also where it only
+// stays in the group.
 func (s *State) For(svc types.NamespacedName) []LoadBalancer {
 	has := s.On[svc]
 	all := slices.Clone(s.LoadBalancers)
@@ -66,7 +66,8 @@ func (s *State) Has(id string) bool {
 	return slices.ContainsFunc(s.LoadBalancers, func(lb LoadBalancer) bool { return lb.ID == id })
 }
 
-// NoteProtection notes that a removal of a load balancer was begun, which switches its delete protection off, or that it is protected again.
+// NoteProtection notes that a removal of a load balancer was begun, which switches its delete protection off, or that it is protected
+// again.
 func (s *State) NoteProtection(id string, removal, protected bool) {
 	switch {
 	case removal:

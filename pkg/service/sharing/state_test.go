@@ -7,7 +7,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// TestOwnPortsAreNotForeign: the listeners of a Service that only stays in a group count as somebody else's for the others, and not for itself.
+// TestOwnPortsAreNotForeign: the listeners of a Service that only stays in a group count as somebody else's for the others, and not for
+// itself.
 func TestOwnPortsAreNotForeign(t *testing.T) {
 	t.Parallel()
 	name := types.NamespacedName{Namespace: "ns", Name: "a"}

@@ -30,7 +30,8 @@ func (b *builder) managedAttributes(protocol string) alicloud.Attributes {
 	return attributes
 }
 
-// nodeCheck has nodes checked by what kube-proxy says of them. What another annotation says of the check stays, and a UDP listener is checked by UDP alone.
+// nodeCheck has nodes checked by what kube-proxy says of them. What another annotation says of the check stays, and a UDP listener is
+// checked by UDP alone.
 func (b *builder) nodeCheck(protocol string, attributes alicloud.Attributes) {
 	port := backend.NodeCheckPort(b.in.Service, b.in.Params, b.eni())
 	wanted := alicloud.Attributes{}
@@ -68,7 +69,8 @@ func (b *builder) creationAttributes(protocol string) alicloud.Attributes {
 	return attributes
 }
 
-// DefaultScheduler is that of listeners without the annotation: rr ignores the weights, which with externalTrafficPolicy Local are the numbers of endpoints.
+// DefaultScheduler is that of listeners without the annotation: rr ignores the weights, which with externalTrafficPolicy Local are the
+// numbers of endpoints.
 func (in Input) DefaultScheduler() string {
 	if in.Service.Spec.ExternalTrafficPolicy == corev1.ServiceExternalTrafficPolicyLocal && !in.usesInterfaces() {
 		return "wrr"
@@ -76,12 +78,14 @@ func (in Input) DefaultScheduler() string {
 	return "rr"
 }
 
-// defaultChanged reports whether the author of the Service has changed a field that chooses the default scheduler, and whether weights are numbers of endpoints.
+// defaultChanged reports whether the author of the Service has changed a field that chooses the default scheduler, and whether weights are
+// numbers of endpoints.
 func (in Input) defaultChanged() bool {
 	return in.Scheduler != "" && in.Scheduler != in.DefaultScheduler()
 }
 
-// followDefault has a listener with the former default scheduler follow the default. One with another scheduler has it from somebody's hand.
+// followDefault has a listener with the former default scheduler follow the default. One with another scheduler has it from somebody's
+// hand.
 func (b *builder) followDefault(key alicloud.ListenerKey, attributes alicloud.Attributes) {
 	have := b.observed.Listener(key)
 	if have == nil || !b.in.defaultChanged() || b.in.Params.Has(annotation.Scheduler) || b.in.Params.Refused(annotation.Scheduler) {

@@ -11,8 +11,8 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb/model"
 )
 
-// Followed returns the groups that the ports of a Service have on a CLB which it leaves, with their ids, as they have to be while it goes on to show that. Nothing
-// else there is wanted or unwanted.
+// Followed returns the groups that the ports of a Service have on a CLB which it leaves, with their ids, as they have to be while it goes
+// on to show that. Nothing else there is wanted or unwanted.
 func Followed(in Input) *model.Model {
 	b := newBuilder(in)
 	for _, port := range in.Service.Spec.Ports {
@@ -32,8 +32,8 @@ func Followed(in Input) *model.Model {
 	return b.model
 }
 
-// has reports whether a group is that of a port: a listener of the port leads to it, or it has the mark of the port. The listeners of an existing CLB may be its
-// owner's.
+// has reports whether a group is that of a port: a listener of the port leads to it, or it has the mark of the port. The listeners of an
+// existing CLB may be its owner's.
 func (b *builder) has(port corev1.ServicePort, have *model.Group) bool {
 	for _, mark := range []string{b.owner.PortMark(port.NodePort), b.owner.Mark(backend.TargetPort(port))} {
 		if have.Name == mark || slices.ContainsFunc(have.Backends, func(server alicloud.Backend) bool { return server.Description == mark }) {
@@ -43,7 +43,8 @@ func (b *builder) has(port corev1.ServicePort, have *model.Group) bool {
 	return slices.ContainsFunc(b.observed.Listeners, func(l model.Listener) bool { return l.GroupID == have.ID && b.isOn(port, &l) })
 }
 
-// isWanted reports whether a port has a group of that name. After an edit of its node port or target port, no port has: what the group leads to answers no more.
+// isWanted reports whether a port has a group of that name. After an edit of its node port or target port, no port has: what the group
+// leads to answers no more.
 func (b *builder) isWanted(name string) bool {
 	return slices.ContainsFunc(b.in.Service.Spec.Ports, func(port corev1.ServicePort) bool {
 		wanted, ok := b.group(port)
@@ -51,8 +52,8 @@ func (b *builder) isWanted(name string) bool {
 	})
 }
 
-// followed returns what a group of a port is to have, and false where that is not known. Several ports may have joined one group of others: what is one's there, only
-// a listener says.
+// followed returns what a group of a port is to have, and false where that is not known. Several ports may have joined one group of others:
+// what is one's there, only a listener says.
 func (b *builder) followed(port corev1.ServicePort, have *model.Group) (model.Group, bool) {
 	texts := map[string]bool{}
 	for i := range have.Backends {

@@ -33,8 +33,8 @@ func (b *builder) former(port corev1.ServicePort, wanted *model.Listener) {
 	}
 }
 
-// followWhatIsThere brings in line what the listeners on a port use that stays as it is, because what it needs is missing: its backends come and go all the same. It says
-// false where there is no listener.
+// followWhatIsThere brings in line what the listeners on a port use that stays as it is, because what it needs is missing: its backends
+// come and go all the same. It says false where there is no listener.
 func (b *builder) followWhatIsThere(port corev1.ServicePort) bool {
 	found := false
 	for i := range b.observed.Listeners {
@@ -58,7 +58,8 @@ func (b *builder) isOn(port corev1.ServicePort, have *model.Listener) bool {
 	return have.Port == int(port.Port) && sameTransport && b.owner.Owns(have.Description)
 }
 
-// formerGroup returns what a group of a listener on the port is to have that is not the one of the port, and false where nothing is known of that.
+// formerGroup returns what a group of a listener on the port is to have that is not the one of the port, and false where nothing is known
+// of that.
 func (b *builder) formerGroup(port corev1.ServicePort, have *model.Group) (model.Group, bool) {
 	var there []backend.Backend
 	text := ""

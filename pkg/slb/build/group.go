@@ -7,8 +7,8 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 )
 
-// sharedLoadBalancer fills in the attributes of a CLB that the Service shares: those that the annotations of the leader ask for. Only the leader
-// manages them.
+// sharedLoadBalancer fills in the attributes of a CLB that the Service shares: those that the annotations of the leader ask for. Only the
+// leader manages them.
 func (b *builder) sharedLoadBalancer() {
 	shared := b.in.Shared
 	if shared.Leads {

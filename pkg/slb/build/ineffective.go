@@ -13,8 +13,8 @@ const (
 	defaultCheckTimeout  = 5
 )
 
-// Ineffective returns what only the log reports: annotations of health checks that act on no listener, and timeouts that the cloud does not use as
-// written. They make no event, because frameworks for game servers put all annotations of health checks on every Service.
+// Ineffective returns what only the log reports: annotations of health checks that act on no listener, and timeouts that the cloud does not
+// use as written. They make no event, because frameworks for game servers put all annotations of health checks on every Service.
 func Ineffective(params annotation.Params, model *model.Model) []string {
 	if params.Invalid || model == nil || len(model.Listeners) == 0 {
 		return nil // that is reported first

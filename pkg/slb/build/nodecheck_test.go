@@ -11,8 +11,8 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 )
 
-// TestNodesAreCheckedAtKubeProxy: with the annotation, a node counts as healthy while kube-proxy says that it serves the Service there. The port of a Service with the policy Local is
-// known once the API server has allocated it.
+// TestNodesAreCheckedAtKubeProxy: with the annotation, a node counts as healthy while kube-proxy says that it serves the Service there. The
+// port of a Service with the policy Local is known once the API server has allocated it.
 func TestNodesAreCheckedAtKubeProxy(t *testing.T) {
 	t.Parallel()
 	node := alicloud.Attributes{"HealthCheckType": "http", "HealthCheckURI": "/healthz", "HealthCheckConnectPort": "10256"}

@@ -55,8 +55,8 @@ func (b *builder) sharesGroups() bool {
 	return b.observed.Reused && (b.in.Params.Has(annotation.VGroupPort) || b.in.Params.Refused(annotation.VGroupPort))
 }
 
-// stay keeps a port in the group that it is in while nobody knows which one the author of the Service wants: the one of others that has backends with
-// the mark of the port, else one of our own. Without either the port is blocked.
+// stay keeps a port in the group that it is in while nobody knows which one the author of the Service wants: the one of others that has
+// backends with the mark of the port, else one of our own. Without either the port is blocked.
 func (b *builder) stay(group model.Group) (joined model.Group, blocked bool) {
 	for i := range b.observed.Groups {
 		have := &b.observed.Groups[i]

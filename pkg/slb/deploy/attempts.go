@@ -60,8 +60,8 @@ func refusesFor(step *model.Step, err error) bool {
 	return !alicloud.HasCode(err, inUseCodes...)
 }
 
-// TryAgain forgets what the cloud refused on a CLB, or of CLBs that are to be made where the id is empty: somebody has edited a Service, and
-// expects to see what comes of it.
+// TryAgain forgets what the cloud refused on a CLB, or of CLBs that are to be made where the id is empty: somebody has edited a Service,
+// and expects to see what comes of it.
 func (m *Memory) TryAgain(loadBalancerID string) {
 	m.shortages.DropFunc(func(what shortage, _ error) bool { return what.loadBalancerID == loadBalancerID })
 	m.attempts.DropFunc(func(what attempt, _ error) bool { return what.loadBalancerID == loadBalancerID })

@@ -11,7 +11,8 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb/model"
 )
 
-// TestRefusedServersLeaveNoGroupEmpty: fewer servers are to take the place of others, and the cloud refuses them. Those that take the traffic stay.
+// TestRefusedServersLeaveNoGroupEmpty: fewer servers are to take the place of others, and the cloud refuses them. Those that take the
+// traffic stay.
 func TestRefusedServersLeaveNoGroupEmpty(t *testing.T) {
 	t.Parallel()
 	replace, remove := model.OpReplaceBackends, model.OpRemoveBackends
@@ -55,8 +56,8 @@ func (w *settingsWriter) SetListener(ctx context.Context, lb string, l alicloud.
 	return answer(w.code)
 }
 
-// TestRefusedSettingHoldsBackNoOther: one setting of a listener that the cloud does not take keeps it neither in a group that nothing serves any more nor at its
-// certificate.
+// TestRefusedSettingHoldsBackNoOther: one setting of a listener that the cloud does not take keeps it neither in a group that nothing
+// serves any more nor at its certificate.
 func TestRefusedSettingHoldsBackNoOther(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {

@@ -63,8 +63,8 @@ func (a *Applier) writeListener(ctx context.Context, have *model.Listener, liste
 	return nil
 }
 
-// setOneByOne moves a listener to its group, and then gives it its certificate, after the cloud refused these together with other changes: one setting that it does
-// not take keeps no listener in a group that nothing serves any more, nor at a certificate that expires.
+// setOneByOne moves a listener to its group, and then gives it its certificate, after the cloud refused these together with other changes:
+// one setting that it does not take keeps no listener in a group that nothing serves any more, nor at a certificate that expires.
 func (a *Applier) setOneByOne(ctx context.Context, have *model.Listener, want alicloud.Listener, refused error) {
 	if !refusesListener(refused) || alicloud.IsThrottled(refused) || alicloud.IsForbidden(refused) {
 		return

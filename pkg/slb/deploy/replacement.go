@@ -44,9 +44,9 @@ func (a *Applier) replacement(wanted alicloud.Listener) replacement {
 	return replacement{a.vacancy(wanted.ListenerKey), fmt.Sprintf("%s %s %s", wanted.ListenerKey, wanted.VServerGroupID, wanted.Attributes)}
 }
 
-// replaceListener deletes a listener, and creates and starts another one on its port. The cloud has no call for both, so that nothing serves the
-// port in between: everything that the creation needs is there before the deletion, also its place under the rate limit. One that is
-// refused all the same leaves the old listener as it was.
+// replaceListener deletes a listener, and creates and starts another one on its port. The cloud has no call for both, so that nothing
+// serves the port in between: everything that the creation needs is there before the deletion, also its place under the rate limit. One
+// that is refused all the same leaves the old listener as it was.
 func (a *Applier) replaceListener(ctx context.Context, step model.Step) error {
 	wanted, err := a.resolve(step)
 	if err != nil {

@@ -57,8 +57,8 @@ func (m *Memory) noteUse(id string, err error, now time.Time) {
 	m.uses[id] = known
 }
 
-// InUse reports whether the cloud does not delete a group or a list because somebody else uses it. It is then left as it is, but for what is
-// ours in it.
+// InUse reports whether the cloud does not delete a group or a list because somebody else uses it. It is then left as it is, but for what
+// is ours in it.
 func (m *Memory) InUse(id string, now time.Time) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()

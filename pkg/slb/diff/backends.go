@@ -39,8 +39,8 @@ func (d *differ) compareGroups() {
 	}
 }
 
-// Followed returns what brings the groups in line that a Service has on a CLB which it leaves and goes on to show: those that are desired, by their ids.
-// Nothing else there changes.
+// Followed returns what brings the groups in line that a Service has on a CLB which it leaves and goes on to show: those that are desired,
+// by their ids. Nothing else there changes.
 func Followed(desired, actual *model.Model, service types.NamespacedName, clusterID string) model.Plan {
 	d := &differ{desired: desired, actual: actual, owner: mark.Owner{Service: service, ClusterID: clusterID}}
 	for i := range desired.Groups {
@@ -62,8 +62,9 @@ func (d *differ) backendSteps(f func(name, id string, change backendChange)) {
 	}
 }
 
-// pairs returns how many backend servers are swapped, for each of which one comes and one leaves in the same call. That is better than a removal and an addition, and needs
-// no room under the quota of backend servers per CLB. If more dead ones leave than others come, two calls are needed anyway: then the first one takes out all of them.
+// pairs returns how many backend servers are swapped, for each of which one comes and one leaves in the same call. That is better than a
+// removal and an addition, and needs no room under the quota of backend servers per CLB. If more dead ones leave than others come, two
+// calls are needed anyway: then the first one takes out all of them.
 func (c *backendChange) pairs() int {
 	if c.serves && c.dead && len(c.remove) > len(c.add) {
 		return 0

@@ -102,8 +102,8 @@ func (d *differ) needsOf(want *model.Listener, restricts bool) []string {
 	return needs
 }
 
-// awaits reports whether a group is to have backend servers that take traffic, or may have to: in doubt nobody knows. There may also be endpoints none of which can be a
-// backend: then a listener that serves goes on to do so where it is.
+// awaits reports whether a group is to have backend servers that take traffic, or may have to: in doubt nobody knows. There may also be
+// endpoints none of which can be a backend: then a listener that serves goes on to do so where it is.
 func (d *differ) awaits(name string) bool {
 	group := d.desired.Group(name)
 	return group != nil && (group.Doubt || len(group.Held) > 0 || group.Serves())
@@ -170,15 +170,15 @@ func (d *differ) updateListener(want, have *model.Listener) {
 	}
 }
 
-// changesOwnList reports whether who may connect to a listener is, or was, what the access control list of the source ranges says. A list of
-// the user's own is neither read nor written.
+// changesOwnList reports whether who may connect to a listener is, or was, what the access control list of the source ranges says. A list
+// of the user's own is neither read nor written.
 func (d *differ) changesOwnList(want, have *model.Listener) bool {
 	return want.Attributes[alicloud.AttributeACLIDs] == model.OwnAccessList || model.UsesAccessList(have, d.actual.Access)
 }
 
-// deleteListeners removes listeners of ours that nothing wants any more. Where the Service does not manage the listeners, or no longer does,
-// those go all the same whose port the Service does not have: nobody else changes them, and the node port that they lead to may become that
-// of another Service.
+// deleteListeners removes listeners of ours that nothing wants any more. Where the Service does not manage the listeners, or no longer
+// does, those go all the same whose port the Service does not have: nobody else changes them, and the node port that they lead to may
+// become that of another Service.
 func (d *differ) deleteListeners() {
 	for i := range d.actual.Listeners {
 		have := &d.actual.Listeners[i]

@@ -43,11 +43,12 @@ type Model struct {
 	// they are. Desired models only.
 	KeepAccess bool
 
-	// Conflicts are the ports of the Service that somebody else has on the CLB of its group, or that the CLB has no room for. Desired models only.
+	// Conflicts are the ports of the Service that somebody else has on the CLB of its group, or that the CLB has no room for. Desired models
+	// only.
 	Conflicts []alicloud.ListenerKey
 
-	// InUse are the ids of vServer groups and of the access control list that the cloud does not delete because something uses them that is not
-	// the Service's and that may not show, such as a rule of a listener. Desired models only.
+	// InUse are the ids of vServer groups and of the access control list that the cloud does not delete because something uses them that is
+	// not the Service's and that may not show, such as a rule of a listener. Desired models only.
 	InUse sets.Set[string] `json:"-"`
 	// Ports are those of the Service, whether they can be served or not. Desired models only.
 	Ports sets.Set[int] `json:"-"`

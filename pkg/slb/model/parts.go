@@ -17,8 +17,8 @@ const (
 	PartAccess       Part = "access control list"
 )
 
-// Parts are those that a step depends on, that of what it changes first: it is not tried while one of them cannot be read, and when it fails without a clear
-// answer, they are read again.
+// Parts are those that a step depends on, that of what it changes first: it is not tried while one of them cannot be read, and when it
+// fails without a clear answer, they are read again.
 func (s *Step) Parts() []Part {
 	switch s.Op {
 	case OpCreateGroup, OpAddBackends, OpReplaceBackends, OpSetBackends, OpRemoveBackends:

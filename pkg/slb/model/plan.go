@@ -152,7 +152,8 @@ func (p Plan) Repairing(known Plan) Plan {
 	return p
 }
 
-// Balancing marks the steps that take out only backend servers that work, of which serves knows by their instances: it is not urgent that they leave.
+// Balancing marks the steps that take out only backend servers that work, of which serves knows by their instances: it is not urgent that
+// they leave.
 func (p Plan) Balancing(serves func(instanceID string) bool) Plan {
 	balancing(p.Steps, serves)
 	return p

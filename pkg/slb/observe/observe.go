@@ -15,8 +15,8 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb/model"
 )
 
-// Owned returns the CLBs with the owner tag of a Service. A CLB in the answer that does not show the tag, because it is about something else or the index lags,
-// does not count.
+// Owned returns the CLBs with the owner tag of a Service. A CLB in the answer that does not show the tag, because it is about something
+// else or the index lags, does not count.
 func Owned(ctx context.Context, api Reader, svc *corev1.Service) ([]alicloud.LoadBalancer, error) {
 	name := mark.DefaultName(svc.UID)
 	found, err := api.DescribeLoadBalancers(ctx, alicloud.LoadBalancerQuery{Tag: &alicloud.Tag{Key: mark.TagOwner, Value: name}})

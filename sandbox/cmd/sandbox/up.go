@@ -181,8 +181,8 @@ func up(command *cobra.Command, opts cluster.Options) error {
 	return errors.Join(err, stopped)
 }
 
-// nextSteps is what a reader needs next, to be pasted into another terminal. The nodes have the taint of an uninitialized node until the second
-// command runs.
+// nextSteps is what a reader needs next, to be pasted into another terminal. The nodes have the taint of an uninitialized node until the
+// second command runs.
 func nextSteps(c *cluster.Cluster) string {
 	return fmt.Sprintf(`
   export KUBECONFIG=%[1]s

@@ -1,5 +1,5 @@
-// Command testserver is the workload of the sandbox's real machines: it reports who it is and who asks, over HTTP and UDP, and stops the way
-// a well-behaved server does.
+// Command testserver is the workload of the sandbox's real machines: it reports who it is and who asks, over HTTP and UDP, and stops the
+// way a well-behaved server does.
 //
 //	GET  /        its name, as light pods answer; in headers its Node, the Source (of the connection or of its PROXY protocol header) and
 //	              what X-Forwarded-For the request had

@@ -53,7 +53,8 @@ func Connect(kubeconfig, cloudConfig string, getenv func(string) string) (Connec
 	return Connection{Client: client, Cloud: cloud, VPC: c.VPCID, vSwitches: c.VSwitchIDs}, nil
 }
 
-// Zones is the annotation zone-maps with one vSwitch in each of two zones, those of the cloud-config first. It is empty where there are no two.
+// Zones is the annotation zone-maps with one vSwitch in each of two zones, those of the cloud-config first. It is empty where there are no
+// two.
 func (c *Connection) Zones(ctx context.Context) (string, error) {
 	all, err := c.Cloud.DescribeVSwitches(ctx, c.VPC)
 	if err != nil {

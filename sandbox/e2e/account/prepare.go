@@ -169,8 +169,8 @@ func names(routes []alicloud.RouteEntry) []string {
 
 func nameOf(e *alicloud.RouteEntry) string { return e.TableID + " " + e.CIDR }
 
-// nodesAreInitialized waits until the manager has taken its taints off every Node that is an instance of the VPC. Others, such as machines on
-// premises and virtual nodes, can keep them.
+// nodesAreInitialized waits until the manager has taken its taints off every Node that is an instance of the VPC. Others, such as machines
+// on premises and virtual nodes, can keep them.
 func (s *Suite) nodesAreInitialized(ctx context.Context) error {
 	return s.await(ctx, "the Nodes are initialized", func(ctx context.Context) string {
 		list, err := s.o.Client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})

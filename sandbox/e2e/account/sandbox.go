@@ -90,8 +90,8 @@ const (
 	sandboxNode    = "i-sandbox1"
 )
 
-// InSandbox are the options for a sandbox with light nodes that runs in a directory ("sandbox up --node-ip --dir DIR"). They use the files that a
-// user gives for an account. The emulated cloud takes no time, so that the manager does not wait, either.
+// InSandbox are the options for a sandbox with light nodes that runs in a directory ("sandbox up --node-ip --dir DIR"). They use the files
+// that a user gives for an account. The emulated cloud takes no time, so that the manager does not wait, either.
 func InSandbox(ctx context.Context, dir, program, log string) (Options, error) {
 	const poll, patience = 100 * time.Millisecond, 2 * time.Minute
 	address, err := os.ReadFile(filepath.Join(dir, "emulator"))

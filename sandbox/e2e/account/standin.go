@@ -18,8 +18,8 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
 )
 
-// StandIn stands in for the official CCM where that cannot run: it makes for a plain Service with a CLB what that program (v2.14) makes, and
-// leaves alone what it finds. What that program would write to each kind of Service is tested in package slb.
+// StandIn stands in for the official CCM where that cannot run: it makes for a plain Service with a CLB what that program (v2.14) makes,
+// and leaves alone what it finds. What that program would write to each kind of Service is tested in package slb.
 type StandIn struct {
 	Client kubernetes.Interface
 	Cloud  *alicloud.Client

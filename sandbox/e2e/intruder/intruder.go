@@ -1,5 +1,5 @@
-// Package intruder acts in tests as somebody who has taken over a node, and with it the kubelet's identity and the token of the initializer's
-// pod there.
+// Package intruder acts in tests as somebody who has taken over a node, and with it the kubelet's identity and the token of the
+// initializer's pod there.
 package intruder
 
 import (

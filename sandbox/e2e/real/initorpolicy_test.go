@@ -19,8 +19,8 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/sandbox/e2e/intruder"
 )
 
-// TestInitializerPolicyOfKubelets takes over a machine: with the credentials on its disk, and with the token of the initializer's pod that they
-// give, nothing can be changed but the empty provider ID of its own node.
+// TestInitializerPolicyOfKubelets takes over a machine: with the credentials on its disk, and with the token of the initializer's pod that
+// they give, nothing can be changed but the empty provider ID of its own node.
 func TestInitializerPolicyOfKubelets(t *testing.T) {
 	taken, victim := nodeName(1), nodeName(2)
 	apply(t, intruder.Identity(t))

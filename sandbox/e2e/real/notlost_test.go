@@ -24,7 +24,8 @@ import (
 // spell is how long nothing may go while something is wrong: twice as long as a released instance's Node stays.
 const spell = 5 * time.Second
 
-// goOn lets the machines run for a time. Real machines have no clock that a test can set, and what must not happen gives no condition to wait for.
+// goOn lets the machines run for a time. Real machines have no clock that a test can set, and what must not happen gives no condition to
+// wait for.
 func goOn(d time.Duration) { time.Sleep(d) } //nolint:forbidigo // see above
 
 // story is a cluster whose manager gets wrong answers, with requests under way all the time.
@@ -38,9 +39,9 @@ type story struct {
 	table   string    // a custom route table
 }
 
-// TestNothingIsLost lets the manager meet what has cost other clusters their nodes and routes, one after the other: a route table deleted while
-// nodes join, keys that are not its own, wrong answers of the whole cloud while kubelets are silent, an API server without Nodes. No Node that
-// has a machine and no route that works is lost at any time, and no request between pods fails.
+// TestNothingIsLost lets the manager meet what has cost other clusters their nodes and routes, one after the other: a route table deleted
+// while nodes join, keys that are not its own, wrong answers of the whole cloud while kubelets are silent, an API server without Nodes. No
+// Node that has a machine and no route that works is lost at any time, and no request between pods fails.
 func TestNothingIsLost(t *testing.T) {
 	s := newStory(t)
 	s.trap("a route table is deleted while nodes join", s.tableDeleted)
@@ -66,8 +67,8 @@ func TestNothingIsLost(t *testing.T) {
 	s.nothingLost(t)
 }
 
-// TestRoutesOutliveTheirNodes lets two of four machines be released while the cloud hides it: their Nodes go, and then their routes. Then the
-// API server loses all Nodes, and gets them back one by one: no route goes, and no request between pods fails.
+// TestRoutesOutliveTheirNodes lets two of four machines be released while the cloud hides it: their Nodes go, and then their routes. Then
+// the API server loses all Nodes, and gets them back one by one: no route goes, and no request between pods fails.
 func TestRoutesOutliveTheirNodes(t *testing.T) {
 	s := newStory(t)
 	s.trap("a route table is deleted while nodes join", s.tableDeleted)
@@ -96,8 +97,9 @@ func (s *story) nothingLost(t *testing.T) {
 	s.watch.report(t)
 }
 
-// replaced kills the manager, and starts another one that sees no instance, and then one that sees them again. The second one does not see the load
-// balancer either and makes another one in that cloud: it must end before its calls lead to the own cloud, which would have two of them.
+// replaced kills the manager, and starts another one that sees no instance, and then one that sees them again. The second one does not see
+// the load balancer either and makes another one in that cloud: it must end before its calls lead to the own cloud, which would have two of
+// them.
 func (s *story) replaced(t *testing.T) {
 	s.kill(t)
 	s.lead(t, s.denied)
@@ -215,8 +217,8 @@ func (s *story) configCutOff(t *testing.T) {
 	}
 }
 
-// strangersKey puts the key of another account into the cloud-config, in which nothing of the cluster exists. The manager tries it, and goes
-// on with its own.
+// strangersKey puts the key of another account into the cloud-config, in which nothing of the cluster exists. The manager tries it, and
+// goes on with its own.
 func (s *story) strangersKey(t *testing.T) {
 	const key = "stranger"
 	stranger := clouds.Serve(t, clouds.Stranger(key, "secret"), "i-stranger1")
@@ -299,8 +301,8 @@ func (s *story) scaleIn(t *testing.T) {
 	}
 }
 
-// firstRouteGoes waits until the route of the first of two Nodes is gone. That of the second waits for a proof, as the cap of a cluster of this
-// size is one.
+// firstRouteGoes waits until the route of the first of two Nodes is gone. That of the second waits for a proof, as the cap of a cluster of
+// this size is one.
 func (s *story) firstRouteGoes(t *testing.T) {
 	t.Helper()
 	until(t, "the route of the first one goes", func(ctx context.Context) string {

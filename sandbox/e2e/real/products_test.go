@@ -12,7 +12,8 @@ type product struct {
 	name string
 	// annotation and spec are lines that a Service needs to get one.
 	annotation, spec string
-	// addresses waits for those of the load balancer that a status shows. servers lists its backend servers, each as many times as it has groups with it.
+	// addresses waits for those of the load balancer that a status shows. servers lists its backend servers, each as many times as it has
+	// groups with it.
 	addresses func(t *testing.T, shown string) []string
 	servers   func(ctx context.Context, shown string) ([]string, error)
 }

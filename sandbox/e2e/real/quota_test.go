@@ -20,8 +20,9 @@ const smallQuota = 4
 // firstListener is the port of the listener that all requests of [TestQuotaBorder] go to.
 const firstListener = 81
 
-// TestQuotaBorder crosses the quota of backend servers of a load balancer in both directions, while requests arrive: machines and ports come, so that
-// only some machines can be backend servers of each port, and ports go, or the quota is raised, so that all can. No request fails.
+// TestQuotaBorder crosses the quota of backend servers of a load balancer in both directions, while requests arrive: machines and ports
+// come, so that only some machines can be backend servers of each port, and ports go, or the quota is raised, so that all can. No request
+// fails.
 func TestQuotaBorder(t *testing.T) {
 	t.Cleanup(func() { setQuota(t, publishedQuotas()) })
 	setQuota(t, smallQuotas(1))

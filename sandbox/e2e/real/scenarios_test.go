@@ -187,8 +187,8 @@ func nodeReleased(t *testing.T, from place, urls []string, backendsAre func(inst
 	}
 }
 
-// respread gives every machine its share of the pods again. The scheduler only prefers that, so it is repeated: where one machine has all of them,
-// a step that takes the machine away would rightly stop everything.
+// respread gives every machine its share of the pods again. The scheduler only prefers that, so it is repeated: where one machine has all
+// of them, a step that takes the machine away would rightly stop everything.
 func respread(t *testing.T) {
 	t.Helper()
 	until(t, "every machine has pods", func(ctx context.Context) string {

@@ -18,7 +18,8 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/sandbox/cluster"
 )
 
-// secondPodCIDR is the range of the second cluster's pods. It is inside that of the first cluster, which both managers have as cluster CIDR.
+// secondPodCIDR is the range of the second cluster's pods. It is inside that of the first cluster, which both managers have as cluster
+// CIDR.
 const secondPodCIDR = "172.17.128.0/17"
 
 // sharedPort is that of the listener which the owner of the shared load balancer has made; each cluster has one of its own beside.
@@ -29,9 +30,9 @@ type secondCluster struct {
 	kubeconfig, instance string
 }
 
-// TestSecondCluster lets two clusters share a load balancer that is neither's: each has a listener of its own on it, and backend servers in a
-// vServer group of the load balancer's owner. When one cluster leaves, requests to the other go on. Both have the literal cluster ID of the
-// official CCM and one cluster CIDR, so that each finds the other's routes among those that it might take for its own: it removes none.
+// TestSecondCluster lets two clusters share a load balancer that is neither's: each has a listener of its own on it, and backend servers in
+// a vServer group of the load balancer's owner. When one cluster leaves, requests to the other go on. Both have the literal cluster ID of
+// the official CCM and one cluster CIDR, so that each finds the other's routes among those that it might take for its own: it removes none.
 func TestSecondCluster(t *testing.T) {
 	manifestOfUsers(t)
 	apply(t, pods)
@@ -210,7 +211,8 @@ func sharedLoadBalancer(t *testing.T) (lb alicloud.LoadBalancer, group string) {
 	return lb, group
 }
 
-// sharingServices are two Services, whose names no other cluster with the same cluster ID has: one with a listener of its own on a shared load balancer, one whose backend servers join a shared group.
+// sharingServices are two Services, whose names no other cluster with the same cluster ID has: one with a listener of its own on a shared
+// load balancer, one whose backend servers join a shared group.
 func sharingServices(lb, group string, port int) string {
 	id := annotations + "id: " + lb
 	return serviceOf(fmt.Sprintf("own-%d", port), fmt.Sprintf("{port: %d, targetPort: 8080}", port), id+"\n    "+annotations+`force-override-listeners: "true"`, "") +
@@ -218,8 +220,8 @@ func sharingServices(lb, group string, port int) string {
 		id+"\n    "+annotations+fmt.Sprintf("vgroup-port: %q", fmt.Sprintf("%s:%d", group, sharedPort))+"\n    "+annotations+`weight: "50"`, "")
 }
 
-// membersAre waits until exactly these instances are backend servers of a group, and looks whether the two clusters' weights are right: each
-// has half.
+// membersAre waits until exactly these instances are backend servers of a group, and looks whether the two clusters' weights are right:
+// each has half.
 func membersAre(t *testing.T, group string, instances []string) {
 	t.Helper()
 	slices.Sort(instances)

@@ -18,9 +18,9 @@ import (
 // docs/how-to/share-load-balancers.md promises that.
 const moveGrace = 30 * time.Second
 
-// TestGroupMoves moves Services into, between and out of groups that share a load balancer, while requests arrive at all addresses. No request
-// fails to an address that the status shows, or has shown within the promised time, and none to the Services that stay. The products take the same steps
-// side by side, in groups of the same names, and each kills the manager of both.
+// TestGroupMoves moves Services into, between and out of groups that share a load balancer, while requests arrive at all addresses. No
+// request fails to an address that the status shows, or has shown within the promised time, and none to the Services that stay. The
+// products take the same steps side by side, in groups of the same names, and each kills the manager of both.
 func TestGroupMoves(t *testing.T) {
 	m := startManager(t)
 	apply(t, pods)
@@ -173,7 +173,8 @@ func (m *move) shown(t *testing.T) string {
 	return found
 }
 
-// done waits until the Service has left its former load balancer. No request to it failed within the promised time, and none at all to the new one.
+// done waits until the Service has left its former load balancer. No request to it failed within the promised time, and none at all to the
+// new one.
 func (m *move) done(t *testing.T) {
 	t.Helper()
 	gone(t, m.from, m.formerURLs[0]) // the addresses of an NLB have the same listeners

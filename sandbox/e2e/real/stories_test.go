@@ -80,8 +80,8 @@ func (machines) Release(ctx context.Context, _ string) error {
 // Official implements account.Cluster.
 func (m machines) Official(ctx context.Context, run bool) error { return m.Run(ctx, run) }
 
-// TestAccountStories: what make e2e-cloud shows on an account holds for packets between real machines, too. It is here in the order of the files,
-// behind the tests of provider IDs that no manager has set.
+// TestAccountStories: what make e2e-cloud shows on an account holds for packets between real machines, too. It is here in the order of the
+// files, behind the tests of provider IDs that no manager has set.
 func TestAccountStories(t *testing.T) {
 	nobodyLeads(t)
 	host := strings.TrimPrefix(sandbox.url, "http://")
@@ -114,8 +114,8 @@ func TestAccountStories(t *testing.T) {
 	}
 }
 
-// storyPatience is longer than that of other tests: a machine joins, with containerd and kubelet, and the manager waits for proofs until its
-// Node goes.
+// storyPatience is longer than that of other tests: a machine joins, with containerd and kubelet, and the manager waits for proofs until
+// its Node goes.
 const storyPatience = 5 * time.Minute
 
 // nobodyLeads waits until no lease of a manager is held: those of earlier tests end with them, or expire.

@@ -167,8 +167,8 @@ func answers(t *testing.T, from place, url string) reply {
 	return r
 }
 
-// answersAlways waits until many requests in a row are answered. The first answer of a new Service shows that one machine forwards its connections,
-// and a stream of requests needs all.
+// answersAlways waits until many requests in a row are answered. The first answer of a new Service shows that one machine forwards its
+// connections, and a stream of requests needs all.
 func answersAlways(t *testing.T, from place, url string) {
 	t.Helper()
 	const inARow = 20
@@ -258,8 +258,8 @@ func backends(ctx context.Context, vip string) ([]string, error) {
 	return servers, nil
 }
 
-// leavesNothing lets a test fail that ends with a load balancer that was not there before: the Service it was for is gone, and somebody pays for it. A test
-// calls it before it starts a manager or applies a Service.
+// leavesNothing lets a test fail that ends with a load balancer that was not there before: the Service it was for is gone, and somebody
+// pays for it. A test calls it before it starts a manager or applies a Service.
 func leavesNothing(t *testing.T) {
 	t.Helper()
 	before := loadBalancers(t)
