@@ -115,7 +115,9 @@ func Start(ctx context.Context, opts Options) (*Cluster, error) {
 	c := &Cluster{}
 	if err := c.start(ctx, opts); err != nil {
 		if ctx.Err() == nil {
-			err = fmt.Errorf("%w\n%s", err, c.KeepLogs())
+			if logs := c.KeepLogs(); logs != "" {
+				err = fmt.Errorf("%w\n%s", err, logs)
+			}
 		}
 		return nil, errors.Join(err, c.Stop())
 	}
