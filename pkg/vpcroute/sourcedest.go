@@ -202,15 +202,19 @@ func (s *sourceDest) switchAll(ctx context.Context, due map[string]check) error 
 	for instance, c := range due {
 		eni, shown := found[instance]
 		switch {
-		case refusesAll(err), found == nil, ctx.Err() != nil: // it would end as the one before, with a call
+		case found == nil, ctx.Err() != nil:
 			s.note(instance, checkUnknown)
 		case !shown:
 			s.note(instance, checkUnknown)
 			s.warn(c, "The source/destination check of instance %s is not known: no network interface of it has the node's address %s", instance, c.address)
 			errs = append(errs, fmt.Errorf("instance %s: no network interface of it has the address %s of its node", instance, c.address))
+		case refusesAll(err) && eni.SourceDestCheck: // the call would end as the one before
+			s.note(instance, checkOn)
 		default:
-			err = s.switchOff(ctx, eni, c)
-			errs = append(errs, err)
+			if refused := s.switchOff(ctx, eni, c); refused != nil {
+				err = refused
+				errs = append(errs, err)
+			}
 		}
 	}
 	return errors.Join(errs...)
