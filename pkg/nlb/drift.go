@@ -160,23 +160,15 @@ func (e *engine) sameGroup(ctx context.Context, listed *alicloud.NLBGroup, known
 func sameServers(read, known []alicloud.NLBServer) bool {
 	byKey := make(map[alicloud.NLBServerKey]alicloud.NLBServer, len(known))
 	for _, server := range known {
-		byKey[serverKey(server)] = server
+		byKey[model.ServerKey(&server)] = server
 	}
 	for _, r := range read {
-		k, ok := byKey[serverKey(r)]
+		k, ok := byKey[model.ServerKey(&r)]
 		if !ok || r.Weight != k.Weight || r.Description != k.Description || r.Status != cmp.Or(k.Status, alicloud.NLBServerAvailable) {
 			return false
 		}
 	}
 	return len(read) == len(byKey)
-}
-
-func serverKey(server alicloud.NLBServer) alicloud.NLBServerKey {
-	key := server.NLBServerKey
-	if key.Type == alicloud.NLBServerECS {
-		key.IP = ""
-	}
-	return key
 }
 
 // sameLoadBalancer compares NLBs; the order of what they have several of does not count.

@@ -27,7 +27,7 @@ func (b *builder) keepUndecided(group *model.Group) {
 	}
 	if backend.WeightsUndecided(params) || group.Foreign && params.Refused(annotation.Weight) {
 		group.KeepWeights = true
-		joinLike(group, present)
+		backend.JoinLike(group.Servers, present, func(s *alicloud.NLBServer) *int { return &s.Weight })
 	}
 }
 
@@ -55,44 +55,19 @@ func (b *builder) present(group *model.Group) map[alicloud.NLBServerKey]int {
 	for i := range have.Servers {
 		server := &have.Servers[i]
 		if ours := server.Description == group.Description || b.owner.OwnsNLB(server.Description); ours && server.Status != alicloud.NLBServerRemoving {
-			present[keyOf(server)] = server.Weight
+			present[model.ServerKey(server)] = server.Weight
 		}
 	}
 	return present
 }
 
-// keyOf identifies a server: the API fills in the address of an instance.
-func keyOf(s *alicloud.NLBServer) alicloud.NLBServerKey {
-	key := s.NLBServerKey
-	if key.Type == alicloud.NLBServerECS {
-		key.IP = ""
-	}
-	return key
-}
-
 // onlyPresent lets no server join. Where none would be left, all of them stay.
 func onlyPresent(group *model.Group, present map[alicloud.NLBServerKey]int) {
 	group.Servers = slices.DeleteFunc(group.Servers, func(server alicloud.NLBServer) bool {
-		_, ok := present[keyOf(&server)]
+		_, ok := present[model.ServerKey(&server)]
 		return !ok
 	})
 	if len(group.Servers) == 0 {
 		group.Doubt, group.Gone = true, nil
-	}
-}
-
-// joinLike gives servers that join the lowest weight that one of ours serves with.
-func joinLike(group *model.Group, present map[alicloud.NLBServerKey]int) {
-	lowest := 0
-	for _, weight := range present {
-		if weight > 0 && (lowest == 0 || weight < lowest) {
-			lowest = weight
-		}
-	}
-	if lowest == 0 {
-		return
-	}
-	for i := range group.Servers {
-		group.Servers[i].Weight = lowest
 	}
 }

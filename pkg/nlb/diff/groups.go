@@ -11,15 +11,6 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
 )
 
-// key identifies a server: the API fills in the address of an instance.
-func key(s *alicloud.NLBServer) alicloud.NLBServerKey {
-	k := s.NLBServerKey
-	if k.Type == alicloud.NLBServerECS {
-		k.IP = ""
-	}
-	return k
-}
-
 // serverChange is how the servers of a group differ from those that are wanted. id is that of the group, empty for one that is missing.
 type serverChange struct {
 	id             string
@@ -146,9 +137,9 @@ func (d *differ) servers(want, have *model.Group) serverChange {
 	change := serverChange{id: have.ID}
 	for i := range want.Servers {
 		server := &want.Servers[i]
-		present := there[key(server)]
+		present := there[model.ServerKey(server)]
 		switch {
-		case present == nil && leaving[key(server)]:
+		case present == nil && leaving[model.ServerKey(server)]:
 			d.plan.Leaving = true
 		case present == nil:
 			change.added = append(change.added, *server)
@@ -158,7 +149,7 @@ func (d *differ) servers(want, have *model.Group) serverChange {
 	}
 	for i := range want.Draining { // nothing new drains
 		server := &want.Draining[i]
-		if present := there[key(server)]; present != nil {
+		if present := there[model.ServerKey(server)]; present != nil {
 			d.compareServer(&change, want, server, present, true)
 		}
 	}
@@ -170,7 +161,7 @@ func (d *differ) servers(want, have *model.Group) serverChange {
 // deadFirst has those of the servers that leave first that are dead, if one is there that takes traffic, and stays.
 func (d *differ) deadFirst(change *serverChange, want *model.Group, there map[alicloud.NLBServerKey]*alicloud.NLBServer) {
 	serves := func(server alicloud.NLBServer) bool {
-		present := there[key(&server)]
+		present := there[model.ServerKey(&server)]
 		return present != nil && present.Weight > 0 && server.Weight > 0 && !d.dead(&server)
 	}
 	if len(change.removed) == 0 || !slices.ContainsFunc(want.Servers, serves) {
@@ -198,9 +189,9 @@ func serversIn(group *model.Group) (there map[alicloud.NLBServerKey]*alicloud.NL
 	there, leaving = make(map[alicloud.NLBServerKey]*alicloud.NLBServer, len(group.Servers)), map[alicloud.NLBServerKey]bool{}
 	for i := range group.Servers {
 		if server := &group.Servers[i]; server.Status != alicloud.NLBServerRemoving {
-			there[key(server)] = server
+			there[model.ServerKey(server)] = server
 		} else {
-			leaving[key(server)] = true
+			leaving[model.ServerKey(server)] = true
 		}
 	}
 	return there, leaving
@@ -226,14 +217,14 @@ func (d *differ) surplus(want, have *model.Group, there map[alicloud.NLBServerKe
 	kept := map[alicloud.NLBServerKey]bool{}
 	for _, servers := range [][]alicloud.NLBServer{want.Servers, want.Draining} {
 		for i := range servers {
-			kept[key(&servers[i])] = true
+			kept[model.ServerKey(&servers[i])] = true
 		}
 	}
 	var surplus []alicloud.NLBServer
 	for i := range have.Servers {
 		server := &have.Servers[i]
 		held := want.Held.Has(server.IP) || want.Held.Has(server.ID) || want.Doubt && !want.Gone.Has(server.ID)
-		if there[key(server)] == server && !kept[key(server)] && !held && d.ours(want, server) {
+		if there[model.ServerKey(server)] == server && !kept[model.ServerKey(server)] && !held && d.ours(want, server) {
 			surplus = append(surplus, *server)
 		}
 	}

@@ -191,6 +191,15 @@ func (g *Group) Serves() bool {
 	return slices.ContainsFunc(g.Servers, func(s alicloud.NLBServer) bool { return s.Weight > 0 && s.Status != alicloud.NLBServerRemoving })
 }
 
+// ServerKey identifies a server of a group: the API fills in the address of an instance.
+func ServerKey(s *alicloud.NLBServer) alicloud.NLBServerKey {
+	key := s.NLBServerKey
+	if key.Type == alicloud.NLBServerECS {
+		key.IP = ""
+	}
+	return key
+}
+
 // Matching returns the group that stands for a desired one: of its name and kind, the first in use by a listener.
 func (m *Model) Matching(want *Group) *Group {
 	var found *Group

@@ -44,6 +44,23 @@ func Divide[S any](servers []S, weight int, of func(*S) *int) {
 	}
 }
 
+// JoinLike gives servers the lowest weight that one of those of the Service serves with, which are present with their weights. Where none serves, they keep
+// their own.
+func JoinLike[K comparable, S any](servers []S, present map[K]int, of func(*S) *int) {
+	lowest := 0
+	for _, weight := range present {
+		if weight > 0 && (lowest == 0 || weight < lowest) {
+			lowest = weight
+		}
+	}
+	if lowest == 0 {
+		return
+	}
+	for i := range servers {
+		*of(&servers[i]) = lowest
+	}
+}
+
 // CheckPort returns what the user has to know about a port that no load balancer can serve; ok says that one can.
 func CheckPort(port corev1.ServicePort) (found problem.Problem, ok bool) {
 	if port.Protocol == corev1.ProtocolTCP || port.Protocol == corev1.ProtocolUDP {

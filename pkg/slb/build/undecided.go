@@ -42,7 +42,7 @@ func (b *builder) keepUndecided(group *model.Group) (blocked bool) {
 	}
 	if backend.WeightsUndecided(params) || b.sharesGroups() && params.Refused(annotation.Weight) {
 		group.KeepWeights = true
-		joinLike(group, present)
+		backend.JoinLike(group.Backends, present, func(s *alicloud.Backend) *int { return &s.Weight })
 	}
 	return b.sharesGroups() && params.Refused(annotation.Weight) && len(present) == 0
 }
@@ -68,21 +68,5 @@ func onlyPresent(group *model.Group, present map[alicloud.BackendKey]int) {
 	})
 	if len(group.Backends) == 0 {
 		group.Doubt, group.Gone = true, nil
-	}
-}
-
-// joinLike gives backends that join the lowest weight that one of ours serves with.
-func joinLike(group *model.Group, present map[alicloud.BackendKey]int) {
-	lowest := 0
-	for _, weight := range present {
-		if weight > 0 && (lowest == 0 || weight < lowest) {
-			lowest = weight
-		}
-	}
-	if lowest == 0 {
-		return
-	}
-	for i := range group.Backends {
-		group.Backends[i].Weight = lowest
 	}
 }
