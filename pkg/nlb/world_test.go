@@ -243,7 +243,7 @@ func (w *world) tryOne(name string) error {
 			return err
 		}
 		wait, err := w.Reconcile(w.t.Context(), svc)
-		if same++; err == nil || last == nil || err.Error() != last.Error() {
+		if same++; err == nil || last == nil || alicloud.Lasting(err) != alicloud.Lasting(last) {
 			same = 0
 		}
 		switch last = err; {
