@@ -188,7 +188,7 @@ demo: ## Run the end-to-end demo, from an empty cloud to a working load balancer
 	@$(BIN)/sandbox demo --bin-dir $(BIN) --node-kind $(NODES) --output $(DEMO_OUTPUT)
 
 .PHONY: bench
-bench: ## Measure figures and compare them with their goals (BENCH=emulator|events|clb|nlb|routes|nodes|initor|tenants|scale for one group, BENCH_OUTPUT=json, BENCH_PLOTS=directory for charts)
+bench: ## Measure figures and compare them with their goals (BENCH=clb|nlb|routes|nodes|initor|scale for one group, BENCH_OUTPUT=json, BENCH_PLOTS=directory for charts)
 	@$(MAKE) --no-print-directory build >&2
 	@case '$(BENCH)' in '' | initor) $(STATIC) hack/kruise/build.sh $(BIN)/kruise >&2 ;; esac
 	@$(BIN)/sandbox bench --bin-dir $(BIN) --only '$(BENCH)' --steady '$(BENCH_STEADY)' --output '$(BENCH_OUTPUT)' --plots '$(BENCH_PLOTS)'
@@ -244,11 +244,9 @@ generate: ## Render deploy/ from the chart, and the reference pages from the cod
 	$(GO) test ./pkg/nlb/build -run TestGolden -update
 	$(GO) test ./pkg/service/backend -run 'TestPlotsAreFresh|TestTablesAreFresh' -update
 	$(GO) test ./internal/plot -run TestScaleChartsAreFresh -update
-	cd hack/monitoring && $(STATIC) $(GO) test -run TestDashboardPictureIsFresh . -update
 	$(GO) test ./internal/emulator/reference -run TestCoverageIsFresh -update
 	$(GO) test ./internal/emulator/reference -run 'TestPageIsFresh|TestFactsPageIsFresh' -update
 	cd hack/k8s-e2e && $(STATIC) $(GO) test -run TestPageIsFresh . -update
-	$(GO) test ./docs -run 'TestImportsAreFresh|TestLogsPageIsFresh' -update
 
 .PHONY: facts
 facts: ## Find which tests meet which facts about the cloud, and write that into the generated page (minutes; seconds with TESTS='./pkg/slb -run TestName')
@@ -269,7 +267,6 @@ verify: ## Fail if a generated file or a go.mod is stale
 	$(GO) test ./pkg/provider -run 'TestRightsAreFresh|TestMetricsPageIsFresh'
 	$(GO) test ./pkg/alicloud -run 'TestPolicyPagesAreFresh|TestActionsAreThoseOfTheCode'
 	$(GO) test ./cmd/cloud-controller-manager -run TestFlagsPageIsFresh
-	$(GO) test ./docs -run 'TestImportsAreFresh|TestLogsPageIsFresh'
 	for module in $(filter-out hack/site,$(LINTED)) hack/kruise hack/kubernetes/v*; do (cd "$$module" && $(GO) mod tidy -diff); done
 	cd hack/chart && $(STATIC) $(GO) test -run 'TestValuesAreFresh|TestAdmissionPolicyIsFresh' .
 
