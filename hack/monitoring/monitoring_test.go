@@ -74,13 +74,11 @@ func alerts(t *testing.T) map[string]rulefmt.Rule {
 }
 
 type dashboard struct {
-	Title  string
 	Panels []struct {
-		ID          int
-		Type, Title string
-		GridPos     struct{ X, Y, W, H int }
-		FieldConfig struct{ Defaults struct{ Unit string } }
-		Targets     []struct{ Expr, LegendFormat string }
+		ID      int
+		Title   string
+		GridPos struct{ X, Y, W, H int }
+		Targets []struct{ Expr, LegendFormat string }
 	}
 }
 
