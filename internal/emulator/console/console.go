@@ -51,7 +51,7 @@ type Console struct {
 
 // New makes a console.
 func New(o Options) (*Console, error) {
-	page, err := template.New("page.html").Funcs(template.FuncMap{"tone": tone, "clock": clock, "day": day, "clip": clip}).ParseFS(files, "page.html")
+	page, err := template.New("page.html").Funcs(template.FuncMap{"tone": tone, "clock": clock, "day": day, "clip": clip, "count": count}).ParseFS(files, "page.html")
 	if err != nil {
 		return nil, fmt.Errorf("parse the console's page: %w", err)
 	}

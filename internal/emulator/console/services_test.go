@@ -66,8 +66,8 @@ func TestServices(t *testing.T) {
 	got := regexp.MustCompile(`\b(\d+\.){3}\d+\b|\S+\.nlb\.aliyuncsslb\.com`).ReplaceAllString(section(t, page, "services"), "ADDRESS")
 	want := "Services Service Load balancer Address Ports Backend servers " +
 		"a9f8e7 CLB lb ADDRESS no listener of its own 0 " +
-		"shop/api c1 NLB nlb ADDRESS 8443 TCP Running 1 " +
-		"shop/web c1 CLB lb ADDRESS 443 tcp stopped white list acl 1"
+		"shop/api NLB nlb ADDRESS 8443 TCP Running 1 " +
+		"shop/web CLB lb ADDRESS 443 tcp stopped white list acl 1"
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("Services (-want +got):\n%s", diff)
 	}
@@ -86,7 +86,7 @@ func TestServices(t *testing.T) {
 			t.Errorf("routes without a match: %q", section(t, none, "routes"))
 		}
 	}
-	if text := section(t, page, "accesslists"); text != "offices acl 1 entries Used by lb tcp/443 192.0.2.0/24 Berlin" {
+	if text := section(t, page, "accesslists"); text != "offices acl 1 entry Used by lb tcp/443 192.0.2.0/24 Berlin" {
 		t.Errorf("access lists: %q", text)
 	}
 }
@@ -129,11 +129,11 @@ func TestSharedLoadBalancers(t *testing.T) {
 	address := regexp.MustCompile(`\b(\d+\.){3}\d+\b|\S+\.nlb\.aliyuncsslb\.com`)
 	const head = " Service Ports Backend servers "
 	page, _ := s.fetch("/console/")
-	want := "No group CLB lb ADDRESS 2 Services, 2 listeners" + head + "team/first c1 80 tcp stopped 1 team/second c2 81 tcp stopped 1 " +
-		"Group shop/edge c1 CLB lb ADDRESS 2 Services, 3 listeners" + head + "shop/api c1 8080 tcp stopped 1 shop/web c1 80 tcp stopped 443 tcp stopped 2 " +
+	want := "No group CLB lb ADDRESS 2 Services, 2 listeners" + head + "team/first 80 tcp stopped 1 team/second 81 tcp stopped 1 " +
+		"Group shop/edge c1 CLB lb ADDRESS 2 Services, 3 listeners" + head + "shop/api 8080 tcp stopped 1 shop/web 80 tcp stopped 443 tcp stopped 2 " +
 		"not of a Service 81 tcp stopped " +
-		"Group shop/edge c1 CLB lb ADDRESS 1 Service, 1 listener" + head + "shop/blog c1 80 tcp stopped 1 " +
-		"Group shop/edge c1 NLB nlb ADDRESS 2 Services, 2 listeners" + head + "shop/api c1 8443 TCP Running 1 shop/web c1 8444 TCP Running 1 " +
+		"Group shop/edge c1 CLB lb ADDRESS 1 Service, 1 listener" + head + "shop/blog 80 tcp stopped 1 " +
+		"Group shop/edge c1 NLB nlb ADDRESS 2 Services, 2 listeners" + head + "shop/api 8443 TCP Running 1 shop/web 8444 TCP Running 1 " +
 		"Group shop/young c1 CLB lb ADDRESS 0 Services, 0 listeners" + strings.TrimSuffix(head, " ")
 	if diff := cmp.Diff(want, address.ReplaceAllString(section(t, page, "shared"), "ADDRESS")); diff != "" {
 		t.Errorf("shared load balancers (-want +got):\n%s", diff)

@@ -109,25 +109,30 @@ func (c *Console) view(parameters url.Values, now time.Time) view {
 	}
 	v.Calls = calls(c.options.Journal.Last(last), only, lower)
 	v.Totals = []total{
-		{"Services", "services", v.Services.Total, note(bad, "backend server fails", "backend servers fail")},
-		{"Load balancers", "loadbalancers", lbs, note(failing, "abnormal backend server", "abnormal backend servers")},
-		{"Network load balancers", "networkloadbalancers", nlbs, note(unhealthy, "unhealthy backend server", "unhealthy backend servers")},
-		{"Jobs in progress", "jobs", busy, ""},
-		{"Route entries", "routes", entries, ""},
-		{"Instances", "instances", instances, note(off, "not running", "not running")},
+		{noun(v.Services.Total, "Service", "Services"), "services", v.Services.Total, note(bad, "backend server fails", "backend servers fail")},
+		{noun(lbs, "Load balancer", "Load balancers"), "loadbalancers", lbs, note(failing, "abnormal backend server", "abnormal backend servers")},
+		{noun(nlbs, "Network load balancer", "Network load balancers"), "networkloadbalancers", nlbs, note(unhealthy, "unhealthy backend server", "unhealthy backend servers")},
+		{noun(busy, "Job in progress", "Jobs in progress"), "jobs", busy, ""},
+		{noun(entries, "Route entry", "Route entries"), "routes", entries, ""},
+		{noun(instances, "Instance", "Instances"), "instances", instances, note(off, "not running", "not running")},
 	}
 	return v
 }
 
 func note(n int, one, many string) string {
-	switch n {
-	case 0:
+	if n == 0 {
 		return ""
-	case 1:
-		return "1 " + one
-	default:
-		return strconv.Itoa(n) + " " + many
 	}
+	return count(n, one, many)
+}
+
+func count(n int, one, many string) string { return strconv.Itoa(n) + " " + noun(n, one, many) }
+
+func noun(n int, one, many string) string {
+	if n == 1 {
+		return one
+	}
+	return many
 }
 
 // call is a line of the journal.
