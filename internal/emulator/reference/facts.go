@@ -19,7 +19,8 @@ type Dependents struct {
 	Flips map[string]facts.Flip
 }
 
-// Facts writes the tables of facts: how many there are, then each by its state. answers are those about the fields of answers.
+// Facts writes the tables of facts: how many there are, then each by its state, but for what the vendor's pages say, on which everybody can
+// rely. answers are those about the fields of answers.
 func Facts(w io.Writer, all, answers []facts.Fact, d Dependents) error {
 	b := &strings.Builder{}
 	byState := map[facts.State][]facts.Fact{}
@@ -31,7 +32,7 @@ func Facts(w io.Writer, all, answers []facts.Fact, d Dependents) error {
 	}
 	counts(b, byState, answers)
 	for _, state := range facts.States() {
-		if len(byState[state]) > 0 {
+		if len(byState[state]) > 0 && state != facts.Documented {
 			section(b, state, byState[state], d)
 		}
 	}
@@ -71,7 +72,7 @@ func counts(b *strings.Builder, byState map[facts.State][]facts.Fact, answers []
 }
 
 var headings = map[facts.State]string{
-	facts.Measured: "Measured", facts.Documented: "Documented", facts.FromCode: "From code", facts.Assumed: "Assumed",
+	facts.Measured: "Measured", facts.FromCode: "From code", facts.Assumed: "Assumed",
 }
 
 func section(b *strings.Builder, state facts.State, all []facts.Fact, d Dependents) {
