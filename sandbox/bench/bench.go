@@ -23,7 +23,7 @@ import (
 type Options struct {
 	// Only names a group of scenarios; empty means all.
 	Only string
-	// BinDir holds cloud-controller-manager, provider-initor and alicloud-emulator.
+	// BinDir holds cloud-controller-manager and provider-initor.
 	BinDir string
 	// Self is the sandbox's own program: it runs each scenario as "bench --scenario NAME".
 	Self string
@@ -42,23 +42,15 @@ type scenario struct {
 // scenarios are all there are, in the order in which they run and report: small ones first.
 func scenarios() []scenario {
 	return []scenario{
-		{"emulator", "emulator", emulatorSpeed},
 		{"initor", "initor", initor},
 		{"initor", "initor-fleet", initorFleet},
-		{"events", "events", events},
 		{"clb", "clb", clb},
 		{"clb", "clb-restart", restartWithServices(productCLB, firstChangeCLB)},
-		{"clb", "clb-handover", handover},
 		{"nlb", "nlb", nlb},
 		{"nlb", "nlb-restart", restartWithServices(productNLB, firstChangeNLB)},
 		{"routes", "routes-few", routes(fewNodes, fewMaxCalls)},
 		{"routes", "routes-many", routes(manyNodes, manyMaxCalls)},
-		{"routes", "routes-joining", joiningRoutes(0)},
-		{"routes", "routes-joining-settle", joiningRoutes(routeSettle)},
-		{"routes", "routes-refused", refusedRoutes},
 		{"nodes", "nodes", nodes},
-		{"tenants", "tenants", tenants},
-		{"tenants", "tenants-port", healthPort},
 		{"scale", "scale-services", manyServices(scaleServiceNodes, scaleServiceMiB, productCLB)},
 		{"scale", "scale-mixed", manyServices(mixedNodes, mixedMiB, productCLB, productNLB)},
 		{"scale", "scale-nodes", idleNodes},

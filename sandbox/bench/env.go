@@ -1,7 +1,6 @@
 package bench
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -50,8 +49,6 @@ type envOptions struct {
 	nodes  int           // how many nodes there will be at most
 	// broadcastJobs makes OpenKruise work there, and pods of provider-initor really run.
 	broadcastJobs bool
-	// routeQuota is how many entries a route table takes; 0 is more than any scenario needs.
-	routeQuota int
 	// config is the configuration of the cloud; nil is one with quotas that no scenario reaches.
 	config *emulator.Config
 	// rateLimits makes the cloud refuse calls beyond the published rate limits. The manager observes them anyway.
@@ -63,7 +60,7 @@ type envOptions struct {
 // newEnv starts an env without nodes. Stop ends it.
 func newEnv(ctx context.Context, r run, opts envOptions) (*env, error) {
 	if opts.config == nil {
-		opts.config = roomyConfig(opts.routeQuota)
+		opts.config = roomyConfig()
 	}
 	sandbox := cluster.Options{
 		Dir: r.path("sandbox"), PodCIDR: podCIDR, NodeIP: true, ExpectedNodes: opts.nodes,
@@ -93,12 +90,11 @@ func newEnv(ctx context.Context, r run, opts envOptions) (*env, error) {
 	return e, nil
 }
 
-// roomyConfig is the built-in configuration with quotas that no scenario reaches but that of routes, where one is given. What one call
-// takes stays as it is.
-func roomyConfig(routeQuota int) *emulator.Config {
+// roomyConfig is the built-in configuration with quotas that no scenario reaches. What one call takes stays as it is.
+func roomyConfig() *emulator.Config {
 	config := cloud.DefaultConfig()
 	config.Quotas = cloud.Limits{
-		LoadBalancers: 10_000, LBsPerInstance: 10_000, BackendsPerLB: 10_000, RouteEntriesPerTable: cmp.Or(routeQuota, 10_000),
+		LoadBalancers: 10_000, LBsPerInstance: 10_000, BackendsPerLB: 10_000, RouteEntriesPerTable: 10_000,
 		NLBs: 10_000, NLBGroups: 10_000, NLBGroupsPerServer: 10_000,
 	}
 	return config

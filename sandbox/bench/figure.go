@@ -47,11 +47,6 @@ func atLeast(operation string, value float64, unit string, goal float64) Figure 
 	return Figure{Operation: operation, Value: value, Unit: unit, Goal: &goal, Bound: AtLeast, OK: value >= goal}
 }
 
-// rateAtLeast is about a rate of calls.
-func rateAtLeast(operation string, value, goal float64) Figure {
-	return atLeast(operation, value, "calls/s", goal)
-}
-
 func withoutGoal(operation string, value float64, unit string) Figure {
 	return Figure{Operation: operation, Value: value, Unit: unit, OK: true}
 }

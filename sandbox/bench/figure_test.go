@@ -19,8 +19,8 @@ func TestFiguresAreJudgedByTheirBound(t *testing.T) {
 		{"at most, reached", atMost("o", 5, "calls", 5), true},
 		{"at most, missed by little", atMost("o", 5.0004, "s", 5), false},
 		{"at most zero", atMost("o", 1, "calls", 0), false},
-		{"at least, reached", rateAtLeast("o", 3000, 3000), true},
-		{"at least, missed", rateAtLeast("o", 2999, 3000), false},
+		{"at least, reached", atLeast("o", 3000, "calls/s", 3000), true},
+		{"at least, missed", atLeast("o", 2999, "calls/s", 3000), false},
 		{"no goal", withoutGoal("o", 1e9, "s"), true},
 	} {
 		if tt.figure.OK != tt.want {
@@ -81,7 +81,7 @@ func TestWriteJSONWithoutFigures(t *testing.T) {
 func TestWriteTable(t *testing.T) {
 	t.Parallel()
 	report := Report{Figures: []Figure{
-		atMost("create", 6, "calls", 5), rateAtLeast("read", 3456.78, 3000), withoutGoal("median", 0.123, "s"),
+		atMost("create", 6, "calls", 5), atLeast("read", 3456.78, "calls/s", 3000), withoutGoal("median", 0.123, "s"),
 	}}
 	var out bytes.Buffer
 	if err := report.WriteTable(&out); err != nil {

@@ -20,9 +20,10 @@ import (
 
 // A fleet far beyond the published quotas: only that of CLBs is raised.
 const (
-	fleetNodes    = 5000
-	fleetServices = 2000
-	fleetPorts    = 1
+	backendsPerCall = 40 // as in the cloud
+	fleetNodes      = 5000
+	fleetServices   = 2000
+	fleetPorts      = 1
 	// fleetBackends is how many nodes each Service has, and fleetWrites how many calls a node event may take: as many as a node has Services
 	// where each has all that a CLB takes.
 	fleetBackends = 100

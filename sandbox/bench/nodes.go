@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 )
 
@@ -38,11 +37,7 @@ func nodes(ctx context.Context, r run) (figures []Figure, err error) {
 		figures = append(figures, figure)
 	}
 	steady, err := e.steady(ctx)
-	if err != nil {
-		return nil, err
-	}
-	bad, err := e.badNodes(ctx)
-	return slices.Concat(figures, steady, bad), err
+	return append(figures, steady...), err
 }
 
 // initialize counts the calls for nodes that a new leader finds, with their source/destination check on. One call for each interface to

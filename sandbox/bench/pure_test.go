@@ -98,7 +98,7 @@ func TestUnknownNames(t *testing.T) {
 	if _, err := RunScenario(t.Context(), Options{}, "lunch"); err == nil {
 		t.Error("an unknown scenario is accepted")
 	}
-	if diff := cmp.Diff([]string{"emulator", "initor", "events", "clb", "nlb", "routes", "nodes", "tenants", "scale"}, Groups()); diff != "" {
+	if diff := cmp.Diff([]string{"initor", "clb", "nlb", "routes", "nodes", "scale"}, Groups()); diff != "" {
 		t.Errorf("groups (-want +got):\n%s", diff)
 	}
 }
