@@ -27,7 +27,7 @@ func Start(program string, log io.Writer, args, env []string) (*Process, error) 
 	p := &Process{cmd: exec.Command(program, args...), done: make(chan struct{})}
 	p.cmd.Env = append(os.Environ(), env...)
 	p.cmd.Stdout, p.cmd.Stderr = log, log
-	p.cmd.SysProcAttr = dieWithParent()
+	p.cmd.SysProcAttr = DieWithParent()
 	started := make(chan error)
 	go func() {
 		// To the kernel the parent is the thread that started the program; it must live as long.

@@ -73,7 +73,7 @@ type Options struct {
 	// ClusterDNS is the address of a name server for the pods of real nodes; "" for none. The sandbox runs none: whoever sets it
 	// installs one as a Service.
 	ClusterDNS string
-	// BinDir holds this project's programs; pods of provider-initor then really run. Empty for pods that only look as if.
+	// BinDir holds this project's programs; pods of these then really run. Empty for pods that only look as if.
 	BinDir string
 	// Kubernetes is the directory that hack/kubernetes/build.sh made, for a control plane of another release of Kubernetes.
 	Kubernetes string

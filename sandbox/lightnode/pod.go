@@ -124,11 +124,18 @@ func (k *Kubelets) confirmDeletion(ctx context.Context, key string, pod *corev1.
 	return wrap(err, "confirm the deletion of pod %s", key)
 }
 
+// emulated is what "kubectl get pods" shows instead of Running: nobody shall take a program for one that runs.
+const (
+	emulated        = "Emulated"
+	emulatedMessage = "No container runs: a light node only answers HTTP requests at the ports of the pod. " +
+		"With --bin-dir, the sandbox runs the programs of this project."
+)
+
 // nextStatus is the status that the pod's kubelet reports next: Running and Ready, and Succeeded for a job's pod that runs already.
 func nextStatus(pod *corev1.Pod, hostIP netip.Addr, podIPs []netip.Addr, now metav1.Time) corev1.PodStatus {
 	status := *pod.Status.DeepCopy()
 	done := status.Phase == corev1.PodRunning && ofJob(pod)
-	status.Phase = corev1.PodRunning
+	status.Phase, status.Reason, status.Message = corev1.PodRunning, emulated, emulatedMessage
 	if done {
 		status.Phase = corev1.PodSucceeded
 	}

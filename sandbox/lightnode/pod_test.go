@@ -31,6 +31,9 @@ func TestNextStatus(t *testing.T) {
 	if pod.Status.Phase != corev1.PodRunning || ready(pod.Status) != corev1.ConditionTrue {
 		t.Errorf("a new pod is %s with Ready=%s, want Running and True", pod.Status.Phase, ready(pod.Status))
 	}
+	if pod.Status.Reason != emulated {
+		t.Errorf("a pod without a container shows %q, want %s", pod.Status.Reason, emulated)
+	}
 	if again := nextStatus(pod, host, addr, later); !apiequality.Semantic.DeepEqual(again, pod.Status) {
 		t.Errorf("a running pod's status changes from %v to %v by itself", pod.Status, again)
 	}

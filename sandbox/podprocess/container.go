@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -21,7 +22,7 @@ type container struct {
 	mounts map[string]string
 }
 
-// mount writes the container's ConfigMaps and Secrets as files.
+// mount writes the container's ConfigMaps, Secrets and tokens as files.
 func (r *Runner) mount(ctx context.Context, c *container) error {
 	c.mounts = map[string]string{}
 	for _, mount := range c.VolumeMounts {
@@ -68,32 +69,37 @@ func (r *Runner) volume(ctx context.Context, pod *corev1.Pod, name string) (map[
 			if err != nil {
 				return nil, err
 			}
+			for _, item := range volume.Secret.Items {
+				s.Data[item.Path] = s.Data[item.Key]
+			}
 			return s.Data, nil
+		case volume.Projected != nil && len(volume.Projected.Sources) == 1 && volume.Projected.Sources[0].ServiceAccountToken != nil:
+			source := volume.Projected.Sources[0].ServiceAccountToken
+			token, err := r.token(ctx, pod, source.Audience)
+			return map[string][]byte{source.Path: []byte(token)}, err
 		}
 	}
 	return nil, nil
 }
 
-// arguments are the container's, with the paths of its files where they really are.
-func (c *container) arguments() []string {
-	args := make([]string, 0, len(c.Args))
-	for _, arg := range c.Args {
-		for path, dir := range c.mounts {
-			arg = strings.ReplaceAll(arg, path+"/", dir+"/")
+// outside replaces a path of the container by the one that stands for it.
+func (c *container) outside(text string) string {
+	for path, dir := range c.mounts {
+		if text = strings.ReplaceAll(text, path+"/", dir+"/"); strings.HasSuffix(text, path) {
+			text = strings.TrimSuffix(text, path) + dir
 		}
-		args = append(args, arg)
 	}
-	return args
+	return text
 }
 
 // environment returns the container's variables. The termination log is a file of the container's directory.
-func (c *container) environment() ([]string, error) {
+func (r *Runner) environment(ctx context.Context, c *container) ([]string, error) {
 	var env []string
 	for _, variable := range c.Env {
-		value := variable.Value
+		value := c.outside(variable.Value)
 		if variable.ValueFrom != nil {
 			var err error
-			if value, err = c.fieldValue(variable.ValueFrom.FieldRef); err != nil {
+			if value, err = r.valueFrom(ctx, c, variable.ValueFrom); err != nil {
 				return nil, fmt.Errorf("variable %s: %w", variable.Name, err)
 			}
 		}
@@ -105,11 +111,20 @@ func (c *container) environment() ([]string, error) {
 	return env, nil
 }
 
-func (c *container) fieldValue(field *corev1.ObjectFieldSelector) (string, error) {
-	if field == nil {
-		return "", errors.New("only values and fields of the pod are supported here")
+func (r *Runner) valueFrom(ctx context.Context, c *container, from *corev1.EnvVarSource) (string, error) {
+	switch {
+	case from.ResourceFieldRef != nil && from.ResourceFieldRef.Resource == "limits.memory":
+		return strconv.FormatInt(c.Resources.Limits.Memory().Value(), 10), nil
+	case from.SecretKeyRef != nil:
+		secret, err := r.opts.Client.CoreV1().Secrets(c.pod.Namespace).Get(ctx, from.SecretKeyRef.Name, metav1.GetOptions{})
+		if err != nil {
+			return "", err
+		}
+		return string(secret.Data[from.SecretKeyRef.Key]), nil
+	case from.FieldRef == nil:
+		return "", errors.New("only values, fields of the pod, keys of Secrets and limits.memory are supported here")
 	}
-	switch field.FieldPath {
+	switch from.FieldRef.FieldPath {
 	case "spec.nodeName":
 		return c.pod.Spec.NodeName, nil
 	case "metadata.name":
@@ -117,7 +132,7 @@ func (c *container) fieldValue(field *corev1.ObjectFieldSelector) (string, error
 	case "metadata.namespace":
 		return c.pod.Namespace, nil
 	default:
-		return "", fmt.Errorf("the field %s is not supported here", field.FieldPath)
+		return "", fmt.Errorf("the field %s is not supported here", from.FieldRef.FieldPath)
 	}
 }
 
@@ -125,14 +140,17 @@ func (c *container) terminationLog() string { return filepath.Join(c.dir, "termi
 
 // terminationMessage is what a kubelet puts into the pod's status: the termination log or, after a failure and if the container says so,
 // the end of the log.
-func (c *container) terminationMessage(code int, output []byte) (string, error) {
+func (c *container) terminationMessage(code int, log *os.File) (string, error) {
 	written, err := os.ReadFile(c.terminationLog())
-	switch {
-	case err != nil && !errors.Is(err, os.ErrNotExist):
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return "", fmt.Errorf("read the termination log: %w", err)
-	case len(written) == 0 && code != 0 && c.TerminationMessagePolicy == corev1.TerminationMessageFallbackToLogsOnError:
-		return string(output[max(0, len(output)-messageLimit):]), nil
-	default:
+	}
+	if len(written) > 0 || code == 0 || c.TerminationMessagePolicy != corev1.TerminationMessageFallbackToLogsOnError {
 		return string(written), nil
 	}
+	output, err := os.ReadFile(log.Name())
+	if err != nil {
+		return "", fmt.Errorf("read the log: %w", err)
+	}
+	return string(output[max(0, len(output)-messageLimit):]), nil
 }

@@ -54,7 +54,7 @@ Prints "ready" when clients can use the cluster, then how to reach it, the addre
 	flags.IntVar(&opts.OnPremises, "on-premises", 0, "number of machines that belong to no cloud")
 	flags.IntVar(&opts.VirtualNodes, "virtual-nodes", 0, "number of virtual nodes, whose pods have their own network interfaces (real nodes)")
 	flags.IntVar(&opts.WindowsNodes, "windows-nodes", 0, "number of additional instances whose Nodes have the Windows label (real nodes)")
-	flags.StringVar(&opts.BinDir, "bin-dir", "", "directory of the built programs, to run pods of provider-initor on light nodes, and to build images for real nodes (default: the directory of this program)")
+	flags.StringVar(&opts.BinDir, "bin-dir", "", "directory of the built programs, to run pods of cloud-controller-manager and provider-initor on light nodes, and to build images for real nodes (default: the directory of this program)")
 	flags.StringSliceVar(&opts.Images, "images", nil, "archives of additional container images, as written by docker save (real nodes)")
 	flags.StringVar(&opts.Published, "published", "", "directory with the archives of make image, to run the programs of this project from these images (default: images made of the programs in --bin-dir) (real nodes)")
 	flags.StringVar(&opts.ClusterDNS, "cluster-dns", "", "address of the name server of pods; the sandbox has none (real nodes)")
