@@ -30,10 +30,15 @@ eventually() {
   return 1
 }
 
-# event OBJECT REASON waits for an event of an object, and prints it. Events of an earlier Service of that name do not count.
+# uid SERVICE prints the UID of a Service.
+uid() {
+  kubectl get service "$1" --ignore-not-found --output jsonpath='{.metadata.uid}'
+}
+
+# event OBJECT REASON [UID] waits for an event of an object, and prints it. Events of an earlier Service of that name do not count; one that is
+# deleted has no UID any more.
 event() {
-  local selector="involvedObject.name=$1,reason=$2" uid
-  uid=$(kubectl get service "$1" --ignore-not-found --output jsonpath='{.metadata.uid}')
+  local selector="involvedObject.name=$1,reason=$2" uid=${3:-$(uid "$1")}
   eventually print_events "$selector${uid:+,involvedObject.uid=$uid}"
 }
 
@@ -42,9 +47,9 @@ print_events() {
     --output custom-columns='TYPE:.type,REASON:.reason,OBJECT:.involvedObject.name,MESSAGE:.message' 2>/dev/null | grep .
 }
 
-# has_servers NUMBER tells whether there are so many backend servers.
+# has_servers SERVICE NUMBER tells whether a Service has so many backend servers.
 has_servers() {
-  [[ $(servers | wc -l) == "$1" ]]
+  [[ $(servers "$1" | wc -l) == "$2" ]]
 }
 
 # request ADDRESS:PORT sends an HTTP request from a machine in the VPC, and prints the answer. New backend servers take a moment.
@@ -62,12 +67,12 @@ request() {
   return 1
 }
 
-# endpoint PORT prints where the listener of a CLB with that port is on this computer.
+# endpoint SERVICE PORT prints where the listener of a Service on a CLB is on this computer. Descriptions name the Service.
 endpoint() {
-  state | awk -F '"' -v port="\"ListenerPort\":$1" '$0 == port { found = 1 } found && /"LoopbackEndpoint":/ { print $4; exit }'
+  state | awk -F '"' -v of="k8s/$2/$1/" '/"Description":/ { found = index($4, of) == 1 } found && /"LoopbackEndpoint":/ { print $4; exit }'
 }
 
-# servers prints the backend servers of all CLBs.
+# servers SERVICE prints the backend servers of a Service with a CLB.
 servers() {
-  state | awk -F '"' '/"ServerId":/ { print $4 }' | sort -u
+  state | awk -F '"' -v of="/$1/" '/"ServerId":/ { id = $4 } /"Description":/ { if (id && index($4, of)) print id; id = "" }' | sort -u
 }

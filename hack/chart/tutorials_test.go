@@ -20,6 +20,7 @@ import (
 var tutorials = map[string][]string{
 	"routes": {"quickstart", "load-balancer", "https", "ingress", "share", "intranet", "hybrid", "operate"},
 	"pods":   {"pods", "virtual-nodes"},
+	"chart":  {"chart"},
 }
 
 // fenced is a block of a page: the words behind the language, and its lines.
@@ -45,9 +46,6 @@ func TestTutorials(t *testing.T) {
 				}
 				r.follow(name)
 				r.leavesNothing(name)
-			}
-			if course == "routes" {
-				r.seesTheAlert()
 			}
 		})
 	}
@@ -85,13 +83,15 @@ func newReader(t *testing.T) *reader {
 			t.Fatal(err)
 		}
 	}
-	for _, name := range []string{"sandbox", "kubectl"} {
-		if err := os.Symlink(program(t, name), filepath.Join(bin, name)); err != nil {
+	for name, path := range map[string]string{
+		"sandbox": program(t, "sandbox"), "kubectl": program(t, "kubectl"), "provider-initor": program(t, "provider-initor"), "helm": tool(t, helm4),
+	} {
+		if err := os.Symlink(path, filepath.Join(bin, name)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	// The port is for tests that run at the same time. Subcommands have none.
-	manager := fmt.Sprintf("#!/bin/sh\ncase $1 in -*) set -- \"$@\" --bind-address=127.0.0.1 --secure-port=%d ;; esac\nexec %s \"$@\"\n",
+	// The port is for tests that run at the same time. Subcommands have none, and pods their own.
+	manager := fmt.Sprintf("#!/bin/sh\ncase $* in *--secure-port=*) ;; -*) set -- \"$@\" --bind-address=127.0.0.1 --secure-port=%d ;; esac\nexec %s \"$@\"\n",
 		r.port, program(t, "cloud-controller-manager"))
 	if err := os.WriteFile(filepath.Join(bin, "cloud-controller-manager"), []byte(manager), 0o755); err != nil { //nolint:gosec // a program
 		t.Fatal(err)
@@ -196,6 +196,9 @@ func (r *reader) follow(name string) {
 			r.background = append(r.background, p)
 			printed, patient = p.output.String, true
 		case language == "sh" && how == "run=interrupt":
+			if name == "operate" {
+				r.seesTheAlert()
+			}
 			for _, p := range slices.Backward(r.background) {
 				p.stop(r.T)
 			}
@@ -245,7 +248,7 @@ var variable = []struct {
 	{regexp.MustCompile(`\b\d+\.\d+\.\d+\.\d+\b`), "IP"},
 	{regexp.MustCompile(`\bv\d+\.\d+\.\d+\S*`), "VERSION"},
 	{regexp.MustCompile(`\b(lb|nlb|rsp|sgp|eni|eci|acl|sg)-[a-z0-9-]+\b`), "$1-ID"},
-	{regexp.MustCompile(`\b(web|burst|ingress-nginx-controller)-[a-z0-9]{8,10}-[a-z0-9]{5}\b`), "$1-POD"},
+	{regexp.MustCompile(`\b(web|burst|ingress-nginx-controller|cloud-controller-manager)-[a-z0-9]{8,10}-[a-z0-9]{5}\b`), "$1-POD"},
 	{regexp.MustCompile(`:3\d{4}/`), ":PORT/"},
 	{regexp.MustCompile(`\b\d+(ms|s|m|m\d+s|h)\b`), "AGE"},
 	{regexp.MustCompile(`[0-9A-F]{8}-[0-9A-F-]{27}`), "REQUEST"},
@@ -311,7 +314,7 @@ func (r *reader) checkExcerpts(page, text string) {
 func (r *reader) seesTheAlert() {
 	r.Helper()
 	got := run(r.Context(), r.T, []string{"CGO_ENABLED=0"}, "go", "-C", root+"/hack/monitoring", "test", "-count=1", "-run", "^TestMetricsOfAProgram$", ".",
-		"-metrics", filepath.Join(r.checkout, "metrics.txt"), "-alerts", "CloudControllerManagerServicesNeedTheirOwners")
+		"-metrics", filepath.Join(r.checkout, "cluster/metrics.txt"), "-alerts", "CloudControllerManagerServicesNeedTheirOwners")
 	if got.code != 0 {
 		r.Errorf("alerts on the metrics of the manager: %s%s", got.stdout, got.stderr)
 	}
