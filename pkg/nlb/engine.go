@@ -133,7 +133,7 @@ func (e *engine) Repeat(ctx context.Context, svc *corev1.Service, creation servi
 	if !isTagged(found, svc) { // one of a group is none beside its own, and others of the group may be on it
 		return id, missing, nil
 	}
-	last, err := e.get(ctx, svc.Labels[service.LabelLoadBalancerID])
+	last, err := e.get(ctx, service.Labeled(svc))
 	if err != nil || last == nil || last.ID == id || !isTagged(last, svc) {
 		return id, missing, err
 	}

@@ -65,7 +65,7 @@ func (e *engine) withStrays(ctx context.Context, svc *corev1.Service, known obse
 	}
 	ids := known.users()
 	if known.presence.Present() {
-		ids = append(ids, svc.Labels[service.LabelLoadBalancerID])
+		ids = append(ids, service.Labeled(svc))
 	}
 	ids = slices.DeleteFunc(ids, func(id string) bool { return id == "" || id == known.id() || slices.Contains(known.leaving, id) })
 	slices.Sort(ids)

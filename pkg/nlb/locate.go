@@ -15,6 +15,7 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/groups"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/policy"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/presence"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
 )
@@ -43,7 +44,7 @@ type location struct {
 
 // lastIDOf returns the load balancer that the Service has, or had, empty for none.
 func lastIDOf(svc *corev1.Service, known observed) string {
-	return cmp.Or(known.presence.ID(), svc.Labels[service.LabelLoadBalancerID])
+	return cmp.Or(known.presence.ID(), service.Labeled(svc))
 }
 
 // locate returns the NLB of a Service as it is: the one of the annotation, else one of its own by tag, by label and by name. A Service
@@ -163,7 +164,7 @@ func (e *engine) locateAsked(ctx context.Context, svc *corev1.Service, known obs
 	if own != nil && own.ID == asked {
 		return e.seen(svc, own, false), nil
 	}
-	lb, missing, err := e.reusable(ctx, svc, asked, known.askedMissing)
+	lb, missing, err := e.reusable(ctx, svc, asked, known)
 	if own == nil {
 		if doubt, unproven := e.shared.NoneCreated(ctx, svc, known.place(), adopted); unproven != nil {
 			return location{presence: doubt, askedMissing: missing}, errors.Join(err, unproven) // what the author can do something about comes first
@@ -332,16 +333,19 @@ func single(found []alicloud.NLB, owner string) (*alicloud.NLB, error) {
 }
 
 // reusable returns the load balancer that the annotation names, or why it cannot be used. One answer does not prove that it does not exist:
-// the Service would wait for minutes. since says how long it has been missing, and missing what is known of that now.
-func (e *engine) reusable(ctx context.Context, svc *corev1.Service, id string, since presence.Missing) (lb *alicloud.NLB, missing presence.Missing, err error) {
+// the Service would wait for minutes. But where not every load balancer may be used, to wait would tell that there is none. missing is what is
+// known of that now.
+func (e *engine) reusable(ctx context.Context, svc *corev1.Service, id string, known observed) (lb *alicloud.NLB, missing presence.Missing, err error) {
 	if lb, err = e.get(ctx, id); err != nil {
 		return nil, presence.Missing{}, err
 	}
 	if lb == nil {
-		if missing, err = e.missing.Confirm(since, true, "NLB "+id+" not found"); err != nil {
-			return nil, missing, err
+		if known.presence.ID() == id || e.config.Policy.Reuse() == policy.ReuseAny {
+			if missing, err = e.missing.Confirm(known.askedMissing, true, "NLB "+id+" not found"); err != nil {
+				return nil, missing, err
+			}
 		}
-		return nil, since, errNotReusable(id, e.config.Policy.Missing(e.config.ClusterID, svc.Namespace)) // still missing in the next pass, it is known to be
+		return nil, known.askedMissing, errNotReusable(id, e.config.Policy.Missing(e.config.ClusterID, svc.Namespace)) // still missing in the next pass, it is known to be
 	}
 	if err = e.admit(ctx, svc, lb); err != nil {
 		return nil, presence.Missing{}, err

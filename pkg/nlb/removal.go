@@ -143,7 +143,7 @@ func (e *engine) readGroupsForRemoval(ctx context.Context, svc *corev1.Service, 
 	if err == nil {
 		err = read.strays
 	}
-	if err != nil || known.groups.Known() || len(read.groups.Value) > 0 || !mayHaveHad(svc, known, svc.Labels[service.LabelLoadBalancerID]) {
+	if err != nil || known.groups.Known() || len(read.groups.Value) > 0 || !mayHaveHad(svc, known, service.Labeled(svc)) {
 		return read, err
 	}
 	if read.groupsUnseen, err = e.missing.Confirm(read.groupsUnseen, true, "no server groups found"); err != nil {

@@ -77,11 +77,11 @@ func othersListeners(svc *corev1.Service, listeners []model.Listener) []string {
 }
 
 // showsName reports whether the status of the Service has the name of the load balancer. A name that its author has chosen proves nothing,
-// also where the annotation is gone and the status still shows it.
+// also where the annotation is gone and the status still shows it, or where it was chosen for a load balancer of another product.
 func showsName(svc *corev1.Service, lb *alicloud.NLB) bool {
 	_, chosen := annotation.Lookup(svc.Annotations, annotation.Hostname)
 	record, _ := service.RecordOn(svc)
-	if chosen || slices.Contains(record.Annotations, string(annotation.Hostname)) {
+	if chosen || record.Denies(lb.ID) || slices.Contains(record.Annotations, string(annotation.Hostname)) {
 		return false
 	}
 	return slices.ContainsFunc(svc.Status.LoadBalancer.Ingress, func(shown corev1.LoadBalancerIngress) bool {

@@ -74,6 +74,22 @@ func ShownBy(svc *corev1.Service) string {
 	return record.Shows
 }
 
+// Labeled returns the load balancer that the label of a Service names, empty where only its author can have written that: whoever can edit
+// Services can also set it. Controllers write it with the status, and this one with a Record.
+func Labeled(svc *corev1.Service) string {
+	id := svc.Labels[LabelLoadBalancerID]
+	record, _ := RecordOn(svc)
+	if record.Denies(id) || record.LoadBalancerID == "" && len(svc.Status.LoadBalancer.Ingress) == 0 {
+		return ""
+	}
+	return id
+}
+
+// Denies reports whether the Record is about load balancers, of which the one with the id is none.
+func (r Record) Denies(id string) bool {
+	return r.LoadBalancerID != "" && id != r.LoadBalancerID && id != r.Made && id != r.Shows && !slices.Contains(r.Leaving, id)
+}
+
 // IsAbout reports whether the Record is about a load balancer; id is empty for one that is about to be created. A Record that was
 // written before the creation is about any load balancer of ours.
 func (r Record) IsAbout(id string, reused bool) bool {

@@ -51,7 +51,7 @@ func (c clb) markedOn(svc *corev1.Service, serves func(alicloud.Backend) bool) (
 // wasOn reports whether the Service shows that it was on the CLB before. Its status proves that, and its label alone does not: backup
 // tools restore labels in other clusters, and no status.
 func wasOn(svc *corev1.Service, lb *alicloud.LoadBalancer) bool {
-	return len(svc.Status.LoadBalancer.Ingress) > 0 && svc.Labels[service.LabelLoadBalancerID] == lb.ID || showsAddress(svc, lb)
+	return len(svc.Status.LoadBalancer.Ingress) > 0 && service.Labeled(svc) == lb.ID || showsAddress(svc, lb)
 }
 
 // showsAddress reports whether the status of the Service shows the address of the CLB. Unlike its label, users do not write its status.

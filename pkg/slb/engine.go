@@ -122,7 +122,7 @@ func (e *engine) Repeat(ctx context.Context, svc *corev1.Service, creation servi
 	if missing, err = e.missing.Confirm(since, found == nil, "CLB "+made.ID+" was created and not found"); err != nil || found == nil {
 		return "", missing, err
 	}
-	id = svc.Labels[service.LabelLoadBalancerID]
+	id = service.Labeled(svc)
 	if id == "" || id == found.ID || !isTagged(found, svc) { // one of a group is none beside its own, and others of the group may be on it
 		return found.ID, missing, nil
 	}

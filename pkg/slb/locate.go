@@ -49,7 +49,7 @@ func (e *engine) locate(ctx context.Context, of service.Request, known observed)
 
 // locateOutside returns the CLB of a Service that is in no group.
 func (e *engine) locateOutside(ctx context.Context, svc *corev1.Service, params annotation.Params, known observed, adopted bool) (location, error) {
-	asked, lastID := params.Get(annotation.LoadBalancerID), cmp.Or(known.presence.ID(), svc.Labels[service.LabelLoadBalancerID])
+	asked, lastID := params.Get(annotation.LoadBalancerID), cmp.Or(known.presence.ID(), service.Labeled(svc))
 	current, err := e.locateCurrent(ctx, svc, known, lastID, asked, adopted)
 	if err != nil || !current.presence.IsZero() {
 		return current, err
@@ -210,7 +210,7 @@ func leavesGroup(lb *alicloud.LoadBalancer) []string {
 // the Service's: somebody may have taken it over, so that only what carries the marks goes.
 func (e *engine) locateForRemoval(ctx context.Context, svc *corev1.Service, known observed) (location, error) {
 	params, _ := annotation.Parse(svc.Annotations)
-	lastID := cmp.Or(known.presence.ID(), svc.Labels[service.LabelLoadBalancerID])
+	lastID := cmp.Or(known.presence.ID(), service.Labeled(svc))
 	if own, err := e.ownForRemoval(ctx, svc, known, lastID); err != nil || own.presence.Present() {
 		return own, err
 	}

@@ -145,8 +145,9 @@ func (c clb) PlanRemoval(svc *corev1.Service, applied *service.Record) (service.
 	case !c.group.IsZero():
 		return c.planGroupRemoval(svc, applied, removal)
 	case actual.Reused && removal.Preserved:
-		_, searched := actual.LoadBalancer.Tag(mark.TagReused)                      // for orphans, without which nothing needs the note
-		if searched && len(model.ClusterIDsOn(actual, mark.ServiceName(svc))) > 0 { // its label alone may lead to the CLB of others
+		_, searched := actual.LoadBalancer.Tag(mark.TagReused) // for orphans, without which nothing needs the note
+		clusterID, proven := c.markedOn(svc, nil)              // its label or annotation alone may lead to the CLB of others
+		if searched && proven && slices.Contains(model.ClusterIDsOn(actual, mark.ServiceName(svc)), clusterID) {
 			removal.Plan = plan{clb: c, Plan: diff.PreservingOnShared(actual, mark.Preserved(svc, c.config.ClusterID))}
 		}
 	case actual.Reused:

@@ -23,7 +23,7 @@ func beforeOf(svc *corev1.Service, known Known, to mark.Group) string {
 	if record, _ := service.RecordOn(svc); record.Group != to.Mark() {
 		recorded = record.LoadBalancerID
 	}
-	return cmp.Or(known.Presence.ID(), svc.Labels[service.LabelLoadBalancerID], recorded)
+	return cmp.Or(known.Presence.ID(), service.Labeled(svc), recorded)
 }
 
 // begunPlace returns what a Service leaves where it has begun a move that it gives up for another place, or to go back to what it shows:
