@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/netip"
 	"slices"
 	"sync"
@@ -48,44 +49,38 @@ type conditions struct {
 	queue  workqueue.TypedRateLimitingInterface[string]
 
 	mu     sync.Mutex // guards the map
-	wanted map[string]wanted
+	wanted map[string]conditionFor
 }
 
 // conditionFor is the condition that a node is to have.
 type conditionFor struct {
 	uid    types.UID
 	reason string
+	// version is that of the node on top of which it was written, so that it is not written again before the cache shows it.
+	version string
 }
 
 func (c conditionFor) available() bool { return c.reason != conditionMissing }
 
-// wanted is the condition that a node is to have, and on top of which version of the node it was written, so that it is not written again
-// before the cache shows it.
-type wanted struct {
-	conditionFor
-	version string
-}
-
 func newConditions(client kubernetes.Interface, nodes corelisters.NodeLister) *conditions {
 	return &conditions{
-		client: client, nodes: nodes, wanted: map[string]wanted{},
+		client: client, nodes: nodes, wanted: map[string]conditionFor{},
 		queue: workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[string]()),
 	}
 }
 
 // set replaces the wanted conditions. Nodes that are not named are left alone.
 func (c *conditions) set(all map[string]conditionFor) {
+	names := slices.Collect(maps.Keys(all)) // the map is the workers' from now on
 	c.mu.Lock()
-	before := c.wanted
-	c.wanted = make(map[string]wanted, len(all))
 	for name, condition := range all {
-		c.wanted[name] = wanted{conditionFor: condition}
-		if known := before[name]; known.conditionFor == condition {
-			c.wanted[name] = known
+		if known := c.wanted[name]; known.uid == condition.uid && known.reason == condition.reason {
+			all[name] = known
 		}
 	}
+	c.wanted = all
 	c.mu.Unlock()
-	for name := range all {
+	for _, name := range names {
 		c.enqueue(name)
 	}
 }
@@ -95,7 +90,7 @@ func (c *conditions) require(joining []*corev1.Node) {
 	for _, node := range joining {
 		c.mu.Lock()
 		if c.wanted[node.Name].uid != node.UID {
-			c.wanted[node.Name] = wanted{conditionFor: conditionFor{node.UID, conditionMissing}}
+			c.wanted[node.Name] = conditionFor{uid: node.UID, reason: conditionMissing}
 		}
 		c.mu.Unlock()
 		c.enqueue(node.Name)
@@ -129,8 +124,9 @@ func (c *conditions) write(ctx context.Context, name string) error {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.wanted[name].conditionFor == condition {
-		c.wanted[name] = wanted{condition, node.ResourceVersion}
+	if c.wanted[name] == condition {
+		condition.version = node.ResourceVersion
+		c.wanted[name] = condition
 	}
 	return nil
 }
@@ -147,7 +143,7 @@ func (c *conditions) due(name string) (*corev1.Node, conditionFor) {
 	if !ok || want.uid != node.UID || conditionHolds(node, want.available()) || want.version != "" && want.version == node.ResourceVersion {
 		return nil, conditionFor{}
 	}
-	return node, want.conditionFor
+	return node, want
 }
 
 // conditionHolds accepts any reason for an available network: a network plugin may have written its own.
@@ -250,18 +246,18 @@ func wantedConditions(d *desired, v view) map[string]conditionFor {
 	}
 	all := map[string]conditionFor{}
 	for _, node := range d.joining {
-		all[node.Name] = conditionFor{node.UID, conditionMissing}
+		all[node.Name] = conditionFor{uid: node.UID, reason: conditionMissing}
 	}
 	for node, a := range worst {
 		switch a {
 		case up:
-			all[node.Name] = conditionFor{node.UID, conditionCreated}
+			all[node.Name] = conditionFor{uid: node.UID, reason: conditionCreated}
 		case down:
-			all[node.Name] = conditionFor{node.UID, conditionMissing}
+			all[node.Name] = conditionFor{uid: node.UID, reason: conditionMissing}
 		}
 	}
 	for _, node := range d.unmanaged {
-		all[node.Name] = conditionFor{node.UID, conditionDisabled}
+		all[node.Name] = conditionFor{uid: node.UID, reason: conditionDisabled}
 	}
 	return all
 }

@@ -33,13 +33,15 @@ const (
 	stuckAfter = 15 * time.Minute
 	// keyCheck is how often the controller asks whether another access key is in use.
 	keyCheck = 5 * time.Second
-	// firstBackoff and maxBackoff bound the wait before something that failed is tried again.
-	firstBackoff = time.Second
-	maxBackoff   = 2 * time.Minute
+	// quiet is how long a pass waits for further events, so that nodes that join together share a batch.
+	quiet = 100 * time.Millisecond
 )
 
-// comparison is the only key of the controller's queue: all nodes with all route tables.
-const comparison = "routes"
+// The keys of the controller's queue, which is its only clock.
+const (
+	comparison       = "routes" // all nodes with all route tables
+	sourceDestChecks = "checks" // of those instances that are due
+)
 
 // Controller compares all nodes anew after every change of one, and when time is over. What it compares them with is the route tables of
 // the VPC, or, where routes are switched off, nothing.
@@ -72,9 +74,10 @@ func newController(opts Options, writer *Writer) (*Controller, error) {
 	}
 	opts = opts.withDefaults()
 	c := &Controller{
-		opts: opts, conditions: newConditions(opts.Client, opts.Nodes.Lister()), checks: newSourceDest(opts, events.New(opts.Recorder, eventInterval)),
+		opts: opts, conditions: newConditions(opts.Client, opts.Nodes.Lister()),
 		queue: workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[string](firstBackoff, maxBackoff)),
 	}
+	c.checks = newSourceDest(opts, events.New(opts.Recorder, eventInterval), func(at time.Time) { c.queue.AddAfter(sourceDestChecks, time.Until(at)) })
 	if writer != nil {
 		c.pass = &pass{opts: opts, writer: writer, report: reporter{events: c.checks.events}, conditions: c.conditions, checks: c.checks}
 		c.run = c.pass.run
@@ -154,9 +157,20 @@ func (c *Controller) Run(ctx context.Context) {
 	defer group.Wait()
 	group.Go(func() { c.conditions.run(ctx) })
 	group.Go(func() { c.watchKey(ctx) })
-	group.Go(func() { c.checks.run(ctx, c.signal) }) // what is known then may be what nodes waited for
 	c.queue.Add(comparison)
-	workers.Run(ctx, c.queue, 1, c.compare)
+	workers.Run(ctx, c.queue, 2, c.handle)
+}
+
+// handle does what is due. After checks there is a comparison: what is known then may be what nodes waited for.
+func (c *Controller) handle(ctx context.Context, key string) error {
+	if key == comparison {
+		return c.compare(ctx)
+	}
+	if err := c.checks.pass(ctx); err != nil && ctx.Err() == nil {
+		utilruntime.HandleErrorWithContext(ctx, err, "Switching source/destination checks off")
+	}
+	c.signal()
+	return nil
 }
 
 // watchKey makes a pass that waits for nothing when another access key comes into use.
@@ -184,11 +198,11 @@ func (c *Controller) Resync() {
 	c.queue.Add(comparison)
 }
 
-// signal asks for a pass after a node event. Nodes that join together share a batch, so the pass waits a moment for more of them.
-func (c *Controller) signal() { c.queue.AddAfter(comparison, c.opts.Quiet) }
+// signal asks for a pass after a node event.
+func (c *Controller) signal() { c.queue.AddAfter(comparison, quiet) }
 
 // compare makes a pass over all nodes and tables.
-func (c *Controller) compare(ctx context.Context, _ string) error {
+func (c *Controller) compare(ctx context.Context) error {
 	now := time.Now()
 	c.busySince.Store(&now)
 	defer c.busySince.Store(nil)

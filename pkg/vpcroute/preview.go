@@ -7,7 +7,6 @@ import (
 	"slices"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/nodes"
@@ -64,9 +63,9 @@ func (w *Writer) Preview(ctx context.Context) (Preview, error) {
 
 // foresee compares as some minutes from now, as if the cloud went on to answer as it does.
 func (w *Writer) foresee(ctx context.Context, o *observation) {
-	for _, t := range o.tables {
-		if t.err == nil {
-			w.lookUp(ctx, t.id, nil)
+	for i, t := range o.tables {
+		if missing := o.plans[i].create; len(missing) > 0 {
+			w.lookUp(ctx, t.id, missing)
 		}
 	}
 	now, removals := time.Now(), newRemovals()
@@ -87,17 +86,16 @@ func (w *Writer) foresee(ctx context.Context, o *observation) {
 func (p *plan) writes(d *desired, t *table, removals decision, known subnets) (lines []string, holds int) {
 	creations := slices.Clone(p.create)
 	removable := p.removable(removals)
-	for i := range removable {
-		c := &change{remove: &removable[i]}
-		lines = append(lines, c.String())
-		if want, ok := d.routes[c.route().cidr]; ok {
-			creations = append(creations, alicloud.NewRoute{TableID: p.table, CIDR: c.route().cidr.String(), InstanceID: want.instance})
+	for _, e := range removable {
+		lines = append(lines, (&change{table: p.table, route: e.route, remove: &e}).String())
+		if want, ok := d.routes[e.cidr]; ok {
+			creations = append(creations, route{e.cidr, want.instance})
 		}
 	}
 	holds = t.custom - len(removable)
-	for i := range creations {
-		if c := (&change{create: &creations[i]}); known.obstacle(c.route().cidr) == "" {
-			lines = append(lines, c.String())
+	for _, missing := range creations {
+		if known.obstacle(missing.cidr) == "" {
+			lines = append(lines, (&change{table: p.table, route: missing}).String())
 			holds++
 		}
 	}
@@ -129,6 +127,9 @@ func (w *Writer) previewChecks(ctx context.Context, d *desired) ([]string, error
 	}
 	lines := sets.New[string]()
 	for _, family := range byFamily(wanted) {
+		if len(family) == 0 {
+			continue
+		}
 		found, err := interfacesOf(ctx, w.opts.API, w.opts.Config.VPCID, family)
 		if err != nil {
 			return nil, err
@@ -153,11 +154,8 @@ func (w *Writer) losers(o *observation, known subnets) (lines []string) {
 	}
 	wanted := wantedConditions(o.desired, view{plans: o.plans, tableOf: known.tableOf, check: func(string) availability { return up }})
 	for _, name := range slices.Sorted(maps.Keys(wanted)) {
-		node := w.node(name)
-		if node == nil || wanted[name].available() {
-			continue
-		}
-		if condition := nodes.Condition(node, corev1.NodeNetworkUnavailable); condition != nil && condition.Status == corev1.ConditionFalse {
+		node, err := w.opts.Nodes.Lister().Get(name)
+		if err == nil && !wanted[name].available() && conditionHolds(node, true) {
 			lines = append(lines, name+": NetworkUnavailable becomes True, so no further pods are scheduled to the node")
 		}
 	}

@@ -60,10 +60,10 @@ func (r *Routes) ListRoutes(ctx context.Context, _ string) ([]*cloudprovider.Rou
 	}
 	for _, c := range o.removable() {
 		name := ""
-		if node := o.instances[c.route().instance]; node != nil {
+		if node := o.instances[c.instance]; node != nil {
 			name = node.Name
 		}
-		list(c.route(), name)
+		list(c.route, name)
 	}
 	return routes, nil
 }
@@ -119,19 +119,19 @@ func (r *Routes) advance(ctx context.Context, asked *cloudprovider.Route, cidr n
 	if o.available(cidr) {
 		return true, 0, nil
 	}
-	changes, _, _ := r.writer.creations(o, time.Now())
+	changes, _ := r.writer.creations(o, time.Now())
 	for _, plan := range o.plans {
-		for i := range plan.replace {
-			changes = append(changes, &change{remove: &plan.replace[i], proven: true})
+		for _, e := range plan.replace {
+			changes = append(changes, &change{table: plan.table, route: e.route, remove: &e, proven: true})
 		}
 	}
-	r.writer.carryOut(ctx, o.desired, changes)
+	r.writer.carryOut(ctx, o, changes)
 	for _, plan := range o.plans {
 		if e, conflict := plan.conflicts[cidr]; conflict {
 			return false, 0, fmt.Errorf("route table %s has an entry for %s that leads to %v and that this cluster does not own", plan.table, cidr, e.NextHops)
 		}
 		// A duplicate was made by somebody else since the read: the next one shows whose it is.
-		err = r.writer.refusal(routeKey{plan.table, cidr})
+		err = r.writer.refusal(routeKey{plan.table, route{cidr, o.routes[cidr].instance}})
 		if err != nil && !alicloud.IsDuplicate(err) && !alicloud.IsAmbiguous(err) && !alicloud.IsBusy(err) {
 			return false, 0, err
 		}
@@ -152,10 +152,10 @@ func (r *Routes) DeleteRoute(ctx context.Context, _ string, asked *cloudprovider
 	}
 	defer r.writer.release()
 	changes := o.removable()
-	r.writer.carryOut(ctx, o.desired, changes)
+	r.writer.carryOut(ctx, o, changes)
 	var errs []error
 	for _, c := range changes {
-		if c.route() == at {
+		if c.route == at {
 			errs = append(errs, c.err)
 		}
 	}
