@@ -255,19 +255,3 @@ func (p *pace) accepted(now time.Time) {
 	p.enough = min(p.enough, now.Sub(p.last))
 	p.last, p.refused = now, false
 }
-
-// observed notes what a read showed after the last batch: whether the cloud was still at work on it. That is known without a refused
-// call.
-func (p *pace) observed(now time.Time, settling bool) {
-	since := now.Sub(p.last)
-	switch {
-	case p.last.IsZero() || since >= relearn:
-	case settling:
-		p.short = max(p.short, since)
-		if p.enough <= p.short {
-			p.enough = 0
-		}
-	case p.enough == 0 && since > p.short && since <= likelySettle*5/4:
-		p.enough = since
-	}
-}

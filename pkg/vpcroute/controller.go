@@ -13,7 +13,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/controller-manager/pkg/healthz"
@@ -41,6 +40,7 @@ const (
 const (
 	comparison       = "routes" // all nodes with all route tables
 	sourceDestChecks = "checks" // of those instances that are due
+	accessKey        = "key"    // whether another one is in use, for which what was refused is tried again
 )
 
 // Controller compares all nodes anew after every change of one, and when time is over. What it compares them with is the route tables of
@@ -56,6 +56,8 @@ type Controller struct {
 	run func(ctx context.Context) (time.Time, error)
 	// pass is nil where routes are switched off.
 	pass *pass
+	// generation is that of the access key in use, of the worker that has [accessKey].
+	generation int
 }
 
 // NewController returns the controller that keeps the route tables and the nodes' conditions as the nodes want them, through the writer. It
@@ -131,20 +133,15 @@ func changed(before, after any) bool {
 func (c *Controller) Name() string { return controllerName }
 
 // HealthChecker checks whether the controller's passes end.
-func (c *Controller) HealthChecker() healthz.UnnamedHealthChecker { return healthCheck{c} }
-
-type healthCheck struct{ c *Controller }
+func (c *Controller) HealthChecker() healthz.UnnamedHealthChecker { return c }
 
 // Check implements healthz.UnnamedHealthChecker.
-func (h healthCheck) Check(*http.Request) error {
-	since := h.c.busySince.Load()
-	if since == nil {
+func (c *Controller) Check(*http.Request) error {
+	since := c.busySince.Load()
+	if since == nil || time.Since(*since) <= stuckAfter {
 		return nil
 	}
-	if took := time.Since(*since); took > stuckAfter {
-		return fmt.Errorf("the comparison of nodes and route tables runs for %s, longer than %s", took.Round(time.Second), stuckAfter)
-	}
-	return nil
+	return fmt.Errorf("the comparison of nodes and route tables runs for %s, longer than %s", time.Since(*since).Round(time.Second), stuckAfter)
 }
 
 // Run works until the context ends. It waits for the node cache first.
@@ -156,39 +153,34 @@ func (c *Controller) Run(ctx context.Context) {
 	var group sync.WaitGroup
 	defer group.Wait()
 	group.Go(func() { c.conditions.run(ctx) })
-	group.Go(func() { c.watchKey(ctx) })
+	if c.opts.KeyGeneration != nil && c.pass != nil {
+		c.generation = c.opts.KeyGeneration(ctx)
+		c.queue.AddAfter(accessKey, keyCheck)
+	}
 	c.queue.Add(comparison)
 	workers.Run(ctx, c.queue, 2, c.handle)
 }
 
-// handle does what is due. After checks there is a comparison: what is known then may be what nodes waited for.
+// handle does what is due.
 func (c *Controller) handle(ctx context.Context, key string) error {
-	if key == comparison {
+	switch key {
+	case comparison:
 		return c.compare(ctx)
-	}
-	if err := c.checks.pass(ctx); err != nil && ctx.Err() == nil {
-		utilruntime.HandleErrorWithContext(ctx, err, "Switching source/destination checks off")
-	}
-	c.signal()
-	return nil
-}
-
-// watchKey makes a pass that waits for nothing when another access key comes into use.
-func (c *Controller) watchKey(ctx context.Context) {
-	if c.opts.KeyGeneration == nil || c.pass == nil {
-		return
-	}
-	generation := c.opts.KeyGeneration(ctx)
-	wait.UntilWithContext(ctx, func(ctx context.Context) {
-		now := c.opts.KeyGeneration(ctx)
-		if now == generation {
-			return
+	case sourceDestChecks:
+		if err := c.checks.pass(ctx); err != nil && ctx.Err() == nil {
+			utilruntime.HandleErrorWithContext(ctx, err, "Switching source/destination checks off")
 		}
-		generation = now
-		klog.FromContext(ctx).Info("Another access key is in use; retrying what the cloud rejected")
-		c.pass.newKey.Store(true)
-		c.Resync()
-	}, keyCheck)
+		c.signal() // what is known now may be what nodes waited for
+	case accessKey:
+		c.queue.AddAfter(accessKey, keyCheck)
+		if now := c.opts.KeyGeneration(ctx); now != c.generation {
+			c.generation = now
+			klog.FromContext(ctx).Info("Another access key is in use; retrying what the cloud rejected")
+			c.pass.newKey.Store(true)
+			c.Resync()
+		}
+	}
+	return nil
 }
 
 // Resync compares nodes and tables now, when something changed that concerns all.

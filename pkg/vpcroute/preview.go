@@ -125,22 +125,14 @@ func (w *Writer) previewChecks(ctx context.Context, d *desired) ([]string, error
 			wanted[want.instance] = check{address: address}
 		}
 	}
+	found, err := interfacesOf(ctx, w.opts.API, w.opts.Config.VPCID, wanted)
 	lines := sets.New[string]()
-	for _, family := range byFamily(wanted) {
-		if len(family) == 0 {
-			continue
-		}
-		found, err := interfacesOf(ctx, w.opts.API, w.opts.Config.VPCID, family)
-		if err != nil {
-			return nil, err
-		}
-		for instance, eni := range found {
-			if eni.SourceDestCheck {
-				lines.Insert(fmt.Sprintf("switch off the source/destination check of %s of %s", eni.ID, instance))
-			}
+	for instance, eni := range found {
+		if eni.SourceDestCheck {
+			lines.Insert(fmt.Sprintf("switch off the source/destination check of %s of %s", eni.ID, instance))
 		}
 	}
-	return sets.List(lines), nil
+	return sets.List(lines), err
 }
 
 // losers lists the nodes whose network is said to be available, and would not be any more once the plans are carried out.

@@ -124,22 +124,39 @@ func (s *sourceDest) resync() {
 	}
 }
 
-// pass reads the interface of every instance that is due, and returns all that went wrong.
+// pass reads the interface of every instance that is due, switches its check off, and returns all that went wrong.
 func (s *sourceDest) pass(ctx context.Context) error {
 	defer s.scheduleNext()
-	var errs []error
-	for _, family := range byFamily(s.takeDue(time.Now())) {
-		errs = append(errs, s.switchAll(ctx, family))
+	due := s.takeDue(time.Now())
+	if len(due) == 0 {
+		return nil
+	}
+	found, err := interfacesOf(ctx, s.opts.API, s.opts.Config.VPCID, due)
+	warning := ""
+	if err != nil {
+		warning = fmt.Sprintf("The source/destination checks of %d nodes are not known, so new ones stay without network "+
+			"(--skip-disable-source-dest-check leaves the checks alone): %v", len(due), err)
+	}
+	reporter{s.events}.state(ofCluster, due[slices.Min(slices.Collect(maps.Keys(due)))].node, reasonSourceDestErr, warning)
+	errs := []error{err}
+	for instance, c := range due {
+		eni, shown := found[instance]
+		switch {
+		case !shown && err != nil, ctx.Err() != nil:
+			s.note(instance, unknown)
+		case !shown:
+			s.note(instance, unknown)
+			s.warn(c, "The source/destination check of instance %s is not known: no network interface of it has the node's address %s", instance, c.address)
+			errs = append(errs, fmt.Errorf("instance %s: no network interface of it has the address %s of its node", instance, c.address))
+		case !eni.SourceDestCheck:
+			s.note(instance, up)
+		case refusesAll(errors.Join(errs...)), s.opts.paused(): // the call would end as the one before, or is to wait
+			s.note(instance, down)
+		default:
+			errs = append(errs, s.switchOff(ctx, eni, c))
+		}
 	}
 	return errors.Join(errs...)
-}
-
-// byFamily splits checks by the family of their addresses, for a call takes addresses of one.
-func byFamily(all map[string]check) (families [2]map[string]check) {
-	families[0], families[1] = maps.Clone(all), maps.Clone(all)
-	maps.DeleteFunc(families[0], func(_ string, c check) bool { return !c.address.Is4() })
-	maps.DeleteFunc(families[1], func(_ string, c check) bool { return !c.address.Is6() })
-	return families
 }
 
 // takeDue returns what is to be read now.
@@ -157,42 +174,6 @@ func (s *sourceDest) takeDue(now time.Time) map[string]check {
 		}
 	}
 	return due
-}
-
-// switchAll reads the interfaces of instances, all by addresses of one family, and switches their checks off.
-func (s *sourceDest) switchAll(ctx context.Context, due map[string]check) error {
-	if len(due) == 0 {
-		return nil
-	}
-	found, err := interfacesOf(ctx, s.opts.API, s.opts.Config.VPCID, due)
-	warning := ""
-	if err != nil {
-		warning = fmt.Sprintf("The source/destination checks of %d nodes are not known, so new ones stay without network "+
-			"(--skip-disable-source-dest-check leaves the checks alone): %v", len(due), err)
-	}
-	reporter{s.events}.state(ofCluster, due[slices.Min(slices.Collect(maps.Keys(due)))].node, reasonSourceDestErr, warning)
-	errs := []error{err}
-	for instance, c := range due {
-		eni, shown := found[instance]
-		switch {
-		case found == nil, ctx.Err() != nil:
-			s.note(instance, unknown)
-		case !shown:
-			s.note(instance, unknown)
-			s.warn(c, "The source/destination check of instance %s is not known: no network interface of it has the node's address %s", instance, c.address)
-			errs = append(errs, fmt.Errorf("instance %s: no network interface of it has the address %s of its node", instance, c.address))
-		case !eni.SourceDestCheck:
-			s.note(instance, up)
-		case refusesAll(err), s.opts.paused(): // the call would end as the one before, or is to wait
-			s.note(instance, down)
-		default:
-			if refused := s.switchOff(ctx, eni, c); refused != nil {
-				err = refused
-				errs = append(errs, err)
-			}
-		}
-	}
-	return errors.Join(errs...)
 }
 
 // note takes in how an attempt ended: what the check means now, unknown for the same as before. Until it is off the next attempt comes
@@ -215,31 +196,43 @@ func (s *sourceDest) note(instance string, state availability) {
 	}
 }
 
-// interfacesOf returns the network interfaces by which the instances have the addresses of their nodes, all of one family.
+// interfacesOf returns the network interfaces by which the instances have the addresses of their nodes. A call takes addresses of one
+// family; what is found of the one is returned also if the other cannot be read.
 func interfacesOf(ctx context.Context, api API, vpcID string, wanted map[string]check) (map[string]alicloud.NetworkInterface, error) {
-	var addresses []netip.Addr
+	var families [2][]netip.Addr
 	for _, instance := range slices.Sorted(maps.Keys(wanted)) {
-		addresses = append(addresses, wanted[instance].address)
-	}
-	all, err := readInterfaces(ctx, api, vpcID, addresses)
-	if err != nil {
-		return nil, fmt.Errorf("read the network interfaces of %d nodes: %w", len(wanted), err)
+		address, at := wanted[instance].address, 0
+		if address.Is6() {
+			at = 1
+		}
+		families[at] = append(families[at], address)
 	}
 	found := map[string]alicloud.NetworkInterface{}
-	for i := range all {
-		for _, text := range slices.Concat(all[i].PrivateIPs, all[i].IPv6s) {
-			address, err := netip.ParseAddr(text)
-			if c, ok := wanted[all[i].InstanceID]; err == nil && ok && c.address == address {
-				found[all[i].InstanceID] = all[i]
+	var errs []error
+	for _, addresses := range families {
+		all, err := readInterfaces(ctx, api, vpcID, addresses)
+		if err != nil {
+			errs = append(errs, fmt.Errorf("read the network interfaces of %d nodes: %w", len(addresses), err))
+			continue
+		}
+		for i := range all {
+			for _, text := range slices.Concat(all[i].PrivateIPs, all[i].IPv6s) {
+				address, err := netip.ParseAddr(text)
+				if c, ok := wanted[all[i].InstanceID]; err == nil && ok && c.address == address {
+					found[all[i].InstanceID] = all[i]
+				}
 			}
 		}
 	}
-	return found, nil
+	return found, errors.Join(errs...)
 }
 
 // readInterfaces reads the interfaces with the addresses. Where the cloud refuses a call for what it asks, the halves are read alone, so
 // that no address keeps the others from being read; it is an error only if all fail.
 func readInterfaces(ctx context.Context, api API, vpcID string, addresses []netip.Addr) ([]alicloud.NetworkInterface, error) {
+	if len(addresses) == 0 {
+		return nil, nil
+	}
 	query := alicloud.NetworkInterfaceQuery{VPCID: vpcID}
 	for _, address := range addresses {
 		if address.Is4() {

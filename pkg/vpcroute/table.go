@@ -84,16 +84,6 @@ func (t *table) removed(cidr netip.Prefix, now time.Time) {
 	}
 }
 
-// settling reports whether the cloud is at work on an entry.
-func (t *table) settling() bool {
-	for _, e := range t.entries {
-		if e.Status != alicloud.RouteAvailable {
-			return true
-		}
-	}
-	return false
-}
-
 // confirmDue reports whether the table has had unconfirmed entries for so long that they are worth a read.
 func (t *table) confirmDue(now time.Time) bool {
 	return !t.unread.IsZero() && now.Sub(t.unread) >= max(confirmEvery, confirmPage*time.Duration(1+t.custom/pageEntries))

@@ -185,9 +185,6 @@ func (w *Writer) read(ctx context.Context, id string, notBefore time.Time) *tabl
 		}
 		return known
 	}
-	if !known.unread.IsZero() {
-		w.pace.observed(t.read, t.settling())
-	}
 	w.tables[id] = t
 	w.retries.succeeded(readOf(id))
 	tableReadable.WithLabelValues(id).Set(1)
