@@ -92,7 +92,7 @@ func (w *workstation) machines(ctx context.Context) ([]*corev1.Node, error) {
 	if err != nil {
 		return nil, err
 	}
-	return rollout.Machines(ctx, kube.CoreV1().Nodes())
+	return rollout.Machines(ctx, kube)
 }
 
 // rollout builds what the flags describe; progress may be nil.
