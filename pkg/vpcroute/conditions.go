@@ -163,9 +163,12 @@ func conditionOf(reason string) corev1.NodeCondition {
 	return condition
 }
 
-// lacksCondition reports whether a node that joins has no word about its network yet that counts. What a network plugin has written while
+// lacksCondition reports whether a node joins and has no word about its network yet that counts. What a network plugin has written while
 // the node waits for its initialization says that the plugin runs, and nothing of routes: without them, pods would land too early.
-func lacksCondition(node *corev1.Node) bool {
+func lacksCondition(node *corev1.Node, routable bool, now time.Time) bool {
+	if !joins(node, routable, now) {
+		return false
+	}
 	condition := nodes.Condition(node, corev1.NodeNetworkUnavailable)
 	if condition == nil {
 		return true
@@ -177,7 +180,7 @@ func lacksCondition(node *corev1.Node) bool {
 // BeginJoining makes the network of a node unavailable that is new here and has no such condition yet. A caller that awaits it
 // before it takes the node's uninitialized taint off leaves no moment in which pods land on a node without a route.
 func BeginJoining(ctx context.Context, client kubernetes.Interface, node *corev1.Node, routable bool) error {
-	if !joins(node, routable, time.Now()) || !lacksCondition(node) {
+	if !lacksCondition(node, routable, time.Now()) {
 		return nil
 	}
 	return patchCondition(ctx, client, node, conditionOf(conditionMissing))
@@ -245,19 +248,20 @@ func wantedConditions(d *desired, v view) map[string]conditionFor {
 		}
 	}
 	all := map[string]conditionFor{}
+	want := func(node *corev1.Node, reason string) { all[node.Name] = conditionFor{uid: node.UID, reason: reason} }
 	for _, node := range d.joining {
-		all[node.Name] = conditionFor{uid: node.UID, reason: conditionMissing}
+		want(node, conditionMissing)
 	}
 	for node, a := range worst {
 		switch a {
 		case up:
-			all[node.Name] = conditionFor{uid: node.UID, reason: conditionCreated}
+			want(node, conditionCreated)
 		case down:
-			all[node.Name] = conditionFor{uid: node.UID, reason: conditionMissing}
+			want(node, conditionMissing)
 		}
 	}
 	for _, node := range d.unmanaged {
-		all[node.Name] = conditionFor{uid: node.UID, reason: conditionDisabled}
+		want(node, conditionDisabled)
 	}
 	return all
 }

@@ -109,7 +109,7 @@ func (c *Controller) begin(object any) {
 		return
 	}
 	_, err := c.opts.InstanceID(node)
-	if joins(node, err == nil && nodes.ExclusionLabel(node) == "", time.Now()) && lacksCondition(node) {
+	if lacksCondition(node, err == nil && nodes.ExclusionLabel(node) == "", time.Now()) {
 		c.conditions.require([]*corev1.Node{node})
 	}
 }

@@ -43,27 +43,23 @@ func (r *Routes) ListRoutes(ctx context.Context, _ string) ([]*cloudprovider.Rou
 		return nil, err
 	}
 	defer r.writer.release()
-	var routes []*cloudprovider.Route
-	listed := map[route]bool{}
-	list := func(at route, node string) {
-		if !listed[at] {
-			listed[at] = true
-			routes = append(routes, &cloudprovider.Route{
-				Name: routeName(at), TargetNode: types.NodeName(node), DestinationCIDR: at.cidr.String(), Blackhole: node == "",
-			})
-		}
-	}
+	nodes := map[route]string{} // their names, empty where the node is gone
 	for cidr, want := range o.routes {
 		if o.available(cidr) {
-			list(route{cidr: cidr, instance: want.instance}, want.node.Name)
+			nodes[route{cidr, want.instance}] = want.node.Name
 		}
 	}
 	for _, c := range o.removable() {
-		name := ""
+		nodes[c.route] = ""
 		if node := o.instances[c.instance]; node != nil {
-			name = node.Name
+			nodes[c.route] = node.Name
 		}
-		list(c.route, name)
+	}
+	routes := make([]*cloudprovider.Route, 0, len(nodes))
+	for at, node := range nodes {
+		routes = append(routes, &cloudprovider.Route{
+			Name: routeName(at), TargetNode: types.NodeName(node), DestinationCIDR: at.cidr.String(), Blackhole: node == "",
+		})
 	}
 	return routes, nil
 }
