@@ -269,14 +269,14 @@ func wantedConditions(d *desired, v view) map[string]conditionFor {
 // route is the availability of one route of the node in all tables.
 func (v view) route(node *corev1.Node, cidr netip.Prefix) availability {
 	own := v.tableOf(node)
-	managed := slices.ContainsFunc(v.plans, func(p *plan) bool { return p.table == own })
+	managed := slices.ContainsFunc(v.plans, func(p *plan) bool { return p.id == own })
 	result := up
 	for _, plan := range v.plans {
-		decides := plan.table == own || !managed
+		decides := plan.id == own || !managed
 		switch {
-		case plan.unread && decides:
+		case plan.err != nil && decides:
 			result = unknown
-		case plan.unread, plan.states[cidr] == stateAvailable:
+		case plan.err != nil, plan.states[cidr] == stateAvailable:
 		case decides:
 			return down
 		default:

@@ -120,16 +120,16 @@ func (p *pass) emit(o *observation) {
 	p.report.problems(problemsOf(o, p.writer.network.subnets))
 	p.report.withoutCIDR(o.withoutCIDR)
 	quota := p.opts.Quota() // as of now: the Quota Center may have answered since the pass before
-	for i, plan := range o.plans {
-		p.report.reading(o.tables[i], newest)
-		if plan.unread {
+	for _, plan := range o.plans {
+		p.report.reading(plan.table, newest)
+		if plan.err != nil {
 			continue
 		}
-		conflictsGauge.WithLabelValues(plan.table).Set(float64(len(plan.conflicts)))
-		missingRoutes.WithLabelValues(plan.table).Set(float64(len(plan.states) - plan.count(stateAvailable)))
-		limit, known := p.writer.full.limit(o.tables[i], quota)
-		observeQuota(plan.table, limit, known)
-		p.report.tableQuota(o.tables[i], plan, newest, quota)
+		conflictsGauge.WithLabelValues(plan.id).Set(float64(len(plan.conflicts)))
+		missingRoutes.WithLabelValues(plan.id).Set(float64(len(plan.states) - plan.count(stateAvailable)))
+		limit, known := p.writer.full.limit(plan.table, quota)
+		observeQuota(plan.id, limit, known)
+		p.report.tableQuota(plan, newest, quota)
 	}
 	p.report.withheld(len(o.removals.withheld), newest)
 }
@@ -152,7 +152,7 @@ func (o *observation) removable() (changes []*change) {
 	for _, plan := range o.plans {
 		removable := plan.removable(o.removals)
 		for _, e := range removable[:min(len(removable), alicloud.MaxRouteEntriesPerCall)] {
-			changes = append(changes, &change{table: plan.table, route: e.route, remove: &e, proven: !o.removals.allowed[e.route]})
+			changes = append(changes, &change{table: plan.id, route: e.route, remove: &e, proven: !o.removals.allowed[e.route]})
 		}
 	}
 	return changes
@@ -167,18 +167,18 @@ func (w *Writer) creations(o *observation, now time.Time) (changes []*change, mo
 			w.retries.succeeded(key)
 		}
 	}
-	for i, plan := range o.plans {
+	for _, plan := range o.plans {
 		var batch []*change
-		room, until := w.full.room(o.tables[i], now)
+		room, until := w.full.room(plan.table, now)
 		for _, missing := range plan.create {
-			switch due := w.retries.until(routeKey{plan.table, missing}, now); {
+			switch due := w.retries.until(routeKey{plan.id, missing}, now); {
 			case w.network.obstacle(missing.cidr) != "":
 			case len(batch) == room:
 				o.again(until)
 			case !due.IsZero():
 				o.again(due)
 			default:
-				batch = append(batch, &change{table: plan.table, route: missing})
+				batch = append(batch, &change{table: plan.id, route: missing})
 			}
 		}
 		changes, most = append(changes, batch...), max(most, len(batch))
@@ -212,7 +212,7 @@ func (p *pass) schedule(o *observation, tried int) {
 	case o.writing:
 		// The next batch follows; a read only when one is due, or nothing is left to write.
 		p.poll, p.polls = time.Time{}, 0
-		confirm := slices.ContainsFunc(o.tables, func(t *table) bool { return t.confirmDue(now) })
+		confirm := slices.ContainsFunc(o.plans, func(plan *plan) bool { return plan.confirmDue(now) })
 		if confirm {
 			p.readAfter = now
 		}

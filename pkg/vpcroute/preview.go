@@ -32,15 +32,15 @@ func (w *Writer) Preview(ctx context.Context) (Preview, error) {
 	w.foresee(ctx, o)
 	known := w.network.subnets
 	var p Preview
-	for i, plan := range o.plans {
-		if plan.unread {
-			p.Problems = append(p.Problems, o.tables[i].err.Error())
+	for _, plan := range o.plans {
+		if plan.err != nil {
+			p.Problems = append(p.Problems, plan.err.Error())
 			continue
 		}
-		writes, holds := plan.writes(o.desired, o.tables[i], o.removals, known)
+		writes, holds := plan.writes(o.desired, o.removals, known)
 		p.Writes = append(p.Writes, writes...)
 		if quota := w.opts.Quota(); quota.nearlyFull(0, holds) {
-			p.Problems = append(p.Problems, fmt.Sprintf("route table %s would hold %d custom entries; %s", plan.table, holds, quota))
+			p.Problems = append(p.Problems, fmt.Sprintf("route table %s would hold %d custom entries; %s", plan.id, holds, quota))
 		}
 	}
 	for _, problem := range problemsOf(o, known) {
@@ -63,9 +63,9 @@ func (w *Writer) Preview(ctx context.Context) (Preview, error) {
 
 // foresee compares as some minutes from now, as if the cloud went on to answer as it does.
 func (w *Writer) foresee(ctx context.Context, o *observation) {
-	for i, t := range o.tables {
-		if missing := o.plans[i].create; len(missing) > 0 {
-			w.lookUp(ctx, t.id, missing)
+	for _, plan := range o.plans {
+		if len(plan.create) > 0 {
+			w.lookUp(ctx, plan.id, plan.create)
 		}
 	}
 	now, removals := time.Now(), newRemovals()
@@ -83,19 +83,19 @@ func (w *Writer) foresee(ctx context.Context, o *observation) {
 
 // writes lists what the plan changes, and returns how many custom entries the table holds afterwards. A route that follows the removal of
 // the entry in its place is among them.
-func (p *plan) writes(d *desired, t *table, removals decision, known subnets) (lines []string, holds int) {
+func (p *plan) writes(d *desired, removals decision, known subnets) (lines []string, holds int) {
 	creations := slices.Clone(p.create)
 	removable := p.removable(removals)
 	for _, e := range removable {
-		lines = append(lines, (&change{table: p.table, route: e.route, remove: &e}).String())
+		lines = append(lines, (&change{table: p.id, route: e.route, remove: &e}).String())
 		if want, ok := d.routes[e.cidr]; ok {
 			creations = append(creations, route{e.cidr, want.instance})
 		}
 	}
-	holds = t.custom - len(removable)
+	holds = p.custom - len(removable)
 	for _, missing := range creations {
 		if known.obstacle(missing.cidr) == "" {
-			lines = append(lines, (&change{table: p.table, route: missing}).String())
+			lines = append(lines, (&change{table: p.id, route: missing}).String())
 			holds++
 		}
 	}

@@ -118,16 +118,16 @@ func (r reporter) change(ctx context.Context, c *change, node *corev1.Node, fail
 }
 
 // tableQuota warns from 80 % of the quota. The event stands on the newest node: it is what used the quota up.
-func (r reporter) tableQuota(t *table, plan *plan, newest *corev1.Node, quota Quota) {
-	used, warning := t.custom+len(plan.create), ""
-	if quota.nearlyFull(t.custom, used) {
+func (r reporter) tableQuota(plan *plan, newest *corev1.Node, quota Quota) {
+	used, warning := plan.custom+len(plan.create), ""
+	if quota.nearlyFull(plan.custom, used) {
 		warning = fmt.Sprintf("Route table %s holds or needs %d custom entries; %s. Request a higher quota before it is used up: %s",
-			t.id, used, quota, alicloud.QuotaConsole)
+			plan.id, used, quota, alicloud.QuotaConsole)
 		if quota.Advice != "" {
 			warning += "; if the account has more, " + quota.Advice
 		}
 	}
-	r.state(ofTable(t.id), newest, reasonQuota, warning)
+	r.state(ofTable(plan.id), newest, reasonQuota, warning)
 }
 
 // withheld warns that routes without a node stay.
@@ -163,7 +163,7 @@ func problemsOf(o *observation, known subnets) []problem {
 		for cidr, e := range plan.conflicts {
 			all = append(all, problem{node: o.routes[cidr].node, reason: reasonConflict, message: fmt.Sprintf(
 				"Route table %s has an entry of type %s for the pod CIDR %s that leads to %v and that this cluster does not own; it stays, and the "+
-					"node's pods cannot be reached. Remove the entry, or give the node another pod CIDR", plan.table, e.Type, cidr, e.NextHops)})
+					"node's pods cannot be reached. Remove the entry, or give the node another pod CIDR", plan.id, e.Type, cidr, e.NextHops)})
 		}
 	}
 	for cidr, want := range o.routes {

@@ -67,7 +67,7 @@ func (r *Routes) ListRoutes(ctx context.Context, _ string) ([]*cloudprovider.Rou
 // available reports whether a wanted route works in all tables that can be read.
 func (o *observation) available(cidr netip.Prefix) bool {
 	for _, plan := range o.plans {
-		if !plan.unread && plan.states[cidr] != stateAvailable {
+		if plan.err == nil && plan.states[cidr] != stateAvailable {
 			return false
 		}
 	}
@@ -118,16 +118,16 @@ func (r *Routes) advance(ctx context.Context, asked *cloudprovider.Route, cidr n
 	changes, _ := r.writer.creations(o, time.Now())
 	for _, plan := range o.plans {
 		for _, e := range plan.replace {
-			changes = append(changes, &change{table: plan.table, route: e.route, remove: &e, proven: true})
+			changes = append(changes, &change{table: plan.id, route: e.route, remove: &e, proven: true})
 		}
 	}
 	r.writer.carryOut(ctx, o, changes)
 	for _, plan := range o.plans {
 		if e, conflict := plan.conflicts[cidr]; conflict {
-			return false, 0, fmt.Errorf("route table %s has an entry for %s that leads to %v and that this cluster does not own", plan.table, cidr, e.NextHops)
+			return false, 0, fmt.Errorf("route table %s has an entry for %s that leads to %v and that this cluster does not own", plan.id, cidr, e.NextHops)
 		}
 		// A duplicate was made by somebody else since the read: the next one shows whose it is.
-		err = r.writer.refusal(routeKey{plan.table, route{cidr, o.routes[cidr].instance}})
+		err = r.writer.refusal(routeKey{plan.id, route{cidr, o.routes[cidr].instance}})
 		if err != nil && !alicloud.IsDuplicate(err) && !alicloud.IsAmbiguous(err) && !alicloud.IsBusy(err) {
 			return false, 0, err
 		}

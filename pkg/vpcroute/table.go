@@ -151,9 +151,7 @@ const (
 
 // plan is the difference between the nodes and one table.
 type plan struct {
-	table string
-	// unread says that the table could not be read, so that nothing is known of it.
-	unread bool
+	*table // whose err is set where it could not be read, so that nothing else is known
 	create []route
 	// replace are entries in the way of a desired route that are this cluster's, or lead to an instance that is gone.
 	replace []entry
@@ -191,7 +189,7 @@ type evidence struct {
 
 // diff compares the nodes with one table. It changes neither.
 func diff(d *desired, t *table, config Config, known evidence) *plan {
-	p := &plan{table: t.id, states: make(map[netip.Prefix]state, len(d.routes)), conflicts: map[netip.Prefix]entry{}}
+	p := &plan{table: t, states: make(map[netip.Prefix]state, len(d.routes)), conflicts: map[netip.Prefix]entry{}}
 	for cidr, want := range d.routes {
 		p.states[cidr] = p.compare(d, t, config, known, route{cidr, want.instance})
 	}

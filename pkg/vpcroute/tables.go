@@ -156,18 +156,18 @@ func (w *Writer) selection(ctx context.Context, d *desired) (Selection, error) {
 	return selection, nil
 }
 
-// read returns the table as it was at notBefore or later. After an error it is read again at its time, and after a write with an unknown
+// read makes sure that the table is known as it was at notBefore or later. After an error it is read again at its time, and after a write with an unknown
 // result at once.
-func (w *Writer) read(ctx context.Context, id string, notBefore time.Time) *table {
+func (w *Writer) read(ctx context.Context, id string, notBefore time.Time) {
 	known := w.tables[id]
 	switch {
 	case known == nil:
 		known = &table{id: id}
 		w.tables[id] = known
 	case known.err != nil && !w.retries.until(readOf(id), time.Now()).IsZero():
-		return known
+		return
 	case known.err == nil && !known.stale && !known.read.Before(notBefore):
-		return known
+		return
 	}
 	t, err := w.fetch(ctx, id)
 	if err == nil && w.shrunk(known, t) {
@@ -183,14 +183,13 @@ func (w *Writer) read(ctx context.Context, id string, notBefore time.Time) *tabl
 		if tableGone(err) {
 			w.listed, w.network.read = time.Time{}, time.Time{}
 		}
-		return known
+		return
 	}
 	w.tables[id] = t
 	w.retries.succeeded(readOf(id))
 	tableReadable.WithLabelValues(id).Set(1)
 	tableReadAt.WithLabelValues(id).Set(float64(t.read.Unix()))
 	entriesGauge.WithLabelValues(id).Set(float64(t.custom))
-	return t
 }
 
 func (w *Writer) fetch(ctx context.Context, id string) (*table, error) {

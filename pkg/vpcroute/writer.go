@@ -57,9 +57,8 @@ func (w *Writer) release() { <-w.slot }
 type observation struct {
 	*desired
 	Selection
-	// tables are the managed ones, also those that cannot be read, and plans what is to be done in each.
-	tables []*table
-	plans  []*plan
+	// plans are what is to be done in each managed table, also in those that cannot be read.
+	plans []*plan
 	// removals says which entries without a node may go.
 	removals decision
 	// next is when the pass is to be made again although nothing happens; zero for never.
@@ -80,8 +79,7 @@ func (w *Writer) observe(ctx context.Context, d *desired, notBefore time.Time) (
 		return o, err
 	}
 	for _, id := range selection.IDs {
-		t := w.read(ctx, id, notBefore)
-		o.tables = append(o.tables, t)
+		w.read(ctx, id, notBefore)
 		o.again(w.retries.until(readOf(id), time.Now()))
 	}
 	if ctx.Err() != nil {
@@ -149,22 +147,24 @@ func (w *Writer) compare(o *observation, now time.Time) {
 }
 
 func (w *Writer) compareWith(o *observation, known evidence, removals *removals, now time.Time) {
-	o.plans = make([]*plan, len(o.tables))
-	for i, t := range o.tables {
-		if o.plans[i] = (&plan{table: t.id, unread: true}); t.err == nil {
-			o.plans[i] = diff(o.desired, t, w.opts.Config, known)
+	o.plans = nil
+	for _, id := range o.IDs {
+		each := &plan{table: w.tables[id]}
+		if each.err == nil {
+			each = diff(o.desired, each.table, w.opts.Config, known)
 		}
+		o.plans = append(o.plans, each)
 	}
 	o.removals = removals.decide(surplusOf(o.plans), o.desired, known, now)
 }
 
 // unread returns why none of the tables could be read, nil if one could.
 func (o *observation) unread() (err error) {
-	for _, t := range o.tables {
-		if t.err == nil {
+	for _, plan := range o.plans {
+		if plan.err == nil {
 			return nil
 		}
-		err = t.err
+		err = plan.err
 	}
 	return err
 }
