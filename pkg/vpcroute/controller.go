@@ -158,7 +158,7 @@ func (c *Controller) Run(ctx context.Context) {
 		c.queue.AddAfter(accessKey, keyCheck)
 	}
 	c.queue.Add(comparison)
-	workers.Run(ctx, c.queue, 2, c.handle)
+	workers.Run(ctx, c.queue, 3, c.handle) // none of the keys waits for another
 }
 
 // handle does what is due.

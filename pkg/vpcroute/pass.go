@@ -151,9 +151,7 @@ func (p *pass) choose(o *observation, now time.Time) []*change {
 func (o *observation) removable() (changes []*change) {
 	for _, plan := range o.plans {
 		removable := plan.removable(o.removals)
-		for _, e := range removable[:min(len(removable), alicloud.MaxRouteEntriesPerCall)] {
-			changes = append(changes, &change{table: plan.id, route: e.route, remove: &e, proven: !o.removals.allowed[e.route]})
-		}
+		changes = append(changes, removable[:min(len(removable), alicloud.MaxRouteEntriesPerCall)]...)
 	}
 	return changes
 }

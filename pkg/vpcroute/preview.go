@@ -86,10 +86,10 @@ func (w *Writer) foresee(ctx context.Context, o *observation) {
 func (p *plan) writes(d *desired, removals decision, known subnets) (lines []string, holds int) {
 	creations := slices.Clone(p.create)
 	removable := p.removable(removals)
-	for _, e := range removable {
-		lines = append(lines, (&change{table: p.id, route: e.route, remove: &e}).String())
-		if want, ok := d.routes[e.cidr]; ok {
-			creations = append(creations, route{e.cidr, want.instance})
+	for _, c := range removable {
+		lines = append(lines, c.String())
+		if want, ok := d.routes[c.cidr]; ok {
+			creations = append(creations, route{c.cidr, want.instance})
 		}
 	}
 	holds = p.custom - len(removable)

@@ -77,12 +77,17 @@ func surplusOf(plans []*plan) []route {
 	return slices.SortedFunc(maps.Keys(surplus), byCIDR)
 }
 
-// removable returns the entries of the table that may go now.
-func (p *plan) removable(d decision) []entry {
-	return append(slices.Clone(p.replace), slices.DeleteFunc(slices.Clone(p.surplus), func(e entry) bool {
-		_, ok := d.allowed[e.route]
-		return !ok
-	})...)
+// removable returns the removals from the table that may be made now.
+func (p *plan) removable(d decision) (changes []*change) {
+	for _, e := range p.replace {
+		changes = append(changes, &change{table: p.id, route: e.route, remove: &e, proven: true})
+	}
+	for _, e := range p.surplus {
+		if counts, ok := d.allowed[e.route]; ok {
+			changes = append(changes, &change{table: p.id, route: e.route, remove: &e, proven: !counts})
+		}
+	}
+	return changes
 }
 
 // decide looks at the surplus routes, beside those that the nodes want.

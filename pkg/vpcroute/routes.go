@@ -117,9 +117,7 @@ func (r *Routes) advance(ctx context.Context, asked *cloudprovider.Route, cidr n
 	}
 	changes, _ := r.writer.creations(o, time.Now())
 	for _, plan := range o.plans {
-		for _, e := range plan.replace {
-			changes = append(changes, &change{table: plan.id, route: e.route, remove: &e, proven: true})
-		}
+		changes = append(changes, plan.removable(decision{})...) // what is in the way of routes
 	}
 	r.writer.carryOut(ctx, o, changes)
 	for _, plan := range o.plans {

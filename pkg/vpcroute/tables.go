@@ -234,6 +234,9 @@ func (w *Writer) lookUp(ctx context.Context, table string, taken []route) {
 	for _, each := range taken {
 		cidrs = append(cidrs, each.cidr.String())
 	}
+	if len(cidrs) > alicloud.MaxRouteEntriesPerCall {
+		cidrs = nil // of a preview: all entries take fewer calls
+	}
 	entries, err := w.opts.API.DescribeRouteEntriesOf(ctx, table, cidrs)
 	if err != nil {
 		klog.FromContext(ctx).Error(err, "Cannot determine which entries have the pod CIDRs of nodes", "table", table, "cidrs", len(cidrs))
