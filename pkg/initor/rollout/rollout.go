@@ -265,27 +265,12 @@ func (r *refused) why(node string) string {
 // tries to pull an image four times in it, so that a registry that fails once or is slow to answer does not end a rollout.
 const stuckAfter = 2 * time.Minute
 
-// Reasons of the kubelet why a container waits. Those that are hopeless stay until somebody changes the pod.
+// Reasons why a pod cannot start. Those that are hopeless stay until somebody changes the pod.
 var (
 	hopelessReasons = sets.New("InvalidImageName", "ErrImageNeverPull")
 	blockedReasons  = sets.New("ErrImagePull", "ImagePullBackOff", "ImageInspectError", "RegistryUnavailable", "SignatureValidationFailed",
-		"CreateContainerConfigError", "CreateContainerError", "RunContainerError").Union(hopelessReasons)
+		"CreateContainerConfigError", "CreateContainerError", "RunContainerError", corev1.PodReasonUnschedulable).Union(hopelessReasons)
 )
-
-// blockedBy returns the reason why a pod that has never run cannot start, empty if nothing is known to be wrong.
-func blockedBy(pod *corev1.Pod) string {
-	for _, status := range pod.Status.ContainerStatuses {
-		if waiting := status.State.Waiting; waiting != nil && blockedReasons.Has(waiting.Reason) {
-			return waiting.Reason
-		}
-	}
-	for _, condition := range pod.Status.Conditions {
-		if condition.Type == corev1.PodScheduled && condition.Status == corev1.ConditionFalse && condition.Reason == corev1.PodReasonUnschedulable {
-			return condition.Reason
-		}
-	}
-	return ""
-}
 
 // patience remembers since when the pod of each node has been unable to start, and how many nodes were finished then.
 type patience struct {
