@@ -12,6 +12,7 @@ import (
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"golang.org/x/term"
 	corev1 "k8s.io/api/core/v1"
 
@@ -37,19 +38,10 @@ var errNodes = errors.New("nodes need attention")
 
 func newRunCommand() *cobra.Command {
 	w := newWorkstation(os.Getenv)
-	command := newWorkstationCommand("run", "Run provider-initor on every node, from a workstation", runLong,
-		func(command *cobra.Command) error { return runRun(command, w) })
-	w.access.addFlags(command.Flags())
-	w.addJobFlags(command.Flags())
-	w.addPodFlags(command.Flags())
-	w.addOutputFlag(command.Flags())
-	return command
+	return w.command("run", "Run provider-initor on every node, from a workstation", runLong, runRun, w.addJobFlags, w.addPodFlags, w.addOutputFlag)
 }
 
 func runRun(command *cobra.Command, w *workstation) error {
-	if err := checkOutput(w.output); err != nil {
-		return err
-	}
 	shown := newProgress(command.ErrOrStderr())
 	r, err := w.rollout(shown.show)
 	if err != nil {
@@ -198,18 +190,10 @@ Exit codes:
 
 func newStatusCommand() *cobra.Command {
 	w := newWorkstation(os.Getenv)
-	command := newWorkstationCommand("status", "Show the results of a run so far", statusLong,
-		func(command *cobra.Command) error { return runStatus(command, w) })
-	w.access.addFlags(command.Flags())
-	w.addJobFlags(command.Flags())
-	w.addOutputFlag(command.Flags())
-	return command
+	return w.command("status", "Show the results of a run so far", statusLong, runStatus, w.addJobFlags, w.addOutputFlag)
 }
 
 func runStatus(command *cobra.Command, w *workstation) error {
-	if err := checkOutput(w.output); err != nil {
-		return err
-	}
 	r, err := w.rollout(nil)
 	if err != nil {
 		return err
@@ -233,12 +217,7 @@ With --driver job, it reads the names of the nodes from the cluster. Otherwise i
 
 func newManifestCommand() *cobra.Command {
 	w := newWorkstation(os.Getenv)
-	command := newWorkstationCommand("manifest", "Print the objects that run would apply", manifestLong,
-		func(command *cobra.Command) error { return runManifest(command, w) })
-	w.access.addFlags(command.Flags())
-	w.addJobFlags(command.Flags())
-	w.addPodFlags(command.Flags())
-	return command
+	return w.command("manifest", "Print the objects that run would apply", manifestLong, runManifest, w.addJobFlags, w.addPodFlags)
 }
 
 func runManifest(command *cobra.Command, w *workstation) error {
@@ -262,13 +241,6 @@ const (
 	outputTable = "table"
 	outputJSON  = "json"
 )
-
-func checkOutput(output string) error {
-	if output != outputTable && output != outputJSON {
-		return fmt.Errorf("--output is %q: %s and %s are accepted", output, outputTable, outputJSON)
-	}
-	return nil
-}
 
 func writeStates(w io.Writer, output string, states []rollout.NodeState) error {
 	return writeNodes(w, output, "RESULT", states, func(s rollout.NodeState) []string { return []string{s.Node, s.ProviderID, string(s.Result), s.Reason} })
@@ -328,25 +300,18 @@ Exit codes:
 
 func newCheckCommand() *cobra.Command {
 	w := newWorkstation(os.Getenv)
-	var cloudConfig string
-	command := newWorkstationCommand("check", "Verify the provider IDs of all nodes", checkLong,
-		func(command *cobra.Command) error { return runCheck(command, w, cloudConfig) })
-	w.access.addFlags(command.Flags())
-	w.addOutputFlag(command.Flags())
-	command.Flags().StringVar(&cloudConfig, "cloud-config", "",
-		"cloud-config file with region, vpcid and an access key, to compare the provider IDs with the instances that have the addresses of the nodes")
-	return command
+	return w.command("check", "Verify the provider IDs of all nodes", checkLong, runCheck, w.addOutputFlag, func(flags *pflag.FlagSet) {
+		flags.StringVar(&w.cloudConfig, "cloud-config", "",
+			"cloud-config file with region, vpcid and an access key, to compare the provider IDs with the instances that have the addresses of the nodes")
+	})
 }
 
-func runCheck(command *cobra.Command, w *workstation, cloudConfig string) error {
-	if err := checkOutput(w.output); err != nil {
-		return err
-	}
+func runCheck(command *cobra.Command, w *workstation) error {
 	nodes, err := w.machines(command.Context())
 	if err != nil {
 		return err
 	}
-	findings, err := findingsOf(command, nodes, cloudConfig)
+	findings, err := findingsOf(command, nodes, w.cloudConfig)
 	if err != nil {
 		return err
 	}

@@ -28,16 +28,17 @@ const imageRepository = "ghcr.io/alicloud-ccm/provider-initor"
 
 // workstation are the flags that the commands for a workstation share.
 type workstation struct {
-	access access
-	config rollout.Config
-	output string
+	access      access
+	config      rollout.Config
+	output      string
+	cloudConfig string // of check
 }
 
 func newWorkstation(getenv func(string) string) *workstation {
 	return &workstation{access: newAccess(getenv), config: rollout.Config{
 		Name: rollout.DefaultName, Namespace: rollout.DefaultNamespace, Driver: rollout.DriverBroadcastJob,
 		Image: defaultImage(version.Get().GitVersion), Timeout: rollout.DefaultTimeout, AdmissionPolicy: true,
-	}}
+	}, output: outputTable}
 }
 
 // defaultImage is the image of this program's own version. What stands after a plus sign is no part of a tag.
@@ -66,7 +67,7 @@ func (w *workstation) addPodFlags(flags *pflag.FlagSet) {
 }
 
 func (w *workstation) addOutputFlag(flags *pflag.FlagSet) {
-	flags.StringVarP(&w.output, "output", "o", outputTable, "output format: table or json")
+	flags.StringVarP(&w.output, "output", "o", w.output, "output format: table or json")
 }
 
 // clients returns the clients of the cluster.
@@ -92,7 +93,7 @@ func (w *workstation) machines(ctx context.Context) ([]*corev1.Node, error) {
 	if err != nil {
 		return nil, err
 	}
-	return rollout.Machines(ctx, kube.CoreV1().Nodes())
+	return rollout.Machines(ctx, kube)
 }
 
 // rollout builds what the flags describe; progress may be nil.
@@ -104,12 +105,22 @@ func (w *workstation) rollout(progress func([]rollout.NodeState)) (*rollout.Roll
 	return rollout.New(rollout.Options{Config: w.config, Kube: kube, Kruise: kruise, Progress: progress})
 }
 
-// newWorkstationCommand returns a command without positional arguments. Its long text lists the exit codes.
-func newWorkstationCommand(name, short, long string, run func(*cobra.Command) error) *cobra.Command {
-	return &cobra.Command{
+// command returns a command without positional arguments. Its long text lists the exit codes.
+func (w *workstation) command(name, short, long string, run func(*cobra.Command, *workstation) error, flags ...func(*pflag.FlagSet)) *cobra.Command {
+	command := &cobra.Command{
 		Use: name, Short: short, Long: long, Args: cobra.NoArgs,
-		RunE: func(command *cobra.Command, _ []string) error { return run(command) },
+		RunE: func(command *cobra.Command, _ []string) error {
+			if w.output != outputTable && w.output != outputJSON {
+				return fmt.Errorf("--output is %q: %s and %s are accepted", w.output, outputTable, outputJSON)
+			}
+			return run(command, w)
+		},
 	}
+	w.access.addFlags(command.Flags())
+	for _, add := range flags {
+		add(command.Flags())
+	}
+	return command
 }
 
 // envKubeconfig gives --kubeconfig its default.
@@ -139,9 +150,25 @@ func (a *access) addFlags(flags *pflag.FlagSet) {
 
 // restConfig says how the API server is reached: the flag, else the environment, else the pod that this runs in.
 func (a *access) restConfig() (*rest.Config, error) {
-	config, err := a.loadConfig()
-	if err != nil {
-		return nil, err
+	var config *rest.Config
+	var err error
+	switch {
+	case a.path == "" && len(a.list) == 0:
+		config, err = rest.InClusterConfig()
+		if errors.Is(err, rest.ErrNotInCluster) {
+			return nil, fmt.Errorf("no API server: set --kubeconfig or the variable %s, or run in a pod", envKubeconfig)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("the pod's ServiceAccount: %w", err)
+		}
+	default:
+		config, err = load(&clientcmd.ClientConfigLoadingRules{ExplicitPath: a.path, Precedence: a.list})
+		if err != nil && a.path != "" {
+			return nil, fmt.Errorf("--kubeconfig %q: %w", a.path, err)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%s %q: %w", envKubeconfig, a.list, err)
+		}
 	}
 	return rest.AddUserAgent(config, userAgent), nil
 }
@@ -150,7 +177,7 @@ func (a *access) restConfig() (*rest.Config, error) {
 func (a *access) workstationConfig() (*rest.Config, error) {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = a.path
-	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, nil).ClientConfig()
+	config, err := load(rules)
 	if err != nil {
 		return nil, fmt.Errorf("no cluster: set --kubeconfig or the variable %s: %w", envKubeconfig, err)
 	}
@@ -158,30 +185,8 @@ func (a *access) workstationConfig() (*rest.Config, error) {
 	return rest.AddUserAgent(config, userAgent), nil
 }
 
-func (a *access) loadConfig() (*rest.Config, error) {
-	if a.path == "" && len(a.list) == 0 {
-		config, err := rest.InClusterConfig()
-		if errors.Is(err, rest.ErrNotInCluster) {
-			return nil, fmt.Errorf("no API server: set --kubeconfig or the variable %s, or run in a pod", envKubeconfig)
-		}
-		if err != nil {
-			return nil, fmt.Errorf("the pod's ServiceAccount: %w", err)
-		}
-		return config, nil
-	}
-	rules := &clientcmd.ClientConfigLoadingRules{ExplicitPath: a.path, Precedence: a.list}
-	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, nil).ClientConfig()
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", a.kubeconfigName(), err)
-	}
-	return config, nil
-}
-
-func (a *access) kubeconfigName() string {
-	if a.path != "" {
-		return fmt.Sprintf("--kubeconfig %q", a.path)
-	}
-	return fmt.Sprintf("%s %q", envKubeconfig, a.list)
+func load(rules *clientcmd.ClientConfigLoadingRules) (*rest.Config, error) {
+	return clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, nil).ClientConfig()
 }
 
 // defaultConfigMap is the manager's, and cloudConfigKey is its key.

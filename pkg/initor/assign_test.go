@@ -47,12 +47,12 @@ func TestConflictErrorSaysWhatToDo(t *testing.T) {
 	}
 }
 
-func TestPatchFor(t *testing.T) {
+func TestPatch(t *testing.T) {
 	t.Parallel()
-	got, err := patchFor(nodeWithID(""), testID.String())
+	got, err := node.PatchOf(nodeWithID(""), nil, map[string]any{"providerID": testID.String()})
 	want := `{"metadata":{"uid":"uid-1","resourceVersion":"7"},"spec":{"providerID":"cn-hangzhou.i-1"}}`
 	if err != nil || string(got) != want {
-		t.Errorf("patchFor = %s, %v, want %s", got, err, want)
+		t.Errorf("PatchOf = %s, %v, want %s", got, err, want)
 	}
 }
 

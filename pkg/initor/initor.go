@@ -15,6 +15,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/nodes"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/node"
 )
 
 const (
@@ -205,9 +206,9 @@ func (i *Initializer) assign(ctx context.Context, n *corev1.Node, id identity) (
 
 func (i *Initializer) patch(ctx context.Context, n *corev1.Node, id identity) error {
 	want := i.spelling(id.ProviderID)
-	patch, err := patchFor(n, want)
+	patch, err := node.PatchOf(n, nil, map[string]any{"providerID": want})
 	if err != nil {
-		return fmt.Errorf("write the patch of node %s: %w", n.Name, err)
+		return err
 	}
 	_, err = i.opts.Nodes.Patch(ctx, n.Name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: FieldManager})
 	if err != nil {

@@ -2,7 +2,6 @@ package initor
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 
@@ -131,22 +130,6 @@ func (i *Initializer) spelling(id node.ProviderID) string {
 		return id.Prefixed()
 	}
 	return id.String()
-}
-
-// patchFor returns a merge patch that the API server refuses with a conflict unless the node is still the one that was
-// read: neither a provider ID that somebody else set meanwhile, nor a new Node of the same name is overwritten.
-func patchFor(n *corev1.Node, want string) ([]byte, error) {
-	type object struct {
-		UID             types.UID `json:"uid"`
-		ResourceVersion string    `json:"resourceVersion"`
-	}
-	type spec struct {
-		ProviderID string `json:"providerID"`
-	}
-	return json.Marshal(struct {
-		Metadata object `json:"metadata"`
-		Spec     spec   `json:"spec"`
-	}{object{n.UID, n.ResourceVersion}, spec{want}})
 }
 
 // transient says whether the same request to the API server may succeed a little later: it was not answered, the server is

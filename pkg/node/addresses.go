@@ -113,7 +113,7 @@ const (
 // change them back and forth.
 type addressWrites struct {
 	mu    sync.Mutex // guards nodes
-	nodes map[types.UID]*addressWrite
+	nodes map[types.UID]addressWrite
 }
 
 type addressWrite struct {
@@ -122,7 +122,7 @@ type addressWrite struct {
 	last      time.Time
 }
 
-func newAddressWrites() *addressWrites { return &addressWrites{nodes: map[types.UID]*addressWrite{}} }
+func newAddressWrites() *addressWrites { return &addressWrites{nodes: map[types.UID]addressWrite{}} }
 
 // settled notes that a Node has the addresses that it is to have.
 func (w *addressWrites) settled(uid types.UID) {
@@ -136,20 +136,15 @@ func (w *addressWrites) settled(uid types.UID) {
 func (w *addressWrites) allow(uid types.UID, addresses []corev1.NodeAddress, now time.Time) (allowed, refused bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	maps.DeleteFunc(w.nodes, func(_ types.UID, write *addressWrite) bool { return now.Sub(write.last) > 2*addressPause }) // Nodes that are gone
+	maps.DeleteFunc(w.nodes, func(_ types.UID, write addressWrite) bool { return now.Sub(write.last) > addressPause })
 	write := w.nodes[uid]
-	if write == nil || !sameAddresses(write.addresses, addresses) || now.Sub(write.last) > addressPause {
-		write = &addressWrite{addresses: addresses}
-		w.nodes[uid] = write
-	}
-	if write.attempts == addressAttempts {
-		write.attempts++
-		return false, true
-	}
-	if write.attempts > addressAttempts {
-		return false, false
+	if !sameAddresses(write.addresses, addresses) {
+		write = addressWrite{addresses: addresses}
 	}
 	write.attempts++
-	write.last = now
-	return true, false
+	if write.attempts <= addressAttempts {
+		write.last = now
+	}
+	w.nodes[uid] = write
+	return write.attempts <= addressAttempts, write.attempts == addressAttempts+1
 }

@@ -15,7 +15,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
@@ -218,48 +217,43 @@ func (i *Instances) changeOf(ctx context.Context, node *corev1.Node) (change, er
 	return found, nil
 }
 
-// instanceLabels are all labels that a Node has of its instance. What would be no label value is left out.
+// instanceLabels are all labels that a Node has of its instance.
 func instanceLabels(instance alicloud.Instance) map[string]string {
-	labels := labelsOf(instance)
-	for _, neutral := range []struct {
-		value string
-		keys  []string
-	}{
-		{instance.Type, []string{corev1.LabelInstanceType, corev1.LabelInstanceTypeStable}},
-		{instance.ZoneID, []string{corev1.LabelFailureDomainBetaZone, corev1.LabelTopologyZone}},
-		{instance.RegionID, []string{corev1.LabelFailureDomainBetaRegion, corev1.LabelTopologyRegion}},
-	} {
-		if neutral.value == "" || len(validation.IsValidLabelValue(neutral.value)) > 0 {
-			continue
-		}
-		for _, key := range neutral.keys {
-			labels[key] = neutral.value
-		}
-	}
+	labels := validLabels(map[string]string{
+		corev1.LabelInstanceType: instance.Type, corev1.LabelInstanceTypeStable: instance.Type,
+		corev1.LabelFailureDomainBetaZone: instance.ZoneID, corev1.LabelTopologyZone: instance.ZoneID,
+		corev1.LabelFailureDomainBetaRegion: instance.RegionID, corev1.LabelTopologyRegion: instance.RegionID,
+	})
+	maps.Copy(labels, labelsOf(instance))
 	return labels
 }
 
-// patch returns a merge patch that the API server refuses with a conflict unless the Node is still the one that was compared:
-// neither a provider ID that somebody else set meanwhile, nor a taint that somebody else added, is overwritten.
+// patch returns a merge patch of the Node that was compared.
 func (c change) patch(node *corev1.Node) ([]byte, error) {
+	spec := map[string]any{}
+	if c.providerID != "" {
+		spec["providerID"] = c.providerID
+	}
+	if c.initialize {
+		spec["taints"] = slices.DeleteFunc(slices.Clone(node.Spec.Taints), func(taint corev1.Taint) bool {
+			return taint.Key == cloudproviderapi.TaintExternalCloudProvider
+		})
+	}
+	return PatchOf(node, c.labels, spec)
+}
+
+// PatchOf returns a merge patch that the API server refuses with a conflict unless the Node is still the one that was read: neither a
+// provider ID that somebody else set meanwhile, nor a taint that somebody else added, nor a new Node of the same name is overwritten.
+func PatchOf(node *corev1.Node, labels map[string]string, spec map[string]any) ([]byte, error) {
 	type metadata struct {
 		UID             types.UID         `json:"uid"`
 		ResourceVersion string            `json:"resourceVersion"`
 		Labels          map[string]string `json:"labels,omitempty"`
 	}
-	patch := struct {
+	data, err := json.Marshal(struct {
 		Metadata metadata       `json:"metadata"`
 		Spec     map[string]any `json:"spec,omitempty"`
-	}{Metadata: metadata{node.UID, node.ResourceVersion, c.labels}, Spec: map[string]any{}}
-	if c.providerID != "" {
-		patch.Spec["providerID"] = c.providerID
-	}
-	if c.initialize {
-		patch.Spec["taints"] = slices.DeleteFunc(slices.Clone(node.Spec.Taints), func(taint corev1.Taint) bool {
-			return taint.Key == cloudproviderapi.TaintExternalCloudProvider
-		})
-	}
-	data, err := json.Marshal(patch)
+	}{metadata{node.UID, node.ResourceVersion, labels}, spec})
 	if err != nil {
 		return nil, fmt.Errorf("encode the patch of node %s: %w", node.Name, err)
 	}

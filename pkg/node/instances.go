@@ -180,16 +180,18 @@ func (i *Instances) newProviderID(instance alicloud.Instance) string {
 	return id.String()
 }
 
-// labelsOf leaves out what would be no label value: the API server would refuse the whole node for it.
+// labelsOf are the labels that only this program writes on an initialized node.
 func labelsOf(instance alicloud.Instance) map[string]string {
-	labels := map[string]string{}
-	for key, value := range map[string]string{
-		LabelChargeType:   instance.ChargeType,
-		LabelSpotStrategy: instance.SpotStrategy,
-		LabelNodePoolID:   instance.Tags[tagNodePoolID],
-	} {
-		if value = strings.TrimSpace(value); value != "" && len(validation.IsValidLabelValue(value)) == 0 {
-			labels[key] = value
+	return validLabels(map[string]string{
+		LabelChargeType: instance.ChargeType, LabelSpotStrategy: instance.SpotStrategy, LabelNodePoolID: instance.Tags[tagNodePoolID],
+	})
+}
+
+// validLabels leaves out what would be no label value: the API server would refuse the whole node for it.
+func validLabels(labels map[string]string) map[string]string {
+	for key, value := range labels {
+		if labels[key] = strings.TrimSpace(value); labels[key] == "" || len(validation.IsValidLabelValue(labels[key])) > 0 {
+			delete(labels, key)
 		}
 	}
 	return labels

@@ -126,7 +126,7 @@ type waitingNodes struct {
 	why map[types.UID]string
 }
 
-// observe takes note of an attempt to initialize the node.
+// observe takes note of an attempt to initialize the node, and forgets nodes that are not present.
 func (w *waitingNodes) observe(node *corev1.Node, err error, present func() []*corev1.Node) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -137,22 +137,14 @@ func (w *waitingNodes) observe(node *corev1.Node, err error, present func() []*c
 	if w.why[node.UID] == reason {
 		return
 	}
-	if w.why == nil {
-		w.why = map[types.UID]string{}
-	}
-	w.why[node.UID] = reason
-	left := map[types.UID]bool{}
+	why, counts := map[types.UID]string{node.UID: reason}, map[string]int{reason: 1}
 	for _, other := range present() {
-		left[other.UID] = true
-	}
-	counts := map[string]int{}
-	for uid, reason := range w.why {
-		if reason == "" || !left[uid] && uid != node.UID {
-			delete(w.why, uid)
-			continue
+		if reason := w.why[other.UID]; reason != "" && other.UID != node.UID {
+			why[other.UID] = reason
+			counts[reason]++
 		}
-		counts[reason]++
 	}
+	w.why = why
 	for _, reason := range waitingReasons {
 		uninitialized.WithLabelValues(reason).Set(float64(counts[reason]))
 	}

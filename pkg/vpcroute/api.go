@@ -86,16 +86,12 @@ type Options struct {
 	// BatchSize is how many entries of one table are created or deleted in one call, 1 to [alicloud.MaxRouteEntriesPerCall],
 	// which is also the default.
 	BatchSize int
-	// Quiet is how long the controller waits after an event for further ones, so that nodes that join together share a
-	// batch. Default 100 ms.
-	Quiet time.Duration
 }
 
 // Defaults of [Config] and [Options].
 const (
 	defaultPeriod = 5 * time.Minute
 	defaultQuota  = 200
-	defaultQuiet  = 100 * time.Millisecond
 )
 
 // paused reports whether nothing may be written now.
@@ -107,9 +103,6 @@ func (o Options) withDefaults() Options {
 	}
 	if o.Quota == nil {
 		o.Quota = func() Quota { return Quota{Value: defaultQuota, Origin: "published", Assumed: true} }
-	}
-	if o.Quiet <= 0 {
-		o.Quiet = defaultQuiet
 	}
 	if o.BatchSize <= 0 || o.BatchSize > alicloud.MaxRouteEntriesPerCall {
 		o.BatchSize = alicloud.MaxRouteEntriesPerCall
@@ -148,17 +141,11 @@ func (c Config) covers(prefix netip.Prefix) bool {
 // table's quota.
 func (c Config) Outside(entries []alicloud.RouteEntry) (outside []alicloud.RouteEntry) {
 	for i := range entries {
-		if cidr, ours := c.made(&entries[i]); ours && !c.covers(cidr) {
+		if e, ok := entryOf(entries[i]); ok && c.made(e) && !c.covers(e.cidr) {
 			outside = append(outside, entries[i])
 		}
 	}
 	return outside
-}
-
-// made returns the destination of an entry, and whether this cluster, and no other, has made it.
-func (c Config) made(e *alicloud.RouteEntry) (netip.Prefix, bool) {
-	cidr, err := netip.ParsePrefix(e.CIDR)
-	return cidr.Masked(), err == nil && e.Description == c.mark() && !sharedMark(e.Description)
 }
 
 // ipv6 reports whether pods may have IPv6 addresses.

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/sets"
@@ -15,44 +17,68 @@ import (
 // errPostponed says of a change that it was not made, and not for its own sake, because the cloud is at work on our last batch.
 var errPostponed = errors.New("the cloud is at work on another batch")
 
-// execute carries out changes, deletions first: a CIDR that moves must be free before it is taken again. It sets the changes' errors.
-// A call never spans tables: the cloud's answer names failed entries by CIDR and next hop, which are the same in every table.
-func (w *Writer) execute(ctx context.Context, changes []*change) {
-	type kind struct {
-		table  string
-		create bool
+// carryOut makes the changes, deletions first: a CIDR that moves must be free before it is taken again. It sets the error of each, nil for
+// one that is done or that the cloud accepted, remembers what failed, and returns those that were tried. A call never spans tables: the
+// cloud's answer names failed entries by CIDR and next hop, which are the same in every table.
+func (w *Writer) carryOut(ctx context.Context, o *observation, changes []*change) (tried []*change) {
+	for _, c := range changes {
+		if node := o.routes[c.cidr].node; node != nil {
+			c.node = node.Name
+		}
 	}
-	kinds, order := map[kind][]*change{}, []kind{}
-	for _, create := range []bool{false, true} {
-		for _, c := range changes {
-			if k := (kind{c.table(), create}); (c.create != nil) == create {
-				if kinds[k] == nil {
-					order = append(order, k)
-				}
-				kinds[k] = append(kinds[k], c)
+	for _, removals := range []bool{true, false} {
+		for _, id := range o.IDs {
+			batch := slices.DeleteFunc(slices.Clone(changes), func(c *change) bool { return c.table != id || (c.remove != nil) != removals })
+			_ = w.write(ctx, slices.Chunk(batch, w.opts.BatchSize)) // each change has its error
+		}
+	}
+	now := time.Now()
+	taken := map[string][]route{} // by table
+	for _, c := range changes {
+		if errors.Is(c.err, errPostponed) {
+			o.again(now.Add(w.pace.delay(now)))
+			continue
+		}
+		tried = append(tried, c)
+		observeChange(c)
+		switch {
+		case ctx.Err() != nil:
+		case c.remove != nil:
+			if c.err == nil && !c.proven {
+				w.removals.recent[c.route] = now
+			}
+		case c.err == nil:
+			w.retries.succeeded(c.key())
+		case alicloud.IsQuota(c.err):
+			w.full.refused(c.table, w.tables[c.table].custom, c.err, now)
+		default:
+			w.retries.failed(c.key(), c.err, now)
+			if alicloud.IsDuplicate(c.err) {
+				taken[c.table] = append(taken[c.table], c.route)
 			}
 		}
 	}
-	for _, k := range order {
-		w.write(ctx, kinds[k])
+	o.writing = o.writing || len(changes) > 0
+	for table, routes := range taken {
+		w.lookUp(ctx, table, routes)
 	}
+	return tried
 }
 
-// write carries out changes of one kind and table, in as many calls as it takes. Changes that would end like one that was refused get its
-// error without a call.
-func (w *Writer) write(ctx context.Context, changes []*change) {
-	for len(changes) > 0 {
-		size := min(len(changes), w.opts.BatchSize)
-		if stop := w.writeBatch(ctx, changes[:size]); stop != nil {
-			fail(changes[size:], stop)
-			return
+// write makes a call for each batch of changes of one kind and table. It returns why further writes to the table would end alike, which
+// then get that error without a call, nil when they may not.
+func (w *Writer) write(ctx context.Context, batches iter.Seq[[]*change]) (stop error) {
+	for batch := range batches {
+		if stop != nil {
+			fail(batch, stop)
+		} else if len(batch) > 0 {
+			stop = w.writeBatch(ctx, batch)
 		}
-		changes = changes[size:]
 	}
+	return stop
 }
 
-// writeBatch makes the call for a batch. It returns why further writes to the table would end alike, nil when they may not.
-func (w *Writer) writeBatch(ctx context.Context, batch []*change) error {
+func (w *Writer) writeBatch(ctx context.Context, batch []*change) (stop error) {
 	wait := w.pace.delay(time.Now())
 	if wait > 0 && len(batch) < w.opts.BatchSize {
 		fail(batch, errPostponed) // further routes may fill the batch meanwhile
@@ -75,7 +101,7 @@ func (w *Writer) writeBatch(ctx context.Context, batch []*change) error {
 	}
 	w.pace.accepted(time.Now())
 	for i, c := range batch {
-		c.err = w.outcome(c, results[i])
+		w.note(c, results[i])
 	}
 	return nil
 }
@@ -83,73 +109,63 @@ func (w *Writer) writeBatch(ctx context.Context, batch []*change) error {
 // call makes the one call of the batch.
 func (w *Writer) call(ctx context.Context, batch []*change) ([]error, error) {
 	ctx = explained(ctx, batch)
-	if batch[0].create == nil {
+	if batch[0].remove != nil {
 		entries := make([]alicloud.RouteEntry, len(batch))
 		for i, c := range batch {
-			entries[i] = *c.remove
+			entries[i] = c.remove.RouteEntry
 		}
 		return w.opts.API.DeleteRouteEntries(ctx, entries)
 	}
 	routes := make([]alicloud.NewRoute, len(batch))
 	for i, c := range batch {
-		routes[i] = *c.create
+		routes[i] = alicloud.NewRoute{TableID: c.table, CIDR: c.cidr.String(), InstanceID: c.instance, Description: w.opts.Config.mark()}
 	}
 	return w.opts.API.CreateRouteEntries(ctx, routes)
 }
 
 // refused handles a call that failed as a whole. One bad entry may be the reason, so the halves are tried alone, unless the
-// reason has nothing to do with single entries. A write with an unknown result is never repeated before a read. It returns why
-// further writes to the table would end alike, nil when they may not.
-func (w *Writer) refused(ctx context.Context, batch []*change, err error) error {
+// reason has nothing to do with single entries. A write with an unknown result is never repeated before a read.
+func (w *Writer) refused(ctx context.Context, batch []*change, err error) (stop error) {
 	switch {
 	case alicloud.IsAmbiguous(err) || ctx.Err() != nil:
-		w.tables[batch[0].table()].stale = true
+		w.tables[batch[0].table].stale = true
 		fail(batch, err)
 		return nil //nolint:nilerr // each change has the error, and further writes may end otherwise
 	case refusesAll(err) || len(batch) == 1 && alicloud.IsQuota(err):
 		fail(batch, err)
 		return err
 	case len(batch) == 1:
-		batch[0].err = w.outcome(batch[0], err)
+		w.note(batch[0], err)
 		return nil
 	}
-	halves := [][]*change{batch[:len(batch)/2], batch[len(batch)/2:]}
+	parts := [][]*change{batch[:len(batch)/2], batch[len(batch)/2:]}
 	if badNextHop(err) {
-		if good, bad := w.splitByInstance(ctx, batch); len(bad) > 0 {
-			fail(bad, err)
-			halves = [][]*change{good, nil}
+		if good := w.shownInVPC(ctx, batch, err); len(good) < len(batch) {
+			parts = [][]*change{good}
 		}
 	}
-	for i, half := range halves {
-		if len(half) == 0 {
-			continue
-		}
-		if stop := w.writeBatch(ctx, half); stop != nil {
-			if i == 0 {
-				fail(halves[1], stop)
-			}
-			return stop
-		}
-	}
-	return nil
+	return w.write(ctx, slices.Values(parts))
 }
 
-// splitByInstance asks the cloud which changes lead to an instance of the VPC. An instance that it does not show is no proof of
-// anything but that its route need not be tried now.
-func (w *Writer) splitByInstance(ctx context.Context, batch []*change) (good, bad []*change) {
+// shownInVPC asks the cloud which creations lead to an instance of the VPC, and has the others fail: that it does not show an instance is
+// no proof of anything but that its route need not be tried now.
+func (w *Writer) shownInVPC(ctx context.Context, batch []*change, refusal error) (good []*change) {
 	ids := sets.New[string]()
 	for _, c := range batch {
-		ids.Insert(c.route().instance)
+		ids.Insert(c.instance)
 	}
 	shown, err := shownOf(ctx, w.opts.API, alicloud.InstanceQuery{IDs: sets.List(ids), VPCID: w.opts.Config.VPCID})
-	for _, c := range batch {
-		if err == nil && c.create != nil && !shown.Has(c.create.InstanceID) {
-			bad = append(bad, c)
-			continue
-		}
-		good = append(good, c)
+	if err != nil || batch[0].remove != nil {
+		return batch
 	}
-	return good, bad
+	for _, c := range batch {
+		if shown.Has(c.instance) {
+			good = append(good, c)
+		} else {
+			fail([]*change{c}, refusal)
+		}
+	}
+	return good
 }
 
 // shownOf asks ECS for instances and returns the ids of those that it shows.
@@ -165,23 +181,21 @@ func shownOf(ctx context.Context, api API, query alicloud.InstanceQuery) (sets.S
 	return shown, err
 }
 
-// outcome is what a result means for the change, and notes it in the remembered table.
-func (w *Writer) outcome(c *change, err error) error {
-	t, now := w.tables[c.table()], time.Now()
+// note takes in what a result means for the change and for the remembered table.
+func (w *Writer) note(c *change, err error) {
+	t, now := w.tables[c.table], time.Now()
 	switch {
-	case err == nil && c.create != nil:
-		t.created(*c.create, now)
 	case c.remove != nil && (err == nil || alicloud.IsNotFound(err)):
-		t.removed(*c.remove, now)
-		return nil
+		t.removed(c.cidr, now)
+		return
+	case err == nil:
+		t.created(c.route, w.opts.Config.mark(), now)
+		return
 	case alicloud.IsDuplicate(err):
 		// Somebody made an entry for the CIDR since the table was read. Whose it is shows the next read.
 		t.stale = true
 	}
-	if err != nil {
-		return fmt.Errorf("%s: %w", c, err)
-	}
-	return nil
+	fail([]*change{c}, err)
 }
 
 // fail gives every change of the batch the error.
@@ -240,20 +254,4 @@ func (p *pace) busy(now time.Time) bool {
 func (p *pace) accepted(now time.Time) {
 	p.enough = min(p.enough, now.Sub(p.last))
 	p.last, p.refused = now, false
-}
-
-// observed notes what a read showed after the last batch: whether the cloud was still at work on it. That is known without a refused
-// call.
-func (p *pace) observed(now time.Time, settling bool) {
-	since := now.Sub(p.last)
-	switch {
-	case p.last.IsZero() || since >= relearn:
-	case settling:
-		p.short = max(p.short, since)
-		if p.enough <= p.short {
-			p.enough = 0
-		}
-	case p.enough == 0 && since > p.short && since <= likelySettle*5/4:
-		p.enough = since
-	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/netip"
 	"slices"
 	"sync"
@@ -48,44 +49,38 @@ type conditions struct {
 	queue  workqueue.TypedRateLimitingInterface[string]
 
 	mu     sync.Mutex // guards the map
-	wanted map[string]wanted
+	wanted map[string]conditionFor
 }
 
 // conditionFor is the condition that a node is to have.
 type conditionFor struct {
 	uid    types.UID
 	reason string
+	// version is that of the node on top of which it was written, so that it is not written again before the cache shows it.
+	version string
 }
 
 func (c conditionFor) available() bool { return c.reason != conditionMissing }
 
-// wanted is the condition that a node is to have, and on top of which version of the node it was written, so that it is not written again
-// before the cache shows it.
-type wanted struct {
-	conditionFor
-	version string
-}
-
 func newConditions(client kubernetes.Interface, nodes corelisters.NodeLister) *conditions {
 	return &conditions{
-		client: client, nodes: nodes, wanted: map[string]wanted{},
+		client: client, nodes: nodes, wanted: map[string]conditionFor{},
 		queue: workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[string]()),
 	}
 }
 
 // set replaces the wanted conditions. Nodes that are not named are left alone.
 func (c *conditions) set(all map[string]conditionFor) {
+	names := slices.Collect(maps.Keys(all)) // the map is the workers' from now on
 	c.mu.Lock()
-	before := c.wanted
-	c.wanted = make(map[string]wanted, len(all))
 	for name, condition := range all {
-		c.wanted[name] = wanted{conditionFor: condition}
-		if known := before[name]; known.conditionFor == condition {
-			c.wanted[name] = known
+		if known := c.wanted[name]; known.uid == condition.uid && known.reason == condition.reason {
+			all[name] = known
 		}
 	}
+	c.wanted = all
 	c.mu.Unlock()
-	for name := range all {
+	for _, name := range names {
 		c.enqueue(name)
 	}
 }
@@ -95,7 +90,7 @@ func (c *conditions) require(joining []*corev1.Node) {
 	for _, node := range joining {
 		c.mu.Lock()
 		if c.wanted[node.Name].uid != node.UID {
-			c.wanted[node.Name] = wanted{conditionFor: conditionFor{node.UID, conditionMissing}}
+			c.wanted[node.Name] = conditionFor{uid: node.UID, reason: conditionMissing}
 		}
 		c.mu.Unlock()
 		c.enqueue(node.Name)
@@ -129,8 +124,9 @@ func (c *conditions) write(ctx context.Context, name string) error {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.wanted[name].conditionFor == condition {
-		c.wanted[name] = wanted{condition, node.ResourceVersion}
+	if c.wanted[name] == condition {
+		condition.version = node.ResourceVersion
+		c.wanted[name] = condition
 	}
 	return nil
 }
@@ -147,7 +143,7 @@ func (c *conditions) due(name string) (*corev1.Node, conditionFor) {
 	if !ok || want.uid != node.UID || conditionHolds(node, want.available()) || want.version != "" && want.version == node.ResourceVersion {
 		return nil, conditionFor{}
 	}
-	return node, want.conditionFor
+	return node, want
 }
 
 // conditionHolds accepts any reason for an available network: a network plugin may have written its own.
@@ -167,9 +163,12 @@ func conditionOf(reason string) corev1.NodeCondition {
 	return condition
 }
 
-// lacksCondition reports whether a node that joins has no word about its network yet that counts. What a network plugin has written while
+// lacksCondition reports whether a node joins and has no word about its network yet that counts. What a network plugin has written while
 // the node waits for its initialization says that the plugin runs, and nothing of routes: without them, pods would land too early.
-func lacksCondition(node *corev1.Node) bool {
+func lacksCondition(node *corev1.Node, routable bool, now time.Time) bool {
+	if !joins(node, routable, now) {
+		return false
+	}
 	condition := nodes.Condition(node, corev1.NodeNetworkUnavailable)
 	if condition == nil {
 		return true
@@ -181,7 +180,7 @@ func lacksCondition(node *corev1.Node) bool {
 // BeginJoining makes the network of a node unavailable that is new here and has no such condition yet. A caller that awaits it
 // before it takes the node's uninitialized taint off leaves no moment in which pods land on a node without a route.
 func BeginJoining(ctx context.Context, client kubernetes.Interface, node *corev1.Node, routable bool) error {
-	if !joins(node, routable, time.Now()) || !lacksCondition(node) {
+	if !lacksCondition(node, routable, time.Now()) {
 		return nil
 	}
 	return patchCondition(ctx, client, node, conditionOf(conditionMissing))
@@ -249,19 +248,20 @@ func wantedConditions(d *desired, v view) map[string]conditionFor {
 		}
 	}
 	all := map[string]conditionFor{}
+	want := func(node *corev1.Node, reason string) { all[node.Name] = conditionFor{uid: node.UID, reason: reason} }
 	for _, node := range d.joining {
-		all[node.Name] = conditionFor{node.UID, conditionMissing}
+		want(node, conditionMissing)
 	}
 	for node, a := range worst {
 		switch a {
 		case up:
-			all[node.Name] = conditionFor{node.UID, conditionCreated}
+			want(node, conditionCreated)
 		case down:
-			all[node.Name] = conditionFor{node.UID, conditionMissing}
+			want(node, conditionMissing)
 		}
 	}
 	for _, node := range d.unmanaged {
-		all[node.Name] = conditionFor{node.UID, conditionDisabled}
+		want(node, conditionDisabled)
 	}
 	return all
 }
@@ -269,14 +269,14 @@ func wantedConditions(d *desired, v view) map[string]conditionFor {
 // route is the availability of one route of the node in all tables.
 func (v view) route(node *corev1.Node, cidr netip.Prefix) availability {
 	own := v.tableOf(node)
-	managed := slices.ContainsFunc(v.plans, func(p *plan) bool { return p.table == own })
+	managed := slices.ContainsFunc(v.plans, func(p *plan) bool { return p.id == own })
 	result := up
 	for _, plan := range v.plans {
-		decides := plan.table == own || !managed
+		decides := plan.id == own || !managed
 		switch {
-		case plan.unread && decides:
+		case plan.err != nil && decides:
 			result = unknown
-		case plan.unread, plan.states[cidr] == stateAvailable:
+		case plan.err != nil, plan.states[cidr] == stateAvailable:
 		case decides:
 			return down
 		default:

@@ -25,7 +25,7 @@ func TestNodesJoinDuringAPass(t *testing.T) {
 			t.Fatal(err)
 		}
 		if i < count {
-			known[node.Name] = conditionFor{node.UID, conditionMissing}
+			known[node.Name] = conditionFor{uid: node.UID, reason: conditionMissing}
 		} else {
 			joining = append(joining, node)
 		}

@@ -13,7 +13,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/controller-manager/pkg/healthz"
@@ -33,13 +32,16 @@ const (
 	stuckAfter = 15 * time.Minute
 	// keyCheck is how often the controller asks whether another access key is in use.
 	keyCheck = 5 * time.Second
-	// firstBackoff and maxBackoff bound the wait before something that failed is tried again.
-	firstBackoff = time.Second
-	maxBackoff   = 2 * time.Minute
+	// quiet is how long a pass waits for further events, so that nodes that join together share a batch.
+	quiet = 100 * time.Millisecond
 )
 
-// comparison is the only key of the controller's queue: all nodes with all route tables.
-const comparison = "routes"
+// The keys of the controller's queue, which is its only clock.
+const (
+	comparison       = "routes" // all nodes with all route tables
+	sourceDestChecks = "checks" // of those instances that are due
+	accessKey        = "key"    // whether another one is in use, for which what was refused is tried again
+)
 
 // Controller compares all nodes anew after every change of one, and when time is over. What it compares them with is the route tables of
 // the VPC, or, where routes are switched off, nothing.
@@ -54,6 +56,8 @@ type Controller struct {
 	run func(ctx context.Context) (time.Time, error)
 	// pass is nil where routes are switched off.
 	pass *pass
+	// generation is that of the access key in use, of the worker that has [accessKey].
+	generation int
 }
 
 // NewController returns the controller that keeps the route tables and the nodes' conditions as the nodes want them, through the writer. It
@@ -72,9 +76,10 @@ func newController(opts Options, writer *Writer) (*Controller, error) {
 	}
 	opts = opts.withDefaults()
 	c := &Controller{
-		opts: opts, conditions: newConditions(opts.Client, opts.Nodes.Lister()), checks: newSourceDest(opts, events.New(opts.Recorder, eventInterval)),
+		opts: opts, conditions: newConditions(opts.Client, opts.Nodes.Lister()),
 		queue: workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[string](firstBackoff, maxBackoff)),
 	}
+	c.checks = newSourceDest(opts, events.New(opts.Recorder, eventInterval), func(at time.Time) { c.queue.AddAfter(sourceDestChecks, time.Until(at)) })
 	if writer != nil {
 		c.pass = &pass{opts: opts, writer: writer, report: reporter{events: c.checks.events}, conditions: c.conditions, checks: c.checks}
 		c.run = c.pass.run
@@ -104,7 +109,7 @@ func (c *Controller) begin(object any) {
 		return
 	}
 	_, err := c.opts.InstanceID(node)
-	if joins(node, err == nil && nodes.ExclusionLabel(node) == "", time.Now()) && lacksCondition(node) {
+	if lacksCondition(node, err == nil && nodes.ExclusionLabel(node) == "", time.Now()) {
 		c.conditions.require([]*corev1.Node{node})
 	}
 }
@@ -128,20 +133,15 @@ func changed(before, after any) bool {
 func (c *Controller) Name() string { return controllerName }
 
 // HealthChecker checks whether the controller's passes end.
-func (c *Controller) HealthChecker() healthz.UnnamedHealthChecker { return healthCheck{c} }
-
-type healthCheck struct{ c *Controller }
+func (c *Controller) HealthChecker() healthz.UnnamedHealthChecker { return c }
 
 // Check implements healthz.UnnamedHealthChecker.
-func (h healthCheck) Check(*http.Request) error {
-	since := h.c.busySince.Load()
-	if since == nil {
+func (c *Controller) Check(*http.Request) error {
+	since := c.busySince.Load()
+	if since == nil || time.Since(*since) <= stuckAfter {
 		return nil
 	}
-	if took := time.Since(*since); took > stuckAfter {
-		return fmt.Errorf("the comparison of nodes and route tables runs for %s, longer than %s", took.Round(time.Second), stuckAfter)
-	}
-	return nil
+	return fmt.Errorf("the comparison of nodes and route tables runs for %s, longer than %s", time.Since(*since).Round(time.Second), stuckAfter)
 }
 
 // Run works until the context ends. It waits for the node cache first.
@@ -153,28 +153,34 @@ func (c *Controller) Run(ctx context.Context) {
 	var group sync.WaitGroup
 	defer group.Wait()
 	group.Go(func() { c.conditions.run(ctx) })
-	group.Go(func() { c.watchKey(ctx) })
-	group.Go(func() { c.checks.run(ctx, c.signal) }) // what is known then may be what nodes waited for
+	if c.opts.KeyGeneration != nil && c.pass != nil {
+		c.generation = c.opts.KeyGeneration(ctx)
+		c.queue.AddAfter(accessKey, keyCheck)
+	}
 	c.queue.Add(comparison)
-	workers.Run(ctx, c.queue, 1, c.compare)
+	workers.Run(ctx, c.queue, 3, c.handle) // none of the keys waits for another
 }
 
-// watchKey makes a pass that waits for nothing when another access key comes into use.
-func (c *Controller) watchKey(ctx context.Context) {
-	if c.opts.KeyGeneration == nil || c.pass == nil {
-		return
-	}
-	generation := c.opts.KeyGeneration(ctx)
-	wait.UntilWithContext(ctx, func(ctx context.Context) {
-		now := c.opts.KeyGeneration(ctx)
-		if now == generation {
-			return
+// handle does what is due.
+func (c *Controller) handle(ctx context.Context, key string) error {
+	switch key {
+	case comparison:
+		return c.compare(ctx)
+	case sourceDestChecks:
+		if err := c.checks.pass(ctx); err != nil && ctx.Err() == nil {
+			utilruntime.HandleErrorWithContext(ctx, err, "Switching source/destination checks off")
 		}
-		generation = now
-		klog.FromContext(ctx).Info("Another access key is in use; retrying what the cloud rejected")
-		c.pass.newKey.Store(true)
-		c.Resync()
-	}, keyCheck)
+		c.signal() // what is known now may be what nodes waited for
+	case accessKey:
+		c.queue.AddAfter(accessKey, keyCheck)
+		if now := c.opts.KeyGeneration(ctx); now != c.generation {
+			c.generation = now
+			klog.FromContext(ctx).Info("Another access key is in use; retrying what the cloud rejected")
+			c.pass.newKey.Store(true)
+			c.Resync()
+		}
+	}
+	return nil
 }
 
 // Resync compares nodes and tables now, when something changed that concerns all.
@@ -184,11 +190,11 @@ func (c *Controller) Resync() {
 	c.queue.Add(comparison)
 }
 
-// signal asks for a pass after a node event. Nodes that join together share a batch, so the pass waits a moment for more of them.
-func (c *Controller) signal() { c.queue.AddAfter(comparison, c.opts.Quiet) }
+// signal asks for a pass after a node event.
+func (c *Controller) signal() { c.queue.AddAfter(comparison, quiet) }
 
 // compare makes a pass over all nodes and tables.
-func (c *Controller) compare(ctx context.Context, _ string) error {
+func (c *Controller) compare(ctx context.Context) error {
 	now := time.Now()
 	c.busySince.Store(&now)
 	defer c.busySince.Store(nil)

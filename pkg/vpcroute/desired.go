@@ -63,14 +63,23 @@ func desiredOf(all []*corev1.Node, config Config, instanceID func(*corev1.Node) 
 	for _, node := range all {
 		instance, err := instanceID(node)
 		routable := err == nil && nodes.ExclusionLabel(node) == ""
+		waits := len(nodes.PodCIDRs(node)) == 0
 		switch {
 		case joins(node, routable, now):
-			d.noteJoining(node, routable)
+			if lacksCondition(node, routable, now) {
+				d.joining = append(d.joining, node)
+			}
+			if !routable || waits {
+				d.arriving++
+			}
 		case foreign(node) && leftBehind(node):
 			d.unmanaged = append(d.unmanaged, node)
 		}
-		if routable {
-			d.noteInstance(node, instance)
+		if routable && d.instances[instance] == nil {
+			d.instances[instance] = node
+		}
+		if routable && waits {
+			d.withoutCIDR = append(d.withoutCIDR, node)
 		}
 		for _, text := range nodes.PodCIDRs(node) {
 			d.add(node, text, instance, routable, config)
@@ -92,24 +101,6 @@ func joins(node *corev1.Node, routable bool, now time.Time) bool {
 // label says so.
 func foreign(node *corev1.Node) bool {
 	return node.Spec.ProviderID == "" && !nodes.Uninitialized(node) || nodes.IsOnPremises(node)
-}
-
-func (d *desired) noteJoining(node *corev1.Node, routable bool) {
-	if lacksCondition(node) {
-		d.joining = append(d.joining, node)
-	}
-	if !routable || len(nodes.PodCIDRs(node)) == 0 {
-		d.arriving++
-	}
-}
-
-func (d *desired) noteInstance(node *corev1.Node, instance string) {
-	if _, known := d.instances[instance]; !known {
-		d.instances[instance] = node
-	}
-	if len(nodes.PodCIDRs(node)) == 0 {
-		d.withoutCIDR = append(d.withoutCIDR, node)
-	}
 }
 
 func (d *desired) add(node *corev1.Node, text, instance string, routable bool, config Config) {

@@ -178,7 +178,7 @@ func TestDiff(t *testing.T) {
 			p := diff(d, newTable(testTable, test.entries, testConfig(), time.Now()), testConfig(), known)
 			var create, remove, unowned []string
 			for _, route := range p.create {
-				create = append(create, route.CIDR)
+				create = append(create, route.cidr.String())
 			}
 			for _, e := range p.replace {
 				remove = append(remove, e.CIDR)
@@ -234,13 +234,13 @@ func TestDiffConverges(t *testing.T) {
 		for range 3 {
 			p := diff(d, table, testConfig(), known)
 			for _, e := range p.surplus {
-				p.replace = append(p.replace, e.RouteEntry)
+				p.replace = append(p.replace, e)
 			}
 			for _, e := range p.replace {
-				table.removed(e, time.Now())
+				table.removed(e.cidr, time.Now())
 			}
 			for _, route := range p.create {
-				table.created(route, time.Now())
+				table.created(route, testConfig().mark(), time.Now())
 			}
 			for cidr, e := range table.entries {
 				e.Status = alicloud.RouteAvailable
@@ -252,12 +252,12 @@ func TestDiffConverges(t *testing.T) {
 			t.Fatalf("seed %d: still %d to create and %d to remove", seed, len(p.create), len(p.replace)+len(p.surplus))
 		}
 		for cidr, w := range d.routes {
-			if got := table.entries[cidr].hop; got != w.instance && foreign[cidr.String()] == "" {
+			if got := table.entries[cidr].instance; got != w.instance && foreign[cidr.String()] == "" {
 				t.Errorf("seed %d: %s leads to %q, want %s", seed, cidr, got, w.instance)
 			}
 		}
 		for cidr, hop := range foreign {
-			if got := table.entries[netip.MustParsePrefix(cidr)].hop; got != hop {
+			if got := table.entries[netip.MustParsePrefix(cidr)].instance; got != hop {
 				t.Errorf("seed %d: the foreign entry %s leads to %q now", seed, cidr, got)
 			}
 		}

@@ -182,12 +182,23 @@ func (c *cluster) converge(within time.Duration) {
 			continue
 		}
 		// Nothing is left to do before the next read for drift. How far that is says nothing: a read may wait for its minute.
-		if (next.Equal(c.pass.drift) || time.Until(next) > c.opts.Config.Period*3/4) && (!c.stubborn || c.pass.retry.IsZero()) {
+		if (next.Equal(c.pass.drift) || time.Until(next) > c.opts.Config.Period*3/4) && (!c.stubborn || !c.waitsToRetry()) {
 			return
 		}
 		time.Sleep(time.Until(next))
 	}
 	c.t.Fatalf("the routes did not settle within %s", within)
+}
+
+// waitsToRetry reports whether something that failed has its next attempt ahead.
+func (c *cluster) waitsToRetry() bool {
+	w, now := c.pass.writer, time.Now()
+	for what := range w.retries.failures {
+		if !w.retries.until(what, now).IsZero() {
+			return true
+		}
+	}
+	return slices.ContainsFunc(slices.Collect(maps.Values(w.full)), func(full quotaRefusal) bool { return now.Before(full.until) })
 }
 
 // checkAll makes a pass over all source/destination checks that are not known to be off, whenever they are due.
@@ -200,7 +211,7 @@ func (c *cluster) checkAll(ctx context.Context) error {
 func (c *cluster) unchecked() int {
 	n := 0
 	for _, check := range c.checks.checks {
-		if check.state != checkOff {
+		if check.state != up {
 			n++
 		}
 	}

@@ -2,6 +2,7 @@ package vpcroute
 
 import (
 	"errors"
+	"slices"
 	"sync"
 	"time"
 
@@ -63,17 +64,21 @@ func observeQuota(id string, value int, known bool) {
 	quotaGauge.WithLabelValues(id).Set(float64(value))
 }
 
-// forgetTable drops the figures of a table that is no longer managed.
-func forgetTable(id string) {
-	for _, gauge := range []*metrics.GaugeVec{entriesGauge, quotaGauge, conflictsGauge, missingRoutes, tableReadable, tableReadAt} {
-		gauge.Delete(map[string]string{"table": id})
+// forgetTables drops the figures of tables that are no longer managed.
+func forgetTables(before, now []string) {
+	for _, id := range before {
+		for _, gauge := range []*metrics.GaugeVec{entriesGauge, quotaGauge, conflictsGauge, missingRoutes, tableReadable, tableReadAt} {
+			if !slices.Contains(now, id) {
+				gauge.Delete(map[string]string{"table": id})
+			}
+		}
 	}
 }
 
 func observeChange(c *change) {
-	operation, code := "delete", ""
-	if c.create != nil {
-		operation = "create"
+	operation, code := "create", ""
+	if c.remove != nil {
+		operation = "delete"
 	}
 	if answer := (*alicloud.Error)(nil); errors.As(c.err, &answer) && answer.Code != "" {
 		code = answer.Code

@@ -83,25 +83,16 @@ type network struct {
 	read, tried time.Time
 }
 
-func newNetwork(opts Options) network {
-	n := network{subnets: subnets{vSwitches: opts.VSwitches}}
-	if n.known() {
-		n.read = opts.VSwitchesRead
-	}
-	return n
-}
-
-// retry makes a read due that failed.
-func (n *network) retry() {
-	if n.err != nil {
-		n.read, n.tried = time.Time{}, time.Time{}
-	}
-}
-
-// vSwitches returns the vSwitches of the VPC, read within maxAge if the cloud answers.
-func (w *Writer) vSwitches(ctx context.Context, maxAge time.Duration) subnets {
+// vSwitches returns the vSwitches of the VPC, read within maxAge if the cloud answers. One of the nodes with an address in no known vSwitch
+// shows that somebody has made a new one.
+func (w *Writer) vSwitches(ctx context.Context, maxAge time.Duration, of map[string]*corev1.Node) subnets {
 	n, vpcID := &w.network, w.opts.Config.VPCID
-	if time.Since(n.read) < maxAge || time.Since(n.tried) < vSwitchRetry {
+	for _, node := range of {
+		if n.known() && nodes.InternalIP(node) != "" && n.tableOf(node) == "" {
+			maxAge = 0
+		}
+	}
+	if n.known() && time.Since(n.read) < maxAge || time.Since(n.tried) < vSwitchRetry {
 		return n.subnets
 	}
 	asked := time.Now()
@@ -117,14 +108,4 @@ func (w *Writer) vSwitches(ctx context.Context, maxAge time.Duration) subnets {
 	}
 	n.subnets, n.read = subnets{vSwitches: vSwitches}, asked
 	return n.subnets
-}
-
-// vSwitchesOf is vSwitches for nodes. One of them with an address in no known vSwitch shows that somebody has made a new one.
-func (w *Writer) vSwitchesOf(ctx context.Context, routed map[string]*corev1.Node, maxAge time.Duration) subnets {
-	for _, node := range routed {
-		if w.network.known() && nodes.InternalIP(node) != "" && w.network.tableOf(node) == "" {
-			maxAge = 0
-		}
-	}
-	return w.vSwitches(ctx, maxAge)
 }

@@ -52,7 +52,7 @@ func (c *cluster) live(during time.Duration) {
 		}
 		if due := c.checks.next(); !due.IsZero() && !due.After(now) {
 			_ = c.checks.pass(c.t.Context())
-			pass = now.Add(c.opts.Quiet)
+			pass = now.Add(quiet)
 		}
 		time.Sleep(50 * time.Millisecond)
 	}
@@ -277,7 +277,8 @@ func TestWaitsNeedNoWallClock(t *testing.T) {
 	t.Parallel()
 	r := newRetries()
 	for range 5 {
-		until := r.failed(routeKey{table: testTable}, "i-0", &alicloud.Error{Code: "InvalidTimeStamp.Expired", Status: 400, RequestID: "r"}, time.Now()).until
+		r.failed(routeKey{table: testTable}, &alicloud.Error{Code: "InvalidTimeStamp.Expired", Status: 400, RequestID: "r"}, time.Now())
+		until := r.failures[routeKey{table: testTable}].until
 		if text := until.String(); !strings.Contains(text, "m=") {
 			t.Fatalf("%s has no monotonic reading", text)
 		}
@@ -328,7 +329,7 @@ func TestConditionLeftBehind(t *testing.T) {
 		}
 		t.Cleanup(c.queue.ShutDown)
 		t.Cleanup(c.conditions.queue.ShutDown)
-		err = errors.Join(c.compare(t.Context(), comparison), c.conditions.write(t.Context(), node.Name))
+		err = errors.Join(c.compare(t.Context()), c.conditions.write(t.Context(), node.Name))
 		if err != nil || len(client.Actions()) > 0 != cleared {
 			t.Errorf("after %s: %d writes, %v", stood, len(client.Actions()), err)
 		}

@@ -25,30 +25,22 @@ func (w *Writer) Orphans(ctx context.Context) (orphans []Orphan, err error) {
 		return nil, err
 	}
 	defer w.release()
+	config := w.opts.Config
 	for _, id := range o.IDs {
 		entries, readErr := w.opts.API.DescribeRouteEntries(ctx, id, true)
 		if readErr != nil {
 			return orphans, fmt.Errorf("read route table %s: %w", id, readErr)
 		}
 		for i := range entries {
-			if reason := w.opts.Config.orphaned(o.desired, &entries[i]); reason != "" {
-				orphans = append(orphans, Orphan{entries[i], hopOf(&entries[i]), reason})
+			e, ok := entryOf(entries[i])
+			switch _, wanted := o.routes[e.cidr]; {
+			case !ok || !config.made(e):
+			case !config.covers(e.cidr):
+				orphans = append(orphans, Orphan{e.RouteEntry, e.instance, fmt.Sprintf("it is outside of --cluster-cidr %v", config.ClusterCIDRs)})
+			case !wanted && !o.retained.Has(e.cidr):
+				orphans = append(orphans, Orphan{e.RouteEntry, e.instance, "no Node has this pod CIDR"})
 			}
 		}
 	}
 	return orphans, nil
-}
-
-// orphaned says why an entry that this cluster has made is of no use, "" for one that is not, or that others may have made.
-func (c Config) orphaned(d *desired, e *alicloud.RouteEntry) string {
-	cidr, ours := c.made(e)
-	switch _, wanted := d.routes[cidr]; {
-	case !ours:
-		return ""
-	case !c.covers(cidr):
-		return fmt.Sprintf("it is outside of --cluster-cidr %v", c.ClusterCIDRs)
-	case !wanted && !d.retained.Has(cidr):
-		return "no Node has this pod CIDR"
-	}
-	return ""
 }

@@ -74,23 +74,3 @@ func TestPaceForgets(t *testing.T) {
 		t.Errorf("learned times are still %s and %s", p.short, p.enough)
 	}
 }
-
-// TestPaceOfReads: what reads show of the last batch saves refused calls.
-func TestPaceOfReads(t *testing.T) {
-	t.Parallel()
-	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	var p pace
-	p.accepted(now)
-	p.observed(now.Add(firstRead), true)
-	p.observed(now.Add(likelySettle), false)
-	now = now.Add(10 * time.Second)
-	p.delay(now)
-	p.accepted(now)
-	if got := p.delay(now); got < likelySettle/2 || got > likelySettle {
-		t.Errorf("the batch after the next waits %s: a read has shown that the cloud needs at most %s", got, likelySettle)
-	}
-	p.observed(now.Add(3*time.Second), true)
-	if p.enough != 0 {
-		t.Errorf("%s is still taken to be enough after a read that showed otherwise", p.enough)
-	}
-}

@@ -2,7 +2,6 @@ package vpcroute
 
 import (
 	"context"
-	"maps"
 	"math/rand/v2"
 	"slices"
 	"sync/atomic"
@@ -52,11 +51,8 @@ type pass struct {
 	// at work on. poll is zero when nothing settles; polls counts the reads for it.
 	drift, poll time.Time
 	polls       int
-	// retry is when this pass wants to be repeated although nothing happened; zero for never.
-	retry time.Time
-	// held is since when routes wait for further ones, zero when none do, and holding says that they do at the end of this pass.
-	held    time.Time
-	holding bool
+	// held is since when routes wait for further ones, zero when none do.
+	held time.Time
 }
 
 // run makes the pass and returns when the next one is due if nothing happens.
@@ -70,7 +66,6 @@ func (p *pass) run(ctx context.Context) (time.Time, error) {
 		p.writer.forgetFailures()
 	}
 	now := time.Now()
-	p.holding = false
 	drifting := !now.Before(p.drift)
 	if drifting || (!p.poll.IsZero() && !now.Before(p.poll)) {
 		p.readAfter = now
@@ -89,8 +84,9 @@ func (p *pass) run(ctx context.Context) (time.Time, error) {
 	if drifting {
 		p.drift = now.Add(jittered(p.opts.Config.Period))
 	}
-	p.retry = o.retry
-	p.manage(o.IDs)
+	o.again(p.drift)
+	forgetTables(p.managed, o.IDs)
+	p.managed = o.IDs
 	if !p.opts.SkipSourceDestCheck {
 		p.checks.want(d.routed())
 	}
@@ -98,10 +94,9 @@ func (p *pass) run(ctx context.Context) (time.Time, error) {
 	p.conditions.set(wantedConditions(d, view{o.plans, p.writer.network.tableOf, p.checks.availability}))
 
 	var changes []*change
-	if p.opts.paused() {
-		p.report.paused(o)
-	} else {
-		p.report.events.Resolve(ofCluster, reasonPaused)
+	paused := p.opts.paused()
+	p.report.paused(o, paused)
+	if !paused {
 		changes = p.choose(o, now)
 	}
 	if drifting && p.settledBefore {
@@ -109,24 +104,14 @@ func (p *pass) run(ctx context.Context) (time.Time, error) {
 	}
 	p.settledBefore = len(changes) == 0
 	began := time.Now()
-	changes, retry := p.writer.carryOut(ctx, d, changes)
-	p.retry, p.holding = earliest(p.retry, retry), p.holding || !retry.IsZero()
-	for _, c := range changes {
+	tried := p.writer.carryOut(ctx, o, changes)
+	for _, c := range tried {
 		if ctx.Err() == nil {
-			p.report.change(ctx, c, d, p.writer.tables[c.table()].custom, began)
+			p.report.change(ctx, c, d.routes[c.cidr].node, p.writer.retries.failures[c.key()], p.writer.tables[c.table].custom, began)
 		}
 	}
-	return p.next(o, len(changes)), nil
-}
-
-// manage drops what is known of tables that are no longer managed.
-func (p *pass) manage(ids []string) {
-	for _, id := range p.managed {
-		if !slices.Contains(ids, id) {
-			forgetTable(id)
-		}
-	}
-	p.managed = ids
+	p.schedule(o, len(tried))
+	return o.next, nil
 }
 
 // emit writes the events and the figures of this pass.
@@ -135,16 +120,16 @@ func (p *pass) emit(o *observation) {
 	p.report.problems(problemsOf(o, p.writer.network.subnets))
 	p.report.withoutCIDR(o.withoutCIDR)
 	quota := p.opts.Quota() // as of now: the Quota Center may have answered since the pass before
-	for i, plan := range o.plans {
-		p.report.reading(o.tables[i], newest)
-		if plan.unread {
+	for _, plan := range o.plans {
+		p.report.reading(plan.table, newest)
+		if plan.err != nil {
 			continue
 		}
-		conflictsGauge.WithLabelValues(plan.table).Set(float64(len(plan.conflicts)))
-		missingRoutes.WithLabelValues(plan.table).Set(float64(plan.missing()))
-		limit, known := p.writer.full.limit(o.tables[i], quota)
-		observeQuota(plan.table, limit, known)
-		p.report.tableQuota(o.tables[i], plan, newest, quota)
+		conflictsGauge.WithLabelValues(plan.id).Set(float64(len(plan.conflicts)))
+		missingRoutes.WithLabelValues(plan.id).Set(float64(len(plan.states) - plan.count(stateAvailable)))
+		limit, known := p.writer.full.limit(plan.table, quota)
+		observeQuota(plan.id, limit, known)
+		p.report.tableQuota(plan, newest, quota)
 	}
 	p.report.withheld(len(o.removals.withheld), newest)
 }
@@ -153,101 +138,94 @@ func (p *pass) emit(o *observation) {
 // waiting that are wanted since.
 func (p *pass) choose(o *observation, now time.Time) []*change {
 	changes := o.removable()
-	creations, most, retry := p.writer.creations(o, now)
-	p.retry = earliest(p.retry, retry)
-	if !p.hold(most, o.arriving, now) {
-		changes = append(changes, creations...)
+	creations, most := p.writer.creations(o, now)
+	if until := p.hold(most, o.arriving, now); !until.IsZero() {
+		o.again(until)
+		o.writing = true
+		return changes
 	}
-	return changes
+	return append(changes, creations...)
 }
 
 // removable returns the next batch of deletions of each table.
 func (o *observation) removable() (changes []*change) {
 	for _, plan := range o.plans {
 		removable := plan.removable(o.removals)
-		for at := range removable[:min(len(removable), alicloud.MaxRouteEntriesPerCall)] {
-			c := &change{remove: &removable[at]}
-			c.proven = !o.removals.allowed[c.route()]
-			changes = append(changes, c)
-		}
+		changes = append(changes, removable[:min(len(removable), alicloud.MaxRouteEntriesPerCall)]...)
 	}
 	return changes
 }
 
-// creations returns the next batch of creations of each table, how many the largest has, and when the first of the others is due.
-func (w *Writer) creations(o *observation, now time.Time) (changes []*change, most int, retry time.Time) {
-	missing := map[routeKey]bool{}
-	for i, plan := range o.plans {
-		for cidr := range plan.conflicts {
-			missing[routeKey{plan.table, cidr}] = true
+// creations returns the next batch of creations of each table, and how many the largest has. Failures of what is not wanted any more are
+// forgotten.
+func (w *Writer) creations(o *observation, now time.Time) (changes []*change, most int) {
+	wanted := func(key routeKey) bool { return o.routes[key.cidr].instance == key.instance }
+	for what := range w.retries.failures {
+		if key, ok := what.(routeKey); ok && !wanted(key) {
+			w.retries.succeeded(key)
 		}
-		before := len(changes)
-		room, until := w.full.room(o.tables[i], now)
-		for at := range plan.create {
-			c := &change{create: &plan.create[at]}
-			cidr := c.route().cidr
-			key := routeKey{plan.table, cidr}
-			missing[key] = true
-			switch due := w.retries.until(key, c.create.InstanceID, now); {
-			case w.network.obstacle(cidr) != "":
-			case len(changes)-before == room:
-				retry = earliest(retry, until)
+	}
+	for _, plan := range o.plans {
+		var batch []*change
+		room, until := w.full.room(plan.table, now)
+		for _, missing := range plan.create {
+			switch due := w.retries.until(routeKey{plan.id, missing}, now); {
+			case w.network.obstacle(missing.cidr) != "":
+			case len(batch) == room:
+				o.again(until)
 			case !due.IsZero():
-				retry = earliest(retry, due)
+				o.again(due)
 			default:
-				changes = append(changes, c)
+				batch = append(batch, &change{table: plan.id, route: missing})
 			}
 		}
-		most = max(most, len(changes)-before)
+		changes, most = append(changes, batch...), max(most, len(batch))
 	}
-	maps.DeleteFunc(w.retries.failures, func(key routeKey, _ failure) bool { return !missing[key] })
-	return changes, most, retry
+	return changes, most
 }
 
-// hold reports whether so many new routes wait for further ones, because they fill no batch and further nodes are about to join.
-func (p *pass) hold(creations, arriving int, now time.Time) bool {
+// hold returns until when so many new routes wait for further ones, because they fill no batch and further nodes are about to join, zero
+// for not at all.
+func (p *pass) hold(creations, arriving int, now time.Time) time.Time {
 	if p.held.IsZero() {
 		p.held = now
 	}
 	until := p.held.Add(collectFor)
 	if creations == 0 || creations >= p.opts.BatchSize || arriving == 0 || !now.Before(until) {
 		p.held = time.Time{}
-		return false
+		return time.Time{}
 	}
-	p.holding = true
-	p.retry = earliest(p.retry, until)
-	return true
+	return until
 }
 
-// next decides when the next pass is due without an event.
-func (p *pass) next(o *observation, changes int) time.Time {
+// schedule decides when the next pass is due without an event, after one that tried so many changes.
+func (p *pass) schedule(o *observation, tried int) {
 	now := time.Now()
-	due := earliest(p.drift, p.retry)
 	for _, node := range o.withoutCIDR {
-		if at := now.Add(cidrGrace - now.Sub(node.CreationTimestamp.Time)); at.After(now) {
-			due = earliest(due, at)
+		if at := node.CreationTimestamp.Add(cidrGrace); at.After(now) {
+			o.again(at)
 		}
 	}
 	switch {
-	case changes > 0 || p.holding:
+	case o.writing:
 		// The next batch follows; a read only when one is due, or nothing is left to write.
 		p.poll, p.polls = time.Time{}, 0
-		if slices.ContainsFunc(o.tables, func(t *table) bool { return t.confirmDue(now) }) {
-			p.readAfter, due = now, now
+		confirm := slices.ContainsFunc(o.plans, func(plan *plan) bool { return plan.confirmDue(now) })
+		if confirm {
+			p.readAfter = now
 		}
-		if changes > 0 {
-			due = now
+		if confirm || tried > 0 {
+			o.again(now)
 		}
-	case !slices.ContainsFunc(o.plans, (*plan).settling):
+	case !slices.ContainsFunc(o.plans, func(plan *plan) bool { return plan.count(statePending) > 0 }):
 		p.poll, p.polls = time.Time{}, 0
 	default:
 		if !now.Before(p.poll) {
 			p.poll = now.Add(confirmAfter(p.polls, p.writer.pace.enough))
 			p.polls++
 		}
-		due = earliest(due, p.poll)
+		o.again(p.poll)
 	}
-	return due
 }
 
 // confirmAfter is the wait before the next read for an entry that the cloud is at work on, after so many of them. settle

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/nodes"
@@ -33,15 +32,15 @@ func (w *Writer) Preview(ctx context.Context) (Preview, error) {
 	w.foresee(ctx, o)
 	known := w.network.subnets
 	var p Preview
-	for i, plan := range o.plans {
-		if plan.unread {
-			p.Problems = append(p.Problems, o.tables[i].err.Error())
+	for _, plan := range o.plans {
+		if plan.err != nil {
+			p.Problems = append(p.Problems, plan.err.Error())
 			continue
 		}
-		writes, holds := plan.writes(o.desired, o.tables[i], o.removals, known)
+		writes, holds := plan.writes(o.desired, o.removals, known)
 		p.Writes = append(p.Writes, writes...)
 		if quota := w.opts.Quota(); quota.nearlyFull(0, holds) {
-			p.Problems = append(p.Problems, fmt.Sprintf("route table %s would hold %d custom entries; %s", plan.table, holds, quota))
+			p.Problems = append(p.Problems, fmt.Sprintf("route table %s would hold %d custom entries; %s", plan.id, holds, quota))
 		}
 	}
 	for _, problem := range problemsOf(o, known) {
@@ -64,9 +63,9 @@ func (w *Writer) Preview(ctx context.Context) (Preview, error) {
 
 // foresee compares as some minutes from now, as if the cloud went on to answer as it does.
 func (w *Writer) foresee(ctx context.Context, o *observation) {
-	for _, t := range o.tables {
-		if t.err == nil {
-			w.lookUp(ctx, t.id, nil)
+	for _, plan := range o.plans {
+		if len(plan.create) > 0 {
+			w.lookUp(ctx, plan.id, plan.create)
 		}
 	}
 	now, removals := time.Now(), newRemovals()
@@ -84,20 +83,19 @@ func (w *Writer) foresee(ctx context.Context, o *observation) {
 
 // writes lists what the plan changes, and returns how many custom entries the table holds afterwards. A route that follows the removal of
 // the entry in its place is among them.
-func (p *plan) writes(d *desired, t *table, removals decision, known subnets) (lines []string, holds int) {
+func (p *plan) writes(d *desired, removals decision, known subnets) (lines []string, holds int) {
 	creations := slices.Clone(p.create)
 	removable := p.removable(removals)
-	for i := range removable {
-		c := &change{remove: &removable[i]}
+	for _, c := range removable {
 		lines = append(lines, c.String())
-		if want, ok := d.routes[c.route().cidr]; ok {
-			creations = append(creations, alicloud.NewRoute{TableID: p.table, CIDR: c.route().cidr.String(), InstanceID: want.instance})
+		if want, ok := d.routes[c.cidr]; ok {
+			creations = append(creations, route{c.cidr, want.instance})
 		}
 	}
-	holds = t.custom - len(removable)
-	for i := range creations {
-		if c := (&change{create: &creations[i]}); known.obstacle(c.route().cidr) == "" {
-			lines = append(lines, c.String())
+	holds = p.custom - len(removable)
+	for _, missing := range creations {
+		if known.obstacle(missing.cidr) == "" {
+			lines = append(lines, (&change{table: p.id, route: missing}).String())
 			holds++
 		}
 	}
@@ -127,19 +125,14 @@ func (w *Writer) previewChecks(ctx context.Context, d *desired) ([]string, error
 			wanted[want.instance] = check{address: address}
 		}
 	}
+	found, err := interfacesOf(ctx, w.opts.API, w.opts.Config.VPCID, wanted)
 	lines := sets.New[string]()
-	for _, family := range byFamily(wanted) {
-		found, err := interfacesOf(ctx, w.opts.API, w.opts.Config.VPCID, family)
-		if err != nil {
-			return nil, err
-		}
-		for instance, eni := range found {
-			if eni.SourceDestCheck {
-				lines.Insert(fmt.Sprintf("switch off the source/destination check of %s of %s", eni.ID, instance))
-			}
+	for instance, eni := range found {
+		if eni.SourceDestCheck {
+			lines.Insert(fmt.Sprintf("switch off the source/destination check of %s of %s", eni.ID, instance))
 		}
 	}
-	return sets.List(lines), nil
+	return sets.List(lines), err
 }
 
 // losers lists the nodes whose network is said to be available, and would not be any more once the plans are carried out.
@@ -153,11 +146,8 @@ func (w *Writer) losers(o *observation, known subnets) (lines []string) {
 	}
 	wanted := wantedConditions(o.desired, view{plans: o.plans, tableOf: known.tableOf, check: func(string) availability { return up }})
 	for _, name := range slices.Sorted(maps.Keys(wanted)) {
-		node := w.node(name)
-		if node == nil || wanted[name].available() {
-			continue
-		}
-		if condition := nodes.Condition(node, corev1.NodeNetworkUnavailable); condition != nil && condition.Status == corev1.ConditionFalse {
+		node, err := w.opts.Nodes.Lister().Get(name)
+		if err == nil && !wanted[name].available() && conditionHolds(node, true) {
 			lines = append(lines, name+": NetworkUnavailable becomes True, so no further pods are scheduled to the node")
 		}
 	}

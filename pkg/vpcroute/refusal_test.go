@@ -188,9 +188,9 @@ func TestHold(t *testing.T) {
 		"others join, some time gone": {creations: 49, arriving: 9, since: -collectFor / 2, want: collectFor / 2},
 	} {
 		p := pass{opts: Options{BatchSize: 50}, held: now.Add(test.since)}
-		held := p.hold(test.creations, test.arriving, now)
-		if held != (test.want > 0) || held && !p.retry.Equal(now.Add(test.want)) {
-			t.Errorf("%s: %v, until %v, want %v", name, held, p.retry, test.want)
+		until := p.hold(test.creations, test.arriving, now)
+		if until.IsZero() != (test.want == 0) || test.want > 0 && !until.Equal(now.Add(test.want)) {
+			t.Errorf("%s: until %v, want %v", name, until, test.want)
 		}
 	}
 }

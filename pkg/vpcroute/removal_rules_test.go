@@ -60,7 +60,7 @@ func TestRemovals(t *testing.T) {
 		r := newRemovals()
 		now := start.Add(test.after)
 		for i := range test.spent {
-			r.note(routeOf(cidrOf(i+100), "i-old"), now.Add(-time.Minute))
+			r.recent[routeOf(cidrOf(i+100), "i-old")] = now.Add(-time.Minute)
 		}
 		test.known.stands = func(route) bool { return true }
 		r.decide(surplus(test.surplus), wanted(test.wanted), test.known, start.Add(-surplusGrace))

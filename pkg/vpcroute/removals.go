@@ -1,12 +1,12 @@
 package vpcroute
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -25,8 +25,8 @@ const (
 	// surplusGrace is how long a route must have been without a node: of nodes that go all at once, the first pass may see only some
 	// to be gone.
 	surplusGrace = 5 * time.Second
-	// movedGrace is how long a route stays whose machine has been registered again with other pod CIDRs, beside many others: pods of the
-	// old ones may still run there.
+	// movedGrace is how long a route stays whose machine has been registered again with other pod CIDRs: pods of the old ones may
+	// still run there.
 	movedGrace = 3 * time.Minute
 	// removalInterval is the time in which at most [removalCap] routes go.
 	removalInterval = 10 * time.Minute
@@ -71,39 +71,57 @@ func surplusOf(plans []*plan) []route {
 	surplus := sets.New[route]()
 	for _, plan := range plans {
 		for _, e := range plan.surplus {
-			surplus.Insert(e.route())
+			surplus.Insert(e.route)
 		}
 	}
-	return slices.SortedFunc(maps.Keys(surplus), func(a, b route) int { return a.cidr.Compare(b.cidr) })
+	return slices.SortedFunc(maps.Keys(surplus), byCIDR)
 }
 
-// removable returns the entries of the table that may go now.
-func (p *plan) removable(d decision) []alicloud.RouteEntry {
-	all := slices.Clone(p.replace)
+// removable returns the removals from the table that may be made now.
+func (p *plan) removable(d decision) (changes []*change) {
+	for _, e := range p.replace {
+		changes = append(changes, &change{table: p.id, route: e.route, remove: &e, proven: true})
+	}
 	for _, e := range p.surplus {
-		if _, ok := d.allowed[e.route()]; ok {
-			all = append(all, e.RouteEntry)
+		if counts, ok := d.allowed[e.route]; ok {
+			changes = append(changes, &change{table: p.id, route: e.route, remove: &e, proven: !counts})
 		}
 	}
-	return all
+	return changes
 }
 
 // decide looks at the surplus routes, beside those that the nodes want.
 func (r *removals) decide(surplus []route, nodes *desired, known evidence, now time.Time) decision {
 	d := decision{allowed: map[route]bool{}, withheld: r.observe(surplus, nodes, known, now)}
-	room := removalCap(len(nodes.routes)+len(surplus)) - len(r.recent)
-	open := surplus
-	if len(nodes.instances) > 0 {
-		open = r.open(&d, surplus, nodes, known, now, &room)
-	}
-	tooMany := len(nodes.instances) == 0 || len(open)+len(d.withheld) > room
-	for _, candidate := range open {
-		grace := r.absent[candidate].since.Add(surplusGrace)
+	var open []route
+	for _, candidate := range surplus {
+		_, begun := r.recent[candidate] // in another table
+		absent, moved, proven := r.absent[candidate], nodes.moved(candidate.instance), begun || known.gone(candidate.instance)
+		grace := surplusGrace
 		switch {
+		case moved:
+			grace = movedGrace
+		case !known.former(candidate):
+			grace = startGrace
+		}
+		switch may := absent.since.Add(grace); {
+		case len(nodes.instances) == 0, absent.suspended && !moved && !proven:
+			d.withheld.Insert(candidate)
+		case proven, moved && !now.Before(may):
+			d.allowed[candidate] = false
+		case moved, grace == startGrace && now.Before(may):
+			d.until = earliest(d.until, may)
+		default:
+			open = append(open, candidate)
+		}
+	}
+	tooMany := len(open)+len(d.withheld) > removalCap(len(nodes.routes)+len(surplus))-len(r.recent)
+	for _, candidate := range open {
+		switch may := r.absent[candidate].since.Add(surplusGrace); {
 		case tooMany:
 			d.withheld.Insert(candidate)
-		case now.Before(grace):
-			d.until = earliest(d.until, grace)
+		case now.Before(may):
+			d.until = earliest(d.until, may)
 		default:
 			d.allowed[candidate] = true
 		}
@@ -136,39 +154,6 @@ func (r *removals) observe(surplus []route, nodes *desired, known evidence, now 
 	maps.DeleteFunc(r.recent, func(_ route, at time.Time) bool { return now.Sub(at) >= removalInterval })
 	return unread
 }
-
-// open decides about the routes of which something is known, and returns the others. room is how many may go without a proof.
-func (r *removals) open(d *decision, surplus []route, nodes *desired, known evidence, now time.Time, room *int) (open []route) {
-	grace := movedGrace
-	if len(surplus) <= *room {
-		grace = surplusGrace
-	}
-	for _, candidate := range surplus {
-		_, begun := r.recent[candidate] // in another table
-		absent, moved := r.absent[candidate], nodes.moved(candidate.instance)
-		switch {
-		case known.gone(candidate.instance), begun:
-			d.allowed[candidate] = false
-		case moved && now.Before(absent.since.Add(grace)):
-			d.until = earliest(d.until, absent.since.Add(grace))
-		case moved && *room > 0:
-			d.allowed[candidate] = true
-			*room--
-		case moved:
-			d.until = earliest(d.until, now.Add(removalInterval/5))
-		case absent.suspended:
-			d.withheld.Insert(candidate)
-		case !known.former(candidate) && now.Before(absent.since.Add(startGrace)):
-			d.until = earliest(d.until, absent.since.Add(startGrace))
-		default:
-			open = append(open, candidate)
-		}
-	}
-	return open
-}
-
-// note remembers that a route went without a proof.
-func (r *removals) note(gone route, now time.Time) { r.recent[gone] = now }
 
 // moved reports whether the machine has a Node whose kubelet reports, with pod CIDRs: routes that it does not want any more are those of an
 // earlier registration. No other proof would ever come, for the machine runs on.
@@ -250,7 +235,7 @@ func (o *observation) doubtful() sets.Set[string] {
 	hops := sets.New[string]()
 	for _, plan := range o.plans {
 		for _, e := range plan.unowned {
-			hops.Insert(e.hop)
+			hops.Insert(e.instance)
 		}
 	}
 	for r := range o.removals.withheld {
@@ -261,49 +246,43 @@ func (o *observation) doubtful() sets.Set[string] {
 
 // controlsOf returns instances of nodes, of ready ones first. An answer proves nothing unless it shows all of them.
 func controlsOf(d *desired) []string {
-	all := slices.SortedFunc(maps.Keys(d.instances), func(a, b string) int {
-		readyA, readyB := nodes.Ready(d.instances[a]), nodes.Ready(d.instances[b])
-		if readyA != readyB {
-			return map[bool]int{true: -1, false: 1}[readyA]
+	rank := func(id string) int {
+		if nodes.Ready(d.instances[id]) {
+			return 0
 		}
-		return strings.Compare(a, b)
-	})
+		return 1
+	}
+	all := slices.Sorted(maps.Keys(d.instances))
+	slices.SortStableFunc(all, func(a, b string) int { return cmp.Compare(rank(a), rank(b)) })
 	return all[:min(len(all), maxControls)]
 }
-
-var errNoControl = errors.New("no node has an instance to compare with")
 
 // ask asks the cloud for the instances, and for controls beside them. It returns those that the cloud shows. The error says why
 // the answer proves nothing.
 func (w *Writer) ask(ctx context.Context, d *desired, hops sets.Set[string]) (sets.Set[string], error) {
 	controls := sets.New(controlsOf(d)...).Difference(hops)
 	if controls.Len() == 0 {
-		return nil, errNoControl
+		return nil, errors.New("no node has an instance to compare with")
 	}
 	shown, err := shownOf(ctx, w.opts.API, alicloud.InstanceQuery{IDs: sets.List(hops.Union(controls))})
-	if err != nil {
-		return nil, fmt.Errorf("look up instances of routes: %w", err)
+	if err == nil && !shown.IsSuperset(controls) {
+		err = fmt.Errorf("DescribeInstances does not even show %v, which nodes have", sets.List(controls.Difference(shown)))
 	}
-	if !shown.IsSuperset(controls) {
-		return shown.Intersection(hops), fmt.Errorf("look up instances of routes: DescribeInstances does not even show %v, which nodes have",
-			sets.List(controls.Difference(shown)))
-	}
-	return shown.Intersection(hops), nil
+	return shown.Intersection(hops), err
 }
 
-// prove asks the cloud for the instances of which it is time, and remembers which of them it does not show. It reports whether
-// it asked, and when it is time again.
-func (w *Writer) prove(ctx context.Context, d *desired, hops sets.Set[string], now time.Time) (asked bool, next time.Time) {
-	due, next := w.sightings.due(hops, now)
-	if due.Len() == 0 || len(d.instances) == 0 { // without a node there is nothing to compare an answer with
-		return false, next
+// prove asks the cloud for the instances of which it is time, and remembers which of them it does not show. It reports whether it asked.
+func (w *Writer) prove(ctx context.Context, o *observation) bool {
+	hops := o.doubtful()
+	due, next := w.sightings.due(hops, time.Now())
+	if due.Len() > 0 && len(o.instances) > 0 { // without a node there is nothing to compare an answer with
+		shown, err := w.ask(ctx, o.desired, due)
+		if err != nil {
+			klog.FromContext(ctx).Error(err, "Cannot determine whether the instances of routes are gone; keeping the routes", "instances", due.Len())
+		}
+		w.sightings.note(due, shown, err == nil, w.opts.Config.Period, time.Now())
+		_, next = w.sightings.due(hops, time.Now())
 	}
-	shown, err := w.ask(ctx, d, due)
-	if err != nil && !errors.Is(err, errNoControl) {
-		klog.FromContext(ctx).Error(err, "Cannot determine whether the instances of routes are gone; keeping the routes", "instances", due.Len())
-	}
-	now = time.Now()
-	w.sightings.note(due, shown, err == nil, w.opts.Config.Period, now)
-	_, next = w.sightings.due(hops, now)
-	return true, next
+	o.again(next)
+	return due.Len() > 0 && len(o.instances) > 0
 }

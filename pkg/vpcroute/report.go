@@ -23,28 +23,29 @@ type reporter struct {
 	events *events.Recorder
 }
 
-// warnOnce emits a Warning about something that concerns many nodes, on one of them.
-func (r reporter) warnOnce(about events.Subject, node *corev1.Node, reason, format string, args ...any) {
-	if node != nil {
-		r.events.Emit(about, events.Event{Object: node, Type: corev1.EventTypeWarning, Reason: reason, Message: fmt.Sprintf(format, args...)})
+// state emits a Warning about something that concerns many nodes, on one of them, and takes back what was said once there is none.
+func (r reporter) state(about events.Subject, node *corev1.Node, reason, warning string) {
+	switch {
+	case warning == "":
+		r.events.Resolve(about, reason)
+	case node != nil:
+		r.events.Emit(about, events.Event{Object: node, Type: corev1.EventTypeWarning, Reason: reason, Message: warning})
 	}
 }
 
 // problems emits an event on each node that has a problem of its own. That there is no IPv6 is one of the cluster: it stands on
 // one of its nodes.
 func (r reporter) problems(all []problem) {
-	ipv6 := false
+	ipv6 := problem{}
 	for _, p := range all {
-		if p.reason != reasonIPv6 {
-			r.events.Warnf(p.node, p.reason, "%s", p.message)
+		if p.reason == reasonIPv6 {
+			ipv6 = p
+			ipv6.message += ". Other nodes get no event about it"
 			continue
 		}
-		ipv6 = true
-		r.warnOnce(ofCluster, p.node, reasonIPv6, "%s. Other nodes get no event about it", p.message)
+		r.events.Warnf(p.node, p.reason, "%s", p.message)
 	}
-	if !ipv6 {
-		r.events.Resolve(ofCluster, reasonIPv6)
-	}
+	r.state(ofCluster, ipv6.node, reasonIPv6, ipv6.message)
 }
 
 func (r reporter) withoutCIDR(waiting []*corev1.Node) {
@@ -58,45 +59,45 @@ func (r reporter) withoutCIDR(waiting []*corev1.Node) {
 
 // selection says what is odd about the choice of tables; err is why there is none.
 func (r reporter) selection(s Selection, node *corev1.Node, err error) {
+	warning := ""
 	switch {
 	case err != nil:
-		r.warnOnce(ofCluster, node, reasonTablesUnknown, "New nodes get no route: the route tables to manage are not known: %v", err)
+		warning = fmt.Sprintf("New nodes get no route: the route tables to manage are not known: %v", err)
 	case len(s.Missing) > 0:
-		r.warnOnce(ofCluster, node, reasonTablesUnknown, "The VPC has no route table for %v. Correct --route-table-vswitches or --route-table-tag", s.Missing)
+		warning = fmt.Sprintf("The VPC has no route table for %v. Correct --route-table-vswitches or --route-table-tag", s.Missing)
 	case s.Ambiguous:
-		r.warnOnce(ofCluster, node, reasonTablesUnknown, "The VPC has several route tables, and without vpc:DescribeVSwitches this program cannot find out which "+
+		warning = fmt.Sprintf("The VPC has several route tables, and without vpc:DescribeVSwitches this program cannot find out which "+
 			"of them the nodes use. It writes routes to %v. Name the tables with routeTableIDs", s.IDs)
-	default:
-		r.events.Resolve(ofCluster, reasonTablesUnknown)
 	}
+	r.state(ofCluster, node, reasonTablesUnknown, warning)
 }
 
 // reading warns about a table that cannot be read.
 func (r reporter) reading(t *table, node *corev1.Node) {
-	if t.err == nil {
-		r.events.Resolve(ofTable(t.id), reasonReadFailed)
-		return
+	warning := ""
+	if t.err != nil {
+		warning = fmt.Sprintf("Nodes that join get no route in table %s and stay without network, as it cannot be read: %v", t.id, t.err)
 	}
-	r.warnOnce(ofTable(t.id), node, reasonReadFailed, "Nodes that join get no route in table %s and stay without network, as it cannot be read: %v", t.id, t.err)
+	r.state(ofTable(t.id), node, reasonReadFailed, warning)
 }
 
-// change says how a change ended that was begun at a time, in a table that holds so many entries.
-func (r reporter) change(ctx context.Context, c *change, d *desired, entries int, began time.Time) {
-	logger, at := klog.FromContext(ctx), c.route()
-	node := d.routes[at.cidr].node
+// change says how a change ended that was begun at a time, in a table that holds so many entries. failed is what is known of a route that
+// was not made.
+func (r reporter) change(ctx context.Context, c *change, node *corev1.Node, failed failure, entries int, began time.Time) {
+	logger := klog.FromContext(ctx)
 	switch {
 	case c.remove != nil && c.err != nil:
 		logger.Error(c.err, "Route not deleted")
 		return
 	case c.remove != nil:
-		logger.Info("Deleted route", "cidr", at.cidr, "instance", at.instance, "table", c.table())
+		logger.Info("Deleted route", "cidr", c.cidr, "instance", c.instance, "table", c.table)
 		return
 	case c.err == nil:
 		observeLatency("create", began)
 		r.events.Resolve(events.Of(node), reasonCreateFailed)
 		r.events.Emit(events.Subject{UID: node.UID, Name: c.String()}, events.Event{
 			Object: node, Type: corev1.EventTypeNormal, Reason: reasonCreated, Outcome: fmt.Sprint(began.UnixNano()),
-			Message: fmt.Sprintf("Created route %s to %s in %s", at.cidr, at.instance, c.table()),
+			Message: fmt.Sprintf("Created route %s to %s in %s", c.cidr, c.instance, c.table),
 		})
 		return
 	}
@@ -104,53 +105,54 @@ func (r reporter) change(ctx context.Context, c *change, d *desired, entries int
 	switch {
 	case alicloud.IsQuota(c.err):
 		// Once for all nodes that wait for room.
-		r.warnOnce(ofFullTable(c.table()), node, reasonQuota, "Route table %s is full with %d custom entries, so this node has no route, and neither do other nodes that "+
-			"wait for one. Other nodes get no event about it. Request a higher quota %s (%s), or remove entries: %v", c.table(), entries, alicloud.QuotaRouteEntries, alicloud.QuotaConsole, c.err)
-	case c.failure.duplicates > 1:
+		r.state(ofFullTable(c.table), node, reasonQuota, fmt.Sprintf("Route table %s is full with %d custom entries, so this node has no route, and neither do other nodes that "+
+			"wait for one. Other nodes get no event about it. Request a higher quota %s (%s), or remove entries: %v", c.table, entries, alicloud.QuotaRouteEntries, alicloud.QuotaConsole, c.err))
+	case failed.unseen():
 		r.events.Warnf(node, reasonConflict, "Route table %s already has an entry for the pod CIDR %s that this program cannot see, for example one of a "+
-			"CEN or of a VPN gateway; the node's pods cannot be reached. Remove the entry, or give the node another pod CIDR: %v", c.table(), at.cidr, c.err)
-	case c.failure.duplicates > 0, (alicloud.IsBusy(c.err) || alicloud.IsThrottled(c.err)) && c.failure.attempts < busyAttempts:
+			"CEN or of a VPN gateway; the node's pods cannot be reached. Remove the entry, or give the node another pod CIDR: %v", c.table, c.cidr, c.err)
+	case alicloud.IsDuplicate(c.err), (alicloud.IsBusy(c.err) || alicloud.IsThrottled(c.err)) && failed.attempts < busyAttempts:
 		// The next read shows whose entry it is; the next attempt finds the cloud idle.
 	default:
-		r.events.Warnf(node, reasonCreateFailed, "The route for pod CIDR %s is not there yet: %v", at.cidr, c.err)
+		r.events.Warnf(node, reasonCreateFailed, "The route for pod CIDR %s is not there yet: %v", c.cidr, c.err)
 	}
 }
 
 // tableQuota warns from 80 % of the quota. The event stands on the newest node: it is what used the quota up.
-func (r reporter) tableQuota(t *table, plan *plan, newest *corev1.Node, quota Quota) {
-	used := t.custom + len(plan.create)
-	if !quota.nearlyFull(t.custom, used) {
-		r.events.Resolve(ofTable(t.id), reasonQuota)
-		return
+func (r reporter) tableQuota(plan *plan, newest *corev1.Node, quota Quota) {
+	used, warning := plan.custom+len(plan.create), ""
+	if quota.nearlyFull(plan.custom, used) {
+		warning = fmt.Sprintf("Route table %s holds or needs %d custom entries; %s. Request a higher quota before it is used up: %s",
+			plan.id, used, quota, alicloud.QuotaConsole)
+		if quota.Advice != "" {
+			warning += "; if the account has more, " + quota.Advice
+		}
 	}
-	r.warnOnce(ofTable(t.id), newest, reasonQuota, "Route table %s holds or needs %d custom entries; %s. Request a higher quota before it is used up: %s%s",
-		t.id, used, quota, alicloud.QuotaConsole, quota.otherwise())
+	r.state(ofTable(plan.id), newest, reasonQuota, warning)
 }
 
 // withheld warns that routes without a node stay.
 func (r reporter) withheld(n int, newest *corev1.Node) {
 	withheldRemovals.WithLabelValues().Set(float64(n))
-	if n == 0 {
-		r.events.Resolve(ofCluster, reasonWithheld)
-		return
+	warning := ""
+	if n > 0 {
+		warning = fmt.Sprintf("%d routes of this cluster no longer have a node: more than can be deleted at once, or all nodes are missing. They are kept until "+
+			"their nodes return, or until the cloud shows for a minute that their instances no longer exist", n)
 	}
-	r.warnOnce(ofCluster, newest, reasonWithheld, "%d routes of this cluster no longer have a node: more than can be deleted at once, or all nodes are missing. They are kept until "+
-		"their nodes return, or until the cloud shows for a minute that their instances no longer exist", n)
+	r.state(ofCluster, newest, reasonWithheld, warning)
 }
 
 // paused says what is not done while everything is paused. Nodes that join stay without network meanwhile.
-func (r reporter) paused(o *observation) {
-	creations, deletions := 0, 0
+func (r reporter) paused(o *observation, paused bool) {
+	creations, deletions, warning := 0, 0, ""
 	for _, plan := range o.plans {
 		creations += len(plan.create)
 		deletions += len(plan.removable(o.removals))
 	}
-	if creations+deletions == 0 {
-		r.events.Resolve(ofCluster, reasonPaused)
-		return
+	if paused && creations+deletions > 0 {
+		warning = fmt.Sprintf("Global.paused of the cloud-config keeps the manager from writing to the cloud. It would create %d routes and delete %d; "+
+			"nodes without a route stay without network", creations, deletions)
 	}
-	r.warnOnce(ofCluster, o.newest(), reasonPaused, "Global.paused of the cloud-config keeps the manager from writing to the cloud. It would create %d routes and delete %d; "+
-		"nodes without a route stay without network", creations, deletions)
+	r.state(ofCluster, o.newest(), reasonPaused, warning)
 }
 
 // problemsOf lists what keeps nodes from having their routes in tables that were read: problems of the nodes themselves, entries
@@ -161,7 +163,7 @@ func problemsOf(o *observation, known subnets) []problem {
 		for cidr, e := range plan.conflicts {
 			all = append(all, problem{node: o.routes[cidr].node, reason: reasonConflict, message: fmt.Sprintf(
 				"Route table %s has an entry of type %s for the pod CIDR %s that leads to %v and that this cluster does not own; it stays, and the "+
-					"node's pods cannot be reached. Remove the entry, or give the node another pod CIDR", plan.table, e.Type, cidr, e.NextHops)})
+					"node's pods cannot be reached. Remove the entry, or give the node another pod CIDR", plan.id, e.Type, cidr, e.NextHops)})
 		}
 	}
 	for cidr, want := range o.routes {
@@ -180,7 +182,7 @@ func explained(ctx context.Context, batch []*change) context.Context {
 	routes := make([]string, 0, len(batch))
 	why := "nodes have these pod CIDRs and no route"
 	for _, c := range batch {
-		route := fmt.Sprintf("%s to %s", c.route().cidr, c.route().instance)
+		route := fmt.Sprintf("%s to %s", c.cidr, c.instance)
 		if c.remove != nil {
 			why = "no node has these pod CIDRs on these instances"
 		}
@@ -190,15 +192,6 @@ func explained(ctx context.Context, batch []*change) context.Context {
 		routes = append(routes, route)
 	}
 	return klog.NewContext(ctx, klog.FromContext(ctx).WithValues("why", why, "routes", routes))
-}
-
-// name notes whose pod CIDRs the changes are about.
-func (d *desired) name(changes []*change) {
-	for _, c := range changes {
-		if node := d.routes[c.route().cidr].node; node != nil {
-			c.node = node.Name
-		}
-	}
 }
 
 // Quota is how many custom entries a route table may hold, as far as that is known.
@@ -221,14 +214,6 @@ func (q Quota) nearlyFull(holds, needs int) bool {
 // String says what the quota is, and where that is known from.
 func (q Quota) String() string {
 	return fmt.Sprintf("the quota %s is %d (value: %s)", alicloud.QuotaRouteEntries, q.Value, q.Origin)
-}
-
-// otherwise says what to do if the quota is larger, empty for nothing.
-func (q Quota) otherwise() string {
-	if q.Advice == "" {
-		return ""
-	}
-	return "; if the account has more, " + q.Advice
 }
 
 // fullTables are those that the cloud called full, so that the nodes without a route cost neither a call nor an event each.

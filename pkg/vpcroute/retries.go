@@ -1,93 +1,107 @@
 package vpcroute
 
 import (
-	"net/netip"
 	"time"
+
+	"k8s.io/client-go/util/workqueue"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 )
 
-// Waits before a route that failed is tried again.
+// Waits before something that failed is tried again.
 const (
+	firstBackoff = time.Second
+	maxBackoff   = 2 * time.Minute
 	// permanentRetry is the wait after a refusal that no repetition changes: a used-up quota, a range that the cloud does not
 	// accept, a missing permission, a table that does not exist. It ends early when the node or the table changes.
 	permanentRetry = 5 * time.Minute
-	// firstHopRetry is the wait after a next hop that the cloud does not accept: it shows a new instance within seconds, and one of another
-	// VPC never. Each attempt costs a call per batch, and another to find out which instances it was refused for.
-	firstHopRetry = 4 * time.Second
+	// nextHopFactor lengthens the wait after a next hop that the cloud does not accept: it shows a new instance within seconds, and one of
+	// another VPC never. Each attempt costs a call per batch, and another to find out which instances it was refused for.
+	nextHopFactor = 4
+	// refusedRead bounds the wait before a table is read again that the cloud refuses to show, although it may exist: whoever repairs
+	// permission or endpoint does not wait for long.
+	refusedRead = time.Minute
 )
 
-// routeKey names a route: one CIDR in one table.
-type routeKey struct {
-	table string
-	cidr  netip.Prefix
+// newBackoff returns the limiter of everything that this package tries again.
+func newBackoff() workqueue.TypedRateLimiter[any] {
+	return workqueue.NewTypedItemExponentialFailureRateLimiter[any](firstBackoff, maxBackoff)
 }
 
-// retries are the routes that failed, each with its own time for the next attempt, so that they do not hold up the others or flood the
-// cloud.
+// routeKey names a route in one table. A route to another instance is another one, and is tried at once.
+type routeKey struct {
+	table string
+	route
+}
+
+// What else is tried again.
+type (
+	readOf      string // table
+	tableChoice struct{}
+)
+
+// retries are what failed, each with its own time for the next attempt, so that it holds nothing else up and does not flood the cloud.
 type retries struct {
 	begun    time.Time // of the grid on which attempts are, see [retries.failed]
-	failures map[routeKey]failure
+	backoff  workqueue.TypedRateLimiter[any]
+	failures map[any]failure
 }
 
 type failure struct {
 	err      error
-	instance string // the next hop that failed; another one is tried at once
 	attempts int
-	// duplicates counts the attempts in a row that met an entry which no read shows.
-	duplicates int
-	// occupant is the entry that has the destination, nil where none was found. It counts until the next attempt.
+	// occupant is the entry that has the destination of a route, nil where none was found. It counts until the next attempt.
 	occupant *entry
 	until    time.Time
 }
 
-func newRetries() retries { return retries{begun: time.Now(), failures: map[routeKey]failure{}} }
+// unseen reports whether a route met an entry again and again that no read shows.
+func (f failure) unseen() bool { return alicloud.IsDuplicate(f.err) && f.attempts > 1 }
 
-// until returns when the route may be tried again, zero if at once.
-func (r retries) until(key routeKey, instance string, now time.Time) time.Time {
-	failed, ok := r.failures[key]
-	if !ok || failed.instance != instance || !now.Before(failed.until) {
-		return time.Time{}
-	}
-	return failed.until
+func newRetries() retries {
+	return retries{begun: time.Now(), backoff: newBackoff(), failures: map[any]failure{}}
 }
 
-// failed notes the failure and returns it. The next attempt comes up to half a wait later than its time, so that routes that fail one after
-// the other are tried in one call. No wait depends on the wall clock, which may be set.
-func (r retries) failed(key routeKey, instance string, err error, now time.Time) failure {
-	failed := r.failures[key]
-	if failed.instance != instance {
-		failed = failure{instance: instance}
+// until returns when it may be tried again, zero if at once.
+func (r retries) until(what any, now time.Time) time.Time {
+	if failed := r.failures[what]; now.Before(failed.until) {
+		return failed.until
 	}
-	failed.duplicates++
-	if !alicloud.IsDuplicate(err) {
-		failed.duplicates = 0
-	}
-	wait := backoff(failed.attempts, firstBackoff, maxBackoff)
+	return time.Time{}
+}
+
+// failed notes a failure. No wait depends on the wall clock, which may be set.
+func (r retries) failed(what any, err error, now time.Time) {
+	wait := r.backoff.When(what)
+	failed := failure{err: err, attempts: r.backoff.NumRequeues(what)}
+	_, read := what.(readOf)
 	switch {
-	case permanent(err) || failed.duplicates > 1:
+	case read && !tableGone(err) && (permanent(err) || alicloud.IsNotFound(err)):
+		wait = min(wait, refusedRead)
+	case permanent(err), failed.unseen():
 		wait = permanentRetry
 	case badNextHop(err):
-		wait = backoff(failed.attempts, firstHopRetry, permanentRetry)
+		wait = min(nextHopFactor*wait, permanentRetry)
 	}
-	failed.err, failed.occupant = err, nil
-	failed.attempts++
-	step := wait / 2
-	failed.until = r.begun.Add((now.Sub(r.begun) + wait + step - 1) / step * step)
-	r.failures[key] = failed
-	return failed
+	failed.until = now.Add(wait)
+	if _, ok := what.(routeKey); ok {
+		// Up to half a wait later than its time, so that routes that fail one after the other are tried in one call.
+		step := wait / 2
+		failed.until = r.begun.Add((now.Sub(r.begun) + wait + step - 1) / step * step)
+	}
+	r.failures[what] = failed
+}
+
+// succeeded forgets the failures.
+func (r retries) succeeded(what any) {
+	r.backoff.Forget(what)
+	delete(r.failures, what)
 }
 
 // occupied notes whose the destination of a route is.
 func (r retries) occupied(key routeKey, by entry, now time.Time) {
-	failed := r.failures[key]
-	failed.occupant, failed.duplicates, failed.until = &by, 0, now.Add(permanentRetry)
-	r.failures[key] = failed
-}
-
-// backoff is the wait after so many attempts and one more: it doubles between two bounds.
-func backoff(attempts int, first, most time.Duration) time.Duration {
-	return min(first<<min(attempts, 16), most)
+	r.backoff.Forget(key)
+	r.failures[key] = failure{err: r.failures[key].err, occupant: &by, until: now.Add(permanentRetry)}
 }
 
 // permanent reports whether a repetition of the call would end alike.
@@ -97,8 +111,12 @@ func permanent(err error) bool {
 
 // refusesAll reports whether a refusal has nothing to do with the entries of the call: each of them would end alike.
 func refusesAll(err error) bool {
-	return alicloud.IsForbidden(err) || alicloud.IsAuth(err) || alicloud.HasCode(err,
-		"InvalidRouteTableId.NotFound", "InvalidRouteTable.NotFound", "InvalidVpcId.NotFound")
+	return alicloud.IsForbidden(err) || alicloud.IsAuth(err) || tableGone(err) || alicloud.HasCode(err, "InvalidVpcId.NotFound")
+}
+
+// tableGone reports whether the cloud says that there is no such table.
+func tableGone(err error) bool {
+	return alicloud.HasCode(err, "InvalidRouteTableId.NotFound", "InvalidRouteTable.NotFound")
 }
 
 // badNextHop reports whether the cloud does not accept the instance as next hop, for example because it is in another VPC.

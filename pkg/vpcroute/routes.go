@@ -43,27 +43,23 @@ func (r *Routes) ListRoutes(ctx context.Context, _ string) ([]*cloudprovider.Rou
 		return nil, err
 	}
 	defer r.writer.release()
-	var routes []*cloudprovider.Route
-	listed := map[route]bool{}
-	list := func(at route, node string) {
-		if !listed[at] {
-			listed[at] = true
-			routes = append(routes, &cloudprovider.Route{
-				Name: routeName(at), TargetNode: types.NodeName(node), DestinationCIDR: at.cidr.String(), Blackhole: node == "",
-			})
-		}
-	}
+	nodes := map[route]string{} // their names, empty where the node is gone
 	for cidr, want := range o.routes {
 		if o.available(cidr) {
-			list(route{cidr: cidr, instance: want.instance}, want.node.Name)
+			nodes[route{cidr, want.instance}] = want.node.Name
 		}
 	}
 	for _, c := range o.removable() {
-		name := ""
-		if node := o.instances[c.route().instance]; node != nil {
-			name = node.Name
+		nodes[c.route] = ""
+		if node := o.instances[c.instance]; node != nil {
+			nodes[c.route] = node.Name
 		}
-		list(c.route(), name)
+	}
+	routes := make([]*cloudprovider.Route, 0, len(nodes))
+	for at, node := range nodes {
+		routes = append(routes, &cloudprovider.Route{
+			Name: routeName(at), TargetNode: types.NodeName(node), DestinationCIDR: at.cidr.String(), Blackhole: node == "",
+		})
 	}
 	return routes, nil
 }
@@ -71,7 +67,7 @@ func (r *Routes) ListRoutes(ctx context.Context, _ string) ([]*cloudprovider.Rou
 // available reports whether a wanted route works in all tables that can be read.
 func (o *observation) available(cidr netip.Prefix) bool {
 	for _, plan := range o.plans {
-		if !plan.unread && plan.states[cidr] != stateAvailable {
+		if plan.err == nil && plan.states[cidr] != stateAvailable {
 			return false
 		}
 	}
@@ -119,19 +115,17 @@ func (r *Routes) advance(ctx context.Context, asked *cloudprovider.Route, cidr n
 	if o.available(cidr) {
 		return true, 0, nil
 	}
-	changes, _, _ := r.writer.creations(o, time.Now())
+	changes, _ := r.writer.creations(o, time.Now())
 	for _, plan := range o.plans {
-		for i := range plan.replace {
-			changes = append(changes, &change{remove: &plan.replace[i], proven: true})
-		}
+		changes = append(changes, plan.removable(decision{})...) // what is in the way of routes
 	}
-	r.writer.carryOut(ctx, o.desired, changes)
+	r.writer.carryOut(ctx, o, changes)
 	for _, plan := range o.plans {
 		if e, conflict := plan.conflicts[cidr]; conflict {
-			return false, 0, fmt.Errorf("route table %s has an entry for %s that leads to %v and that this cluster does not own", plan.table, cidr, e.NextHops)
+			return false, 0, fmt.Errorf("route table %s has an entry for %s that leads to %v and that this cluster does not own", plan.id, cidr, e.NextHops)
 		}
 		// A duplicate was made by somebody else since the read: the next one shows whose it is.
-		err = r.writer.refusal(routeKey{plan.table, cidr})
+		err = r.writer.refusal(routeKey{plan.id, route{cidr, o.routes[cidr].instance}})
 		if err != nil && !alicloud.IsDuplicate(err) && !alicloud.IsAmbiguous(err) && !alicloud.IsBusy(err) {
 			return false, 0, err
 		}
@@ -152,10 +146,10 @@ func (r *Routes) DeleteRoute(ctx context.Context, _ string, asked *cloudprovider
 	}
 	defer r.writer.release()
 	changes := o.removable()
-	r.writer.carryOut(ctx, o.desired, changes)
+	r.writer.carryOut(ctx, o, changes)
 	var errs []error
 	for _, c := range changes {
-		if c.route() == at {
+		if c.route == at {
 			errs = append(errs, c.err)
 		}
 	}

@@ -2,6 +2,7 @@ package vpcroute
 
 import (
 	"cmp"
+	"fmt"
 	"net/netip"
 	"slices"
 	"strings"
@@ -10,6 +11,28 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/nodes"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 )
+
+// route is a CIDR and the instance that it leads to, in whichever table.
+type route struct {
+	cidr     netip.Prefix
+	instance string
+}
+
+// entry is a custom route entry. Its route has no instance where it leads elsewhere, or to more than one next hop.
+type entry struct {
+	alicloud.RouteEntry
+	route
+}
+
+// entryOf reports false for an entry without a readable destination.
+func entryOf(e alicloud.RouteEntry) (entry, bool) {
+	cidr, err := netip.ParsePrefix(e.CIDR)
+	at := entry{RouteEntry: e, route: route{cidr: cidr.Masked()}}
+	if len(e.NextHops) == 1 && e.NextHops[0].Type == alicloud.NextHopInstance {
+		at.instance = e.NextHops[0].ID
+	}
+	return at, err == nil
+}
 
 // table is what is known of one route table: its custom entries inside the cluster CIDR, as read last and changed since
 // by our own writes.
@@ -22,24 +45,9 @@ type table struct {
 	read, unread time.Time
 	// stale says that a write had an unknown result, so that the table must be read before it is judged.
 	stale bool
-	// err is why the table could not be read last, and retry when it is read again. Its entries are then those of the read before.
-	err      error
-	attempts int // in vain, in a row
-	retry    time.Time
-	// gone says that the cloud has no such table.
-	gone bool
+	// err is why the table could not be read last. Its entries are then those of the read before.
+	err error
 }
-
-// entry is a custom route entry.
-type entry struct {
-	alicloud.RouteEntry
-	cidr netip.Prefix
-	// hop is the instance that the entry leads to, "" for every other or more than one next hop.
-	hop string
-}
-
-// route is the entry's CIDR and the instance that it leads to.
-func (e entry) route() route { return route{cidr: e.cidr, instance: e.hop} }
 
 func newTable(id string, entries []alicloud.RouteEntry, config Config, read time.Time) *table {
 	t := &table{id: id, entries: map[netip.Prefix]entry{}, read: read}
@@ -48,62 +56,32 @@ func newTable(id string, entries []alicloud.RouteEntry, config Config, read time
 			continue
 		}
 		t.custom++
-		cidr, err := netip.ParsePrefix(entries[i].CIDR)
-		if err != nil || !config.covers(cidr.Masked()) {
-			continue
+		if e, ok := entryOf(entries[i]); ok && config.covers(e.cidr) {
+			t.entries[e.cidr] = e
 		}
-		t.entries[cidr.Masked()] = entry{RouteEntry: entries[i], cidr: cidr.Masked(), hop: hopOf(&entries[i])}
 	}
 	return t
 }
 
-func hopOf(e *alicloud.RouteEntry) string {
-	if len(e.NextHops) != 1 || e.NextHops[0].Type != alicloud.NextHopInstance {
-		return ""
-	}
-	return e.NextHops[0].ID
-}
-
 // created notes an entry that the cloud accepted. It counts as available only once a read shows it so.
-func (t *table) created(route alicloud.NewRoute, now time.Time) {
-	cidr := netip.MustParsePrefix(route.CIDR)
-	if _, known := t.entries[cidr]; !known {
-		t.custom++
-	}
-	t.changed(now)
-	t.entries[cidr] = entry{cidr: cidr, hop: route.InstanceID, RouteEntry: alicloud.RouteEntry{
-		TableID: t.id, CIDR: route.CIDR, Type: alicloud.RouteTypeCustom, Status: alicloud.RoutePending, Description: route.Description,
-		NextHops: []alicloud.NextHop{{ID: route.InstanceID, Type: alicloud.NextHopInstance}},
-	}}
-}
-
-func (t *table) changed(now time.Time) {
-	if t.unread.IsZero() {
-		t.unread = now
-	}
+func (t *table) created(r route, description string, now time.Time) {
+	t.removed(r.cidr, now) // one in its place, if any
+	t.custom++
+	t.entries[r.cidr], _ = entryOf(alicloud.RouteEntry{
+		TableID: t.id, CIDR: r.cidr.String(), Type: alicloud.RouteTypeCustom, Status: alicloud.RoutePending, Description: description,
+		NextHops: []alicloud.NextHop{{ID: r.instance, Type: alicloud.NextHopInstance}},
+	})
 }
 
 // removed notes that the entry is gone, or will be without further help.
-func (t *table) removed(e alicloud.RouteEntry, now time.Time) {
-	cidr, err := netip.ParsePrefix(e.CIDR)
-	if err != nil {
-		return
-	}
-	if _, known := t.entries[cidr.Masked()]; known {
-		delete(t.entries, cidr.Masked())
+func (t *table) removed(cidr netip.Prefix, now time.Time) {
+	if _, known := t.entries[cidr]; known {
+		delete(t.entries, cidr)
 		t.custom--
 	}
-	t.changed(now)
-}
-
-// settling reports whether the cloud is at work on an entry.
-func (t *table) settling() bool {
-	for _, e := range t.entries {
-		if e.Status != alicloud.RouteAvailable {
-			return true
-		}
+	if t.unread.IsZero() {
+		t.unread = now
 	}
-	return false
 }
 
 // confirmDue reports whether the table has had unconfirmed entries for so long that they are worth a read.
@@ -119,39 +97,12 @@ const markPrefix = "k8s/pod-cidr"
 // other clusters in the VPC may have it too.
 const sharedClusterID = "clusterid"
 
-// owner is who made an entry, as its description says.
-type owner int
-
-const (
-	// nobody says that the entry has no description, as the official CCM's, or a mark that several clusters may write.
-	nobody owner = iota
-	thisCluster
-	somebodyElse
-)
-
 // mark is the description of this cluster's entries.
 func (c Config) mark() string {
 	if c.ClusterID == "" {
 		return markPrefix
 	}
 	return markPrefix + "/" + c.ClusterID
-}
-
-// ownerOf returns who made the entry. One that leads to no single instance is somebody else's.
-func ownerOf(config Config, e entry) owner {
-	switch {
-	case e.hop == "":
-		return somebodyElse
-	case e.Description == "" && config.isClusterCIDR(e.cidr):
-		// A route for all pods at once is somebody's deliberate choice, also when it leads to a node.
-		return somebodyElse
-	case e.Description == "", sharedMark(e.Description):
-		return nobody
-	case e.Description == config.mark():
-		return thisCluster
-	default:
-		return somebodyElse
-	}
 }
 
 // sharedMark reports whether this program made the entry for a cluster whose own id was not known. The mark does not say which cluster
@@ -162,20 +113,30 @@ func sharedMark(description string) bool {
 	return marked && (id == "" || id == sharedClusterID)
 }
 
-// replaceable reports whether an entry in the way of a desired route may be removed. One that leads to another node of this cluster is
-// wrong by what Kubernetes says, whoever made it.
-func replaceable(d *desired, config Config, known evidence, e entry) bool {
-	if d.instances[e.hop] != nil {
-		return true
+// made reports whether this cluster, and no other, has made the entry.
+func (c Config) made(e entry) bool { return e.Description == c.mark() && !sharedMark(e.Description) }
+
+// owner is who made an entry, as its description says.
+type owner int
+
+const (
+	// nobody says that the entry has no description, as the official CCM's, or a mark that several clusters may write.
+	nobody owner = iota
+	thisCluster
+	somebodyElse
+)
+
+func ownerOf(config Config, e entry) owner {
+	switch {
+	case e.instance == "", e.Description == "" && config.isClusterCIDR(e.cidr):
+		// A route for all pods at once is somebody's deliberate choice, also when it leads to a node.
+		return somebodyElse
+	case e.Description == "", sharedMark(e.Description):
+		return nobody
+	case e.Description == config.mark():
+		return thisCluster
 	}
-	switch ownerOf(config, e) {
-	case thisCluster:
-		return true
-	case nobody:
-		return known.former(e.route()) || known.gone(e.hop)
-	default:
-		return false
-	}
+	return somebodyElse
 }
 
 // state is how far a desired route is in one table.
@@ -190,12 +151,10 @@ const (
 
 // plan is the difference between the nodes and one table.
 type plan struct {
-	table string
-	// unread says that the table could not be read, so that nothing is known of it.
-	unread bool
-	create []alicloud.NewRoute
+	*table // whose err is set where it could not be read, so that nothing else is known
+	create []route
 	// replace are entries in the way of a desired route that are this cluster's, or lead to an instance that is gone.
-	replace []alicloud.RouteEntry
+	replace []entry
 	// surplus are entries of this cluster that no node wants. How many of them may go at once is not the table's business.
 	surplus []entry
 	// states has one element per desired route.
@@ -206,21 +165,10 @@ type plan struct {
 	unowned []entry
 }
 
-// settling reports whether the cloud is still at work on a desired route.
-func (p *plan) settling() bool {
+// count counts the desired routes in one of the states.
+func (p *plan) count(any ...state) (n int) {
 	for _, s := range p.states {
-		if s == statePending {
-			return true
-		}
-	}
-	return false
-}
-
-// missing counts the desired routes that do not work in the table.
-func (p *plan) missing() int {
-	n := 0
-	for _, s := range p.states {
-		if s != stateAvailable {
+		if slices.Contains(any, s) {
 			n++
 		}
 	}
@@ -239,73 +187,71 @@ type evidence struct {
 	occupant func(routeKey) *entry
 }
 
-// route is a CIDR and the instance that it leads to, in whichever table.
-type route struct {
-	cidr     netip.Prefix
-	instance string
-}
-
 // diff compares the nodes with one table. It changes neither.
 func diff(d *desired, t *table, config Config, known evidence) *plan {
-	p := &plan{table: t.id, states: make(map[netip.Prefix]state, len(d.routes)), conflicts: map[netip.Prefix]entry{}}
+	p := &plan{table: t, states: make(map[netip.Prefix]state, len(d.routes)), conflicts: map[netip.Prefix]entry{}}
 	for cidr, want := range d.routes {
-		p.states[cidr] = p.compare(d, t, config, known, cidr, want)
+		p.states[cidr] = p.compare(d, t, config, known, route{cidr, want.instance})
 	}
-	for cidr := range t.entries {
+	for cidr, e := range t.entries {
 		if _, wanted := d.routes[cidr]; !wanted && !d.retained.Has(cidr) {
-			p.classify(d, config, known, t.entries[cidr])
+			p.classify(d, config, known, e)
 		}
 	}
-	slices.SortFunc(p.create, func(a, b alicloud.NewRoute) int { return cmp.Compare(a.CIDR, b.CIDR) })
-	slices.SortFunc(p.replace, func(a, b alicloud.RouteEntry) int { return cmp.Compare(a.CIDR, b.CIDR) })
-	slices.SortFunc(p.surplus, func(a, b entry) int { return cmp.Compare(a.CIDR, b.CIDR) })
+	slices.SortFunc(p.create, byCIDR)
+	slices.SortFunc(p.replace, func(a, b entry) int { return byCIDR(a.route, b.route) })
+	slices.SortFunc(p.surplus, func(a, b entry) int { return byCIDR(a.route, b.route) })
 	return p
 }
 
-// compare decides about a desired route.
-func (p *plan) compare(d *desired, t *table, config Config, known evidence, cidr netip.Prefix, want desiredRoute) state {
-	e, exists := t.entries[cidr]
-	if !exists {
-		if other := known.occupant(routeKey{t.id, cidr}); other != nil {
-			p.conflicts[cidr] = *other
-			return stateConflict
-		}
-	}
+func byCIDR(a, b route) int {
+	return cmp.Or(a.cidr.Compare(b.cidr), cmp.Compare(a.instance, b.instance))
+}
+
+// compare decides about a desired route. An entry in its way that leads to another node of this cluster is wrong by what Kubernetes says,
+// whoever made it.
+func (p *plan) compare(d *desired, t *table, config Config, known evidence, want route) state {
+	e, exists := t.entries[want.cidr]
+	owner := ownerOf(config, e)
 	switch {
 	case !exists:
-		p.create = append(p.create, alicloud.NewRoute{TableID: t.id, CIDR: cidr.String(), InstanceID: want.instance, Description: config.mark()})
-		return stateMissing
-	case e.hop == want.instance && e.Status == alicloud.RouteAvailable:
-		return stateAvailable
-	case e.hop == want.instance, e.Status == alicloud.RouteDeleting:
-		return statePending
-	case !replaceable(d, config, known, e):
-		p.conflicts[cidr] = e
-		if ownerOf(config, e) == nobody {
-			p.unowned = append(p.unowned, e)
+		if other := known.occupant(routeKey{t.id, want}); other != nil {
+			p.conflicts[want.cidr] = *other
+			return stateConflict
 		}
-		return stateConflict
-	case e.Status == alicloud.RouteAvailable:
-		// The CIDR moves to another node. The new entry follows when this one is gone.
-		p.replace = append(p.replace, e.RouteEntry)
+		p.create = append(p.create, want)
+		return stateMissing
+	case e.instance == want.instance && e.Status == alicloud.RouteAvailable:
+		return stateAvailable
+	case e.instance == want.instance, e.Status == alicloud.RouteDeleting:
 		return statePending
-	default:
+	case d.instances[e.instance] != nil, owner == thisCluster, owner == nobody && (known.former(e.route) || known.gone(e.instance)):
+		// The CIDR moves to another node. The new entry follows when this one is gone.
+		if e.Status == alicloud.RouteAvailable {
+			p.replace = append(p.replace, e)
+		}
 		return statePending
 	}
+	p.conflicts[want.cidr] = e
+	if owner == nobody {
+		p.unowned = append(p.unowned, e)
+	}
+	return stateConflict
 }
 
 // classify decides about an entry that no node wants.
 func (p *plan) classify(d *desired, config Config, known evidence, e entry) {
-	switch owner := ownerOf(config, e); {
+	node, owner := d.instances[e.instance], ownerOf(config, e)
+	switch {
 	case e.Status != alicloud.RouteAvailable || owner == somebodyElse:
-	case waitsForCIDR(d, e.hop):
+	case node != nil && len(nodes.PodCIDRs(node)) == 0:
 		// The Node of this machine has just been registered again, and may get the same pod CIDR.
-	case owner == thisCluster || known.former(e.route()):
+	case owner == thisCluster || known.former(e.route):
 		p.surplus = append(p.surplus, e)
 	case !inTheWay(d, e) && !sharedMark(e.Description):
 		// An entry without a mark may be a user's.
-	case known.gone(e.hop):
-		p.replace = append(p.replace, e.RouteEntry)
+	case known.gone(e.instance):
+		p.replace = append(p.replace, e)
 	default:
 		p.unowned = append(p.unowned, e)
 	}
@@ -318,7 +264,25 @@ func inTheWay(d *desired, e entry) bool {
 	return ok && desired && around.cidr.Bits() <= e.cidr.Bits()
 }
 
-func waitsForCIDR(d *desired, instance string) bool {
-	node, ok := d.instances[instance]
-	return ok && len(nodes.PodCIDRs(node)) == 0
+// change is one entry to create or to remove.
+type change struct {
+	table string
+	route
+	// remove is the entry to remove, nil for a creation.
+	remove *entry
+	// node is the Node whose pod CIDR it is, empty where there is none any more.
+	node string
+	// proven says that a removal does not count against the cap of removals.
+	proven bool
+	err    error
+}
+
+func (c *change) key() routeKey { return routeKey{c.table, c.route} }
+
+func (c *change) String() string {
+	verb := "create"
+	if c.remove != nil {
+		verb = "delete"
+	}
+	return fmt.Sprintf("%s route %s to %s in %s", verb, c.cidr, c.instance, c.table)
 }

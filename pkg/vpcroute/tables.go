@@ -97,21 +97,11 @@ func Select(config Config, nodes []*corev1.Node, vSwitches []alicloud.VSwitch, t
 	return SelectTables(config, tables)
 }
 
-// tableChoice is the selection in force, or why there is none.
-type tableChoice struct {
-	Selection
-	chosen time.Time // from the list of tables
-	err    error
-	// attempts counts the errors in a row, and retry is when the tables are listed again after one.
-	attempts int
-	retry    time.Time
-}
-
 // choose returns the managed tables. They are chosen anew when the choice is older than a drift period or one of them is gone, and for
 // new nodes. A table that was managed once stays so while it exists: its routes would otherwise be left to rot. When the choice
 // cannot be made anew, the one before holds.
 func (w *Writer) choose(ctx context.Context, d *desired) (Selection, error) {
-	before := w.choice.Selection
+	before := w.selected
 	selection, err := w.selection(ctx, d)
 	switch {
 	case err != nil && len(before.IDs) > 0:
@@ -121,11 +111,11 @@ func (w *Writer) choose(ctx context.Context, d *desired) (Selection, error) {
 		return Selection{}, err
 	}
 	for _, id := range before.IDs {
-		if t := w.tables[id]; w.opts.Config.usesNodeTables() && !slices.Contains(selection.IDs, id) && t != nil && !t.gone {
+		if t := w.tables[id]; w.opts.Config.usesNodeTables() && !slices.Contains(selection.IDs, id) && t != nil && !tableGone(t.err) {
 			selection.IDs = append(selection.IDs, id)
 		}
 	}
-	w.choice.Selection = selection
+	w.selected = selection
 	return selection, nil
 }
 
@@ -136,7 +126,7 @@ func (w *Writer) selection(ctx context.Context, d *desired) (Selection, error) {
 	}
 	maxAge := config.Period * 4 / 5 // less than the shortest time between two reads for drift
 	if config.usesNodeTables() {
-		known := w.vSwitchesOf(ctx, d.instances, min(maxAge, vSwitchTTL))
+		known := w.vSwitches(ctx, min(maxAge, vSwitchTTL), d.instances)
 		if selection := SelectNodeTables(slices.Collect(maps.Values(d.instances)), known.vSwitches); len(selection.IDs) > 0 {
 			return selection, nil
 		}
@@ -145,39 +135,39 @@ func (w *Writer) selection(ctx context.Context, d *desired) (Selection, error) {
 		}
 	}
 	switch {
-	case len(w.choice.IDs) > 0 && now.Sub(w.choice.chosen) < maxAge:
-		return w.choice.Selection, nil
-	case now.Before(w.choice.retry):
-		return Selection{}, w.choice.err
+	case len(w.selected.IDs) > 0 && now.Sub(w.listed) < maxAge:
+		return w.selected, nil
+	case !w.retries.until(tableChoice{}, now).IsZero():
+		return Selection{}, w.retries.failures[tableChoice{}].err
 	}
 	tables, err := w.opts.API.DescribeRouteTables(ctx, config.VPCID)
 	selection := SelectTables(config, tables)
-	switch {
-	case err != nil:
+	if err != nil {
 		err = fmt.Errorf("find the route tables of %s: %w", config.VPCID, err)
-	case len(selection.IDs) == 0:
+	} else if len(selection.IDs) == 0 {
 		err = fmt.Errorf("none of the %d route tables of VPC %s is %v", len(tables), config.VPCID, selection.Missing)
-	default:
-		w.choice.chosen, w.choice.attempts = time.Now(), 0
-		return selection, nil
 	}
-	w.choice.err, w.choice.retry = err, time.Now().Add(backoff(w.choice.attempts, firstBackoff, maxBackoff))
-	w.choice.attempts++
-	return Selection{}, err
+	if err != nil {
+		w.retries.failed(tableChoice{}, err, time.Now())
+		return Selection{}, err
+	}
+	w.listed = time.Now()
+	w.retries.succeeded(tableChoice{})
+	return selection, nil
 }
 
-// read returns the table as it was at notBefore or later. After an error it is read again at its time, and after a write with an unknown
+// read makes sure that the table is known as it was at notBefore or later. After an error it is read again at its time, and after a write with an unknown
 // result at once.
-func (w *Writer) read(ctx context.Context, id string, notBefore time.Time) *table {
-	known, now := w.tables[id], time.Now()
+func (w *Writer) read(ctx context.Context, id string, notBefore time.Time) {
+	known := w.tables[id]
 	switch {
 	case known == nil:
 		known = &table{id: id}
 		w.tables[id] = known
-	case known.err != nil && now.Before(known.retry):
-		return known
+	case known.err != nil && !w.retries.until(readOf(id), time.Now()).IsZero():
+		return
 	case known.err == nil && !known.stale && !known.read.Before(notBefore):
-		return known
+		return
 	}
 	t, err := w.fetch(ctx, id)
 	if err == nil && w.shrunk(known, t) {
@@ -187,24 +177,19 @@ func (w *Writer) read(ctx context.Context, id string, notBefore time.Time) *tabl
 	if err != nil {
 		known.err = fmt.Errorf("read route table %s: %w", id, err)
 		if ctx.Err() == nil {
-			known.retry = time.Now().Add(readBackoff(err, backoff(known.attempts, firstBackoff, maxBackoff)))
-			known.attempts++
+			w.retries.failed(readOf(id), err, time.Now())
 			tableReadable.WithLabelValues(id).Set(0)
 		}
 		if tableGone(err) {
-			known.gone = true
-			w.choice.chosen, w.network.read = time.Time{}, time.Time{}
+			w.listed, w.network.read = time.Time{}, time.Time{}
 		}
-		return known
-	}
-	if !known.unread.IsZero() {
-		w.pace.observed(t.read, t.settling())
+		return
 	}
 	w.tables[id] = t
+	w.retries.succeeded(readOf(id))
 	tableReadable.WithLabelValues(id).Set(1)
 	tableReadAt.WithLabelValues(id).Set(float64(t.read.Unix()))
 	entriesGauge.WithLabelValues(id).Set(float64(t.custom))
-	return t
 }
 
 func (w *Writer) fetch(ctx context.Context, id string) (*table, error) {
@@ -219,63 +204,48 @@ func (w *Writer) fetch(ctx context.Context, id string) (*table, error) {
 // shrunk reports whether many of the entries that worked are not there any more. Before the first read of this process they are those of
 // the nodes whose network is said to be available.
 func (w *Writer) shrunk(before, now *table) bool {
-	worked := map[netip.Prefix]bool{}
+	var worked []netip.Prefix
 	for cidr, e := range before.entries {
-		worked[cidr] = e.Status == alicloud.RouteAvailable
+		if e.Status == alicloud.RouteAvailable {
+			worked = append(worked, cidr)
+		}
 	}
 	if before.read.IsZero() {
-		all, err := w.opts.Nodes.Lister().List(labels.Everything())
-		if err != nil {
-			return false // the pass says so
-		}
+		all, _ := w.opts.Nodes.Lister().List(labels.Everything()) // the pass says what is wrong with the cache
 		for cidr, want := range desiredOf(all, w.opts.Config, w.opts.InstanceID, time.Now()).routes {
-			worked[cidr] = conditionHolds(want.node, true)
+			if conditionHolds(want.node, true) {
+				worked = append(worked, cidr)
+			}
 		}
 	}
-	had, lost := 0, 0
-	for cidr, yes := range worked {
-		if !yes {
-			continue
-		}
-		had++
+	lost := 0
+	for _, cidr := range worked {
 		if _, still := now.entries[cidr]; !still {
 			lost++
 		}
 	}
-	return lost > removalCap(had)
-}
-
-// refusedRead bounds the wait before a table is read again that the cloud refuses to show, although it may exist: the key lacks a
-// permission, or an endpoint is that of another region. One call a minute is little, and whoever repairs it does not wait for long.
-const refusedRead = time.Minute
-
-// tableGone reports whether the cloud says that there is no such table.
-func tableGone(err error) bool {
-	return alicloud.HasCode(err, "InvalidRouteTableId.NotFound", "InvalidRouteTable.NotFound")
-}
-
-// readBackoff bounds the wait before a table is read again.
-func readBackoff(err error, wait time.Duration) time.Duration {
-	switch {
-	case tableGone(err):
-		return permanentRetry
-	case permanent(err), alicloud.IsNotFound(err):
-		return min(refusedRead, wait)
-	}
-	return wait
+	return lost > removalCap(len(worked))
 }
 
 // lookUp finds out which entries have the destinations that the cloud calls taken. The lists of a table leave out those of another type
 // than Custom, which the cloud has made itself or has learned from a CEN or a border router, because there may be many of them.
-func (w *Writer) lookUp(ctx context.Context, table string, cidrs []string) {
+func (w *Writer) lookUp(ctx context.Context, table string, taken []route) {
+	cidrs := make([]string, 0, len(taken))
+	for _, each := range taken {
+		cidrs = append(cidrs, each.cidr.String())
+	}
+	if len(cidrs) > alicloud.MaxRouteEntriesPerCall {
+		cidrs = nil // of a preview: all entries take fewer calls
+	}
 	entries, err := w.opts.API.DescribeRouteEntriesOf(ctx, table, cidrs)
 	if err != nil {
 		klog.FromContext(ctx).Error(err, "Cannot determine which entries have the pod CIDRs of nodes", "table", table, "cidrs", len(cidrs))
-		return
 	}
 	for i := range entries {
-		if cidr, err := netip.ParsePrefix(entries[i].CIDR); err == nil && entries[i].Type != alicloud.RouteTypeCustom {
-			w.retries.occupied(routeKey{table, cidr.Masked()}, entry{RouteEntry: entries[i], cidr: cidr.Masked()}, time.Now())
+		e, ok := entryOf(entries[i])
+		at := slices.IndexFunc(taken, func(each route) bool { return each.cidr == e.cidr })
+		if ok && at >= 0 && e.Type != alicloud.RouteTypeCustom {
+			w.retries.occupied(routeKey{table, taken[at]}, e, time.Now())
 		}
 	}
 }

@@ -131,7 +131,7 @@ func TestQuotaText(t *testing.T) {
 	} {
 		recorder := record.NewFakeRecorder(10)
 		on := &table{id: "vtb-" + name, custom: test.holds}
-		reporter{events: events.New(recorder, 0)}.tableQuota(on, &plan{create: make([]alicloud.NewRoute, test.adds)}, nodeOf(0), test.quota)
+		reporter{events: events.New(recorder, 0)}.tableQuota(&plan{table: on, create: make([]route, test.adds)}, nodeOf(0), test.quota)
 		text := ""
 		if len(recorder.Events) > 0 {
 			text = <-recorder.Events

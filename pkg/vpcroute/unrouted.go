@@ -55,7 +55,7 @@ func (c *Controller) clear(patience time.Duration) (next time.Time, err error) {
 			next = earliest(next, time.Now().Add(min(patience, patience-stood)))
 			continue
 		}
-		unmanaged[node.Name] = conditionFor{node.UID, conditionDisabled}
+		unmanaged[node.Name] = conditionFor{uid: node.UID, reason: conditionDisabled}
 	}
 	c.checks.want(instances)
 	c.conditions.set(unmanaged)

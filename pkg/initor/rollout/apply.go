@@ -19,7 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
-	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/klog/v2"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/nodes"
@@ -93,7 +93,7 @@ func (r *Rollout) apply(ctx context.Context, objects []runtime.Object) (owners, 
 		if err != nil {
 			return nil, err
 		}
-		if !isJob(h.kind) {
+		if h.kind != kindJob && h.kind != kindBroadcastJob {
 			if _, err := applyOne(ctx, h, object); err != nil {
 				return nil, err
 			}
@@ -130,8 +130,6 @@ func applyOne(ctx context.Context, h handle, object runtime.Object) (metav1.Obje
 	}
 	return made, nil
 }
-
-func isJob(kind string) bool { return kind == kindJob || kind == kindBroadcastJob }
 
 // replaced are the pods that were removed because they had ended as a whole, as evicted ones do. A Job makes another one by itself;
 // OpenKruise keeps such a pod for ever, and its node would go without.
@@ -265,14 +263,9 @@ func (r *Rollout) remove(ctx context.Context, config Config) error {
 	return initor.OneLine(errs...)
 }
 
-// hasOpenKruise says whether the API server knows BroadcastJobs.
-func hasOpenKruise(api discovery.DiscoveryInterface) (bool, error) {
-	return knows(api, kruise.SchemeGroupVersion.String(), kindBroadcastJob)
-}
-
 // Machines lists the nodes that have a machine, which is all but virtual-kubelet's.
-func Machines(ctx context.Context, lister NodeLister) ([]*corev1.Node, error) {
-	list, err := lister.List(ctx, metav1.ListOptions{})
+func Machines(ctx context.Context, kube kubernetes.Interface) ([]*corev1.Node, error) {
+	list, err := kube.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return nil, fmt.Errorf("list the nodes: %w", err)
 	}
@@ -283,46 +276,6 @@ func Machines(ctx context.Context, lister NodeLister) ([]*corev1.Node, error) {
 		}
 	}
 	return machines, nil
-}
-
-// NodeLister lists nodes. client-go's NodeInterface satisfies it.
-type NodeLister interface {
-	List(ctx context.Context, opts metav1.ListOptions) (*corev1.NodeList, error)
-}
-
-// podSelector finds the pods of this and of other rollouts.
-var podSelector = labels.Set{labelName: programName}.String()
-
-// read returns the present state of the named nodes that still exist, of all that have a machine if there are no names.
-func (r *Rollout) read(ctx context.Context, names map[string]bool, jobs owners, creations *refused) ([]NodeState, error) {
-	nodes, err := Machines(ctx, r.opts.Kube.CoreV1().Nodes())
-	if err != nil {
-		return nil, err
-	}
-	// Without labels: a BroadcastJob of others has pods with theirs.
-	list, err := r.opts.Kube.CoreV1().Pods(r.opts.Config.Namespace).List(ctx, metav1.ListOptions{})
-	if err != nil {
-		return nil, fmt.Errorf("list the pods: %w", err)
-	}
-	pods := make([]*corev1.Pod, 0, len(list.Items))
-	for i := range list.Items {
-		pods = append(pods, &list.Items[i])
-	}
-	return states(among(nodes, names), pods, jobs, creations), nil
-}
-
-// among returns the nodes that are named, all if there are no names.
-func among(nodes []*corev1.Node, names map[string]bool) []*corev1.Node {
-	if names == nil {
-		return nodes
-	}
-	var found []*corev1.Node
-	for _, n := range nodes {
-		if names[n.Name] {
-			found = append(found, n)
-		}
-	}
-	return found
 }
 
 // jobs returns what exists of the rollout's jobs, whoever made them: the chart's can be looked at too.
@@ -339,23 +292,12 @@ func (r *Rollout) jobs(ctx context.Context) (owners, error) {
 	if r.opts.Config.Driver != DriverBroadcastJob {
 		return found, nil
 	}
-	uid, err := r.broadcastJob(ctx)
-	if err == nil && uid != "" {
-		found[uid] = kindBroadcastJob
-	}
-	return found, err
-}
-
-// broadcastJob returns the UID of the BroadcastJob, empty if there is none.
-func (r *Rollout) broadcastJob(ctx context.Context) (types.UID, error) {
-	name := r.opts.Config.Name
-	got, err := r.opts.Kruise.AppsV1alpha1().BroadcastJobs(r.opts.Config.Namespace).Get(ctx, name, metav1.GetOptions{})
+	broadcast, err := r.opts.Kruise.AppsV1alpha1().BroadcastJobs(r.opts.Config.Namespace).Get(ctx, r.opts.Config.Name, metav1.GetOptions{})
 	switch {
-	case apierrors.IsNotFound(err):
-		return "", nil
-	case err != nil:
-		return "", fmt.Errorf("get %s %s: %w", kindBroadcastJob, name, err)
-	default:
-		return got.UID, nil
+	case err == nil:
+		found[broadcast.UID] = kindBroadcastJob
+	case !apierrors.IsNotFound(err):
+		return nil, fmt.Errorf("get %s %s: %w", kindBroadcastJob, r.opts.Config.Name, err)
 	}
+	return found, nil
 }

@@ -64,11 +64,6 @@ func keeps(part string, but ...string) string {
 		part, changing)
 }
 
-// hasPolicies reports whether the API server knows ValidatingAdmissionPolicies, which it does since Kubernetes 1.30.
-func hasPolicies(api discovery.DiscoveryInterface) (bool, error) {
-	return knows(api, admissionv1.SchemeGroupVersion.String(), kindPolicy)
-}
-
 // knows reports whether the API server knows a kind.
 func knows(api discovery.DiscoveryInterface, version, kind string) (bool, error) {
 	list, err := api.ServerResourcesForGroupVersion(version)

@@ -7,7 +7,9 @@ import (
 	"slices"
 	"time"
 
+	kruise "github.com/openkruise/kruise-api/apps/v1alpha1"
 	kruiseclient "github.com/openkruise/kruise-api/client/clientset/versioned"
+	admissionv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
@@ -16,7 +18,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
-	corelisters "k8s.io/client-go/listers/core/v1"
 	"k8s.io/klog/v2"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/initor"
@@ -63,22 +64,15 @@ func New(opts Options) (*Rollout, error) {
 // it, what Run made is gone when it returns, after an error too. The error is [ErrNoOpenKruise], a [*ForeignError], or one of the API
 // server or of ctx.
 func (r *Rollout) Run(ctx context.Context) (_ []NodeState, err error) {
-	if err = r.checkDriver(); err != nil {
+	config := r.opts.Config
+	if err = r.suit(&config); err != nil {
 		return nil, err
 	}
-	nodes, err := Machines(ctx, r.opts.Kube.CoreV1().Nodes())
+	nodes, err := Machines(ctx, r.opts.Kube)
 	if err != nil {
 		return nil, err
 	}
-	names := map[string]bool{}
-	config := r.opts.Config
-	if config.AdmissionPolicy {
-		if config.AdmissionPolicy, err = hasPolicies(r.opts.Kube.Discovery()); err != nil {
-			return nil, err
-		}
-	}
 	for _, n := range nodes {
-		names[n.Name] = true
 		config.Nodes = append(config.Nodes, n.Name)
 	}
 	objects := Objects(config)
@@ -97,57 +91,69 @@ func (r *Rollout) Run(ctx context.Context) (_ []NodeState, err error) {
 	if err != nil {
 		return nil, err
 	}
-	waiting, creations := newPatience(), r.newRefused()
-	followErr := r.follow(limited, names, jobs, waiting, creations)
-	if followErr != nil && !errors.Is(context.Cause(limited), errTimeout) {
-		return nil, fmt.Errorf("follow the pods: %w", followErr)
+	final, err := r.follow(limited, sets.New(config.Nodes...), jobs)
+	if err != nil && (final == nil || !errors.Is(context.Cause(limited), errTimeout)) {
+		return nil, fmt.Errorf("follow the pods: %w", err)
 	}
-	final, err := r.read(ctx, names, jobs, creations)
-	waiting.judge(final, time.Now())
-	return final, err
+	return final, nil
 }
 
-func (r *Rollout) checkDriver() error {
-	if r.opts.Config.Driver != DriverBroadcastJob {
-		return nil
+// suit makes sure that the API server knows what the driver makes, and leaves the admission policy out where it does not know such.
+func (r *Rollout) suit(config *Config) (err error) {
+	if config.Driver == DriverBroadcastJob {
+		installed, err := knows(r.opts.Kube.Discovery(), kruise.SchemeGroupVersion.String(), kindBroadcastJob)
+		if err != nil {
+			return err
+		}
+		if !installed {
+			return ErrNoOpenKruise
+		}
 	}
-	installed, err := hasOpenKruise(r.opts.Kube.Discovery())
-	if err == nil && !installed {
-		err = ErrNoOpenKruise
+	if config.AdmissionPolicy {
+		config.AdmissionPolicy, err = knows(r.opts.Kube.Discovery(), admissionv1.SchemeGroupVersion.String(), kindPolicy)
 	}
 	return err
 }
 
 // Status returns what a rollout of the same name did so far; without one it says that there is none.
-func (r *Rollout) Status(ctx context.Context) (states []NodeState, found bool, err error) {
+func (r *Rollout) Status(ctx context.Context) (all []NodeState, found bool, err error) {
 	jobs, err := r.jobs(ctx)
 	if err != nil || len(jobs) == 0 {
 		return nil, false, err
 	}
 	creations := r.newRefused()
 	creations.read(ctx, jobs)
-	states, err = r.read(ctx, nil, jobs, creations)
-	return states, true, err
+	nodes, err := Machines(ctx, r.opts.Kube)
+	if err != nil {
+		return nil, true, err
+	}
+	// Without labels: a BroadcastJob of others has pods with theirs.
+	list, err := r.opts.Kube.CoreV1().Pods(r.opts.Config.Namespace).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, true, fmt.Errorf("list the pods: %w", err)
+	}
+	pods := make([]*corev1.Pod, 0, len(list.Items))
+	for i := range list.Items {
+		pods = append(pods, &list.Items[i])
+	}
+	return states(nodes, pods, jobs, creations), true, nil
 }
 
 // followPeriod is how often the caches are read. It is short for a person and long against the read, which for a
 // thousand nodes takes about a millisecond.
 const followPeriod = 300 * time.Millisecond
 
-// view is a cached picture of nodes and of the rollout's pods.
-type view struct {
-	nodes corelisters.NodeLister
-	pods  corelisters.PodLister
-}
+// podSelector finds the pods of this and of other rollouts.
+var podSelector = labels.Set{labelName: programName}.String()
 
-// follow reports the states of the named nodes until none is pending, or waiting longer does not help. It returns ctx's error if that ends
-// first.
-func (r *Rollout) follow(ctx context.Context, names map[string]bool, jobs owners, waiting *patience, creations *refused) error {
+// follow reports the states of the named nodes until none is pending, or waiting longer does not help, and returns the last ones. The error
+// is ctx's if that ends first.
+func (r *Rollout) follow(ctx context.Context, names sets.Set[string], jobs owners) (current []NodeState, err error) {
 	watching, stop := context.WithCancel(ctx)
 	all := informers.NewSharedInformerFactory(r.opts.Kube, 0)
 	ours := informers.NewSharedInformerFactoryWithOptions(r.opts.Kube, 0, informers.WithNamespace(r.opts.Config.Namespace),
 		informers.WithTweakListOptions(func(o *metav1.ListOptions) { o.LabelSelector = podSelector }))
-	v := view{nodes: all.Core().V1().Nodes().Lister(), pods: ours.Core().V1().Pods().Lister()}
+	nodeLister, podLister := all.Core().V1().Nodes().Lister(), ours.Core().V1().Pods().Lister()
 	for _, factory := range []informers.SharedInformerFactory{all, ours} {
 		factory.StartWithContext(watching)
 		defer factory.Shutdown()
@@ -155,37 +161,30 @@ func (r *Rollout) follow(ctx context.Context, names map[string]bool, jobs owners
 	defer stop() // before the factories are waited for
 	for _, factory := range []informers.SharedInformerFactory{all, ours} {
 		if synced := factory.WaitForCacheSyncWithContext(ctx); synced.Err != nil {
-			return fmt.Errorf("read nodes and pods: %w", synced.Err)
+			return nil, fmt.Errorf("read nodes and pods: %w", synced.Err)
 		}
 	}
-	gone := newReplaced()
-	return wait.PollUntilContextCancel(ctx, followPeriod, true, func(ctx context.Context) (bool, error) {
-		nodes, pods, err := v.list(names)
+	gone, waiting, creations := newReplaced(), newPatience(), r.newRefused()
+	err = wait.PollUntilContextCancel(ctx, followPeriod, true, func(ctx context.Context) (bool, error) {
+		nodes, err := nodeLister.List(labels.Everything())
 		if err != nil {
-			return false, err
+			return false, fmt.Errorf("list the nodes: %w", err)
+		}
+		nodes = slices.DeleteFunc(nodes, func(n *corev1.Node) bool { return !names.Has(n.Name) })
+		pods, err := podLister.List(labels.Everything())
+		if err != nil {
+			return false, fmt.Errorf("list the pods: %w", err)
 		}
 		if pods, err = gone.remove(ctx, r.opts.Kube.CoreV1().Pods(r.opts.Config.Namespace), pods, jobs); err != nil {
 			return false, err
 		}
 		creations.follow(ctx, jobs)
-		current := states(nodes, pods, jobs, creations)
+		current = states(nodes, pods, jobs, creations)
 		waiting.judge(current, time.Now())
 		r.opts.Progress(current)
 		return !slices.ContainsFunc(current, func(s NodeState) bool { return s.Result == ResultPending }), nil
 	})
-}
-
-// list returns the named nodes and the pods.
-func (v view) list(names map[string]bool) ([]*corev1.Node, []*corev1.Pod, error) {
-	nodes, err := v.nodes.List(labels.Everything())
-	if err != nil {
-		return nil, nil, fmt.Errorf("list the nodes: %w", err)
-	}
-	pods, err := v.pods.List(labels.Everything())
-	if err != nil {
-		return nil, nil, fmt.Errorf("list the pods: %w", err)
-	}
-	return among(nodes, names), pods, nil
+	return current, err
 }
 
 // eventPeriod is how often the events of the jobs are read while nodes are pending. Pods are usually there before the first time.
@@ -266,27 +265,12 @@ func (r *refused) why(node string) string {
 // tries to pull an image four times in it, so that a registry that fails once or is slow to answer does not end a rollout.
 const stuckAfter = 2 * time.Minute
 
-// Reasons of the kubelet why a container waits. Those that are hopeless stay until somebody changes the pod.
+// Reasons why a pod cannot start. Those that are hopeless stay until somebody changes the pod.
 var (
 	hopelessReasons = sets.New("InvalidImageName", "ErrImageNeverPull")
 	blockedReasons  = sets.New("ErrImagePull", "ImagePullBackOff", "ImageInspectError", "RegistryUnavailable", "SignatureValidationFailed",
-		"CreateContainerConfigError", "CreateContainerError", "RunContainerError").Union(hopelessReasons)
+		"CreateContainerConfigError", "CreateContainerError", "RunContainerError", corev1.PodReasonUnschedulable).Union(hopelessReasons)
 )
-
-// blockedBy returns the reason why a pod that has never run cannot start, empty if nothing is known to be wrong.
-func blockedBy(pod *corev1.Pod) string {
-	for _, status := range pod.Status.ContainerStatuses {
-		if waiting := status.State.Waiting; waiting != nil && blockedReasons.Has(waiting.Reason) {
-			return waiting.Reason
-		}
-	}
-	for _, condition := range pod.Status.Conditions {
-		if condition.Type == corev1.PodScheduled && condition.Status == corev1.ConditionFalse && condition.Reason == corev1.PodReasonUnschedulable {
-			return condition.Reason
-		}
-	}
-	return ""
-}
 
 // patience remembers since when the pod of each node has been unable to start, and how many nodes were finished then.
 type patience struct {

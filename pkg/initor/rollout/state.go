@@ -146,9 +146,9 @@ func succeeded(state *NodeState, pod *corev1.Pod) {
 func unfinished(state *NodeState, pod *corev1.Pod) {
 	last := lastEnd(pod)
 	if last == nil || last.ExitCode == 0 {
-		state.Result, state.Reason = ResultPending, waitReason(pod)
-		reason := blockedBy(pod)
-		if state.Blocked = reason != ""; hopelessReasons.Has(reason) {
+		reason, message := waitsFor(pod)
+		state.Result, state.Reason, state.Blocked = ResultPending, joined(reason, message), blockedReasons.Has(reason)
+		if hopelessReasons.Has(reason) {
 			state.Result = ResultFailed
 		}
 		return
@@ -186,22 +186,22 @@ func endReason(end *corev1.ContainerStateTerminated) string {
 	return fmt.Sprintf("exit code %d, %s", end.ExitCode, end.Reason)
 }
 
-// waitReason says what holds up a pod that has not run: its container waits, or no node takes it.
-func waitReason(pod *corev1.Pod) string {
+// waitsFor says what holds up a pod that has not run: its container waits, or no node takes it.
+func waitsFor(pod *corev1.Pod) (reason, message string) {
 	for _, status := range pod.Status.ContainerStatuses {
 		if waiting := status.State.Waiting; waiting != nil {
-			return joined(waiting.Reason, waiting.Message)
+			return waiting.Reason, waiting.Message
 		}
 	}
 	for _, condition := range pod.Status.Conditions {
 		if condition.Type == corev1.PodScheduled && condition.Status == corev1.ConditionFalse {
-			return joined(condition.Reason, condition.Message)
+			return condition.Reason, condition.Message
 		}
 	}
 	if pod.Status.Phase == corev1.PodPending {
-		return "the kubelet has not started the pod yet"
+		return "", "the kubelet has not started the pod yet"
 	}
-	return "the pod is running"
+	return "", "the pod is running"
 }
 
 // podReason says why a pod failed as a whole, for example because it was evicted.
