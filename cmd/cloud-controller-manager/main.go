@@ -47,13 +47,14 @@ func newCommand(opts *options.CloudControllerManagerOptions, stop <-chan struct{
 	flags := &ownFlags{}
 	flagSets := cliflag.NamedFlagSets{}
 	flags.addTo(flagSets.FlagSet(provider.Name))
-	start := starter{flags: flags, stop: stop, election: &election{flags: flags, stop: stop}}
+	start := starter{flags: flags, stop: stop, election: &election{flags: flags, stop: stop}, secure: &securePort{opts: opts}}
 	command := app.NewCloudControllerManagerCommand(opts, start.cloud, constructors(), names.CCMControllerAliases(), flagSets, stop)
 	command.Long = "cloud-controller-manager connects a self-managed Kubernetes cluster to Alibaba Cloud: load balancers (CLB), VPC routes and nodes.\n" +
 		"The commands only read: plan prints what the manager would write, orphans lists resources that no Service owns, explain says why a Service\n" +
 		"has its load balancer and backends, doctor diagnoses the installation, and support-bundle collects what a bug report needs. They also find\n" +
 		"the cluster by KUBECONFIG.\n\nCommands:"
 	command.Args, command.SuggestionsMinimumDistance = noArguments, suggestedDistance
+	command.PreRun = func(*cobra.Command, []string) { start.secure.take() }
 	command.PostRun = func(*cobra.Command, []string) { start.election.resign() }
 	for _, r := range reporters() {
 		command.AddCommand(newReportCommand(command, opts, start, r))

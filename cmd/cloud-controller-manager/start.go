@@ -38,6 +38,7 @@ type starter struct {
 	flags    *ownFlags
 	stop     <-chan struct{}
 	election *election
+	secure   *securePort
 }
 
 // cloud implements [app.InitCloudFunc]. That type has no error, so a failure ends the process here.
@@ -52,6 +53,9 @@ func (s starter) cloud(completed *config.CompletedConfig) cloudprovider.Interfac
 
 // start connects, and serves health from then on.
 func (s starter) start(ctx context.Context, completed *config.CompletedConfig) (*provider.Cloud, error) {
+	if err := s.secure.listen(completed); err != nil {
+		return nil, fmt.Errorf("--secure-port: %w", err)
+	}
 	cloud, err := s.connect(ctx, completed)
 	if err != nil {
 		return nil, err

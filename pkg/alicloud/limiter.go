@@ -159,7 +159,7 @@ func (l *limiter) enter(action string, waiting Waiting) *waiter {
 	defer l.mu.Unlock()
 	q := l.queueLocked(action)
 	now := time.Now()
-	if len(q.waiters) == 0 && !q.next(now).After(now) {
+	if len(q.waiters) == 0 && !q.next(now, 1, urgency(waiting)).After(now) {
 		q.take(now)
 		q.writes(waiting, now)
 		return nil
@@ -172,6 +172,10 @@ func (l *limiter) enter(action string, waiting Waiting) *waiter {
 		return -1 // calls of equal rank keep their order
 	})
 	q.waiters = slices.Insert(q.waiters, at, w)
+	if q.timer != nil && urgency(waiting) > 0 {
+		q.timer.Stop() // it may go sooner
+		q.timer = nil
+	}
 	l.scheduleLocked(q)
 	return w
 }
@@ -193,12 +197,29 @@ func (l *limiter) leave(action string, w *waiter, reason error) error {
 	return reason
 }
 
+// nextOf is when the next of the calls in the queue may go.
+func (q *actionQueue) nextOf(now time.Time) time.Time {
+	urgent := 0
+	for _, w := range q.waiters {
+		urgent += urgency(w.Waiting)
+	}
+	return q.next(now, len(q.waiters), urgent)
+}
+
+// urgency counts a call that takes out what no longer answers.
+func urgency(w Waiting) int {
+	if w.Priority == PriorityRemoval {
+		return 1
+	}
+	return 0
+}
+
 // scheduleLocked sets the timer for the first call in the queue.
 func (l *limiter) scheduleLocked(q *actionQueue) {
 	if q.timer != nil || len(q.waiters) == 0 {
 		return
 	}
-	q.timer = time.AfterFunc(max(0, time.Until(q.next(time.Now()))), func() {
+	q.timer = time.AfterFunc(max(0, time.Until(q.nextOf(time.Now()))), func() {
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		q.timer = nil
@@ -213,7 +234,7 @@ func (q *actionQueue) admit() {
 	for _, last := range q.served {
 		number = max(number, last.number)
 	}
-	for now := time.Now(); len(q.waiters) > 0 && !q.next(now).After(now); {
+	for now := time.Now(); len(q.waiters) > 0 && !q.nextOf(now).After(now); {
 		q.take(now)
 		at := q.turn(now)
 		next := q.waiters[at]
@@ -284,7 +305,7 @@ const agedShare = 16
 func (q *actionQueue) instead(at int, now time.Time) int {
 	first := q.waiters[at]
 	urgency := first.Priority
-	if q.admitted%agedShare != 0 && slices.ContainsFunc(q.waiters, func(w *waiter) bool { return w.Tenant == first.Tenant && w.Priority == PriorityRemoval }) {
+	if q.admitted%agedShare != agedShare-1 && slices.ContainsFunc(q.waiters, func(w *waiter) bool { return w.Tenant == first.Tenant && w.Priority == PriorityRemoval }) {
 		urgency = PriorityRemoval
 	}
 	chosen := -1

@@ -80,11 +80,9 @@ func TestIdleLimiterLetsCallsThroughAtOnce(t *testing.T) {
 func TestUrgentCallsGoFirst(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		l := newLimiter(map[string]quota{"SetX": {3, time.Minute}})
-		for range 3 {
-			if err := l.wait(t.Context(), "SetX"); err != nil { // uses the window up
-				t.Fatal(err)
-			}
+		l := newLimiter(map[string]quota{"SetX": {1, time.Minute}}) // one after the other
+		if err := l.wait(t.Context(), "SetX"); err != nil {         // uses the window up
+			t.Fatal(err)
 		}
 		var mu sync.Mutex // guards order
 		var order []string
@@ -106,7 +104,7 @@ func TestUrgentCallsGoFirst(t *testing.T) {
 				}
 				mu.Lock()
 				defer mu.Unlock()
-				order = append(order, w.name) // the quota spreads them over the minute
+				order = append(order, w.name)
 			})
 		}
 		calls.Wait()
@@ -264,11 +262,11 @@ func TestClockSetBackDoesNotKeepActionClosed(t *testing.T) {
 	q := windowQuota{quota: writeQuota}
 	q.lower(now, 0)
 	q.refused(now, maxReopenJitter)
-	if wait := q.next(now).Sub(now); wait != 40*time.Second+maxReopenJitter {
+	if wait := q.next(now, 1, 0).Sub(now); wait != 40*time.Second+maxReopenJitter {
 		t.Fatalf("after throttling the action waits %s, want until the next minute", wait)
 	}
 	back := now.Add(-8 * time.Hour)
-	if wait := q.next(back).Sub(back); wait > time.Minute {
+	if wait := q.next(back, 1, 0).Sub(back); wait > time.Minute {
 		t.Errorf("after the clock was set back by 8 hours the action waits %s", wait)
 	}
 	if got := q.allowance(back); got != writeQuota.calls {

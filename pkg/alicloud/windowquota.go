@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// windowQuota says when an action may be called. It counts calls in the cloud's own fixed windows, because only then can a
-// long queue use the whole quota: a third of it may go at once, the rest is spread evenly over the window, so that an urgent
-// call always finds room soon.
+// windowQuota says when an action may be called. It counts calls in the cloud's own fixed windows, because only then can a long queue use
+// the whole quota. What fits into the window goes at once, but for a reserve. More is spread evenly over what is left of the window, so that
+// an urgent call always finds room soon.
 type windowQuota struct {
 	quota quota
 
@@ -15,6 +15,7 @@ type windowQuota struct {
 	used   int       // calls in the window
 	before int       // calls in the previous window
 	late   int       // calls so late in the window that the cloud may count them in the next one
+	last   time.Time // when the last of them was made
 	// closedUntil is the end of the time in which the cloud is known to refuse the action.
 	closedUntil time.Time
 	// share is how many calls of the quota are ours in the window that begins at sharedAt, where others of the account use it, too. It grows
@@ -33,6 +34,9 @@ const (
 	// without adds the same to everybody's, so that callers who throttle one another come to equal shares. Ours is what the cloud let through
 	// in the window, less the part for whoever comes next. One window proves little, so that it is at least half of what it was.
 	mostLowered, leastLowered = 0.5, 0.85
+	// reserve is which part of a window does not go at once, and urgentPause after which time an urgent call may take a place of it.
+	reserve     = 9
+	urgentPause = time.Second
 	// growth is what the first window without throttling adds, as a part of the quota. Each further one adds twice as much as the one before,
 	// so that five windows bring back all of it when the others have left.
 	growth = 1.0 / 45
@@ -47,8 +51,8 @@ const (
 	maxReopenJitter = 3 * time.Second
 )
 
-// next returns when the next call may be made. A time that is not after now means at once.
-func (q *windowQuota) next(now time.Time) time.Time {
+// next returns when the next of the calls that wait may be made, so many of which are urgent. A time that is not after now means at once.
+func (q *windowQuota) next(now time.Time, waiting, urgent int) time.Time {
 	if q.closed(now) {
 		return q.closedUntil
 	}
@@ -57,16 +61,17 @@ func (q *windowQuota) next(now time.Time) time.Time {
 	switch allowance := q.allowance(now); {
 	case current.used >= allowance:
 		return opens.Add(q.quota.window)
-	case now.Before(opens) && current.before+current.used < allowance && current.slot(now) == 0:
+	case now.Before(opens) && current.before+current.used < allowance && current.slot(now, waiting, urgent) == 0:
 		return now
 	}
-	return opens.Add(current.slot(now))
+	return opens.Add(current.slot(now, waiting, urgent))
 }
 
 // take counts a call.
 func (q *windowQuota) take(now time.Time) {
 	*q = q.at(now)
 	q.used++
+	q.last = now
 	if !now.Before(q.window.Add(q.quota.window - q.guard())) {
 		q.late++
 	}
@@ -86,13 +91,12 @@ func (q *windowQuota) at(now time.Time) windowQuota {
 	return rolled
 }
 
-// slot is how long after the start of the window the next call in it may be made.
-func (q *windowQuota) slot(now time.Time) time.Duration {
+// slot is how long after the start of the window the next of the calls that wait may be made in it.
+func (q *windowQuota) slot(now time.Time, waiting, urgent int) time.Duration {
 	allowance := q.allowance(now)
 	span := float64(q.quota.window - 2*q.guard())
 	if !q.shares(now) {
-		burst := max(1, allowance/3)
-		return time.Duration(span * float64(max(0, q.used-burst+1)) / float64(allowance-burst+1))
+		return q.slotOfOwn(allowance, waiting, urgent)
 	}
 	proven, _ := q.shareAt(now)
 	even := max(1, min(allowance, int(proven+q.phase)))
@@ -101,6 +105,27 @@ func (q *windowQuota) slot(now time.Time) time.Duration {
 		return time.Duration((span - tried) * float64(q.used) / float64(even))
 	}
 	return time.Duration(span - tried + tried*(float64(q.used-even)+q.phase)/float64(max(1, allowance-even)))
+}
+
+// slotOfOwn is the slot where nobody else uses the quota. The first of a long queue goes at once, and no call goes for the reserve so late
+// that it would be missing in the next window.
+func (q *windowQuota) slotOfOwn(allowance, waiting, urgent int) time.Duration {
+	atOnce, left := allowance-allowance/reserve, allowance-q.used
+	if q.quota.window < time.Minute {
+		atOnce = allowance / 3 // the cloud's second may begin in the middle of ours
+	}
+	if q.used == 0 || q.used+waiting <= atOnce {
+		return 0
+	}
+	last, end := max(0, q.last.Sub(q.window)-q.guard()), q.quota.window-2*q.guard()
+	if last >= end {
+		return q.quota.window
+	}
+	pause := (end - last) / time.Duration(left+1)
+	if 0 < urgent && urgent <= left {
+		pause = min(pause, urgentPause)
+	}
+	return last + pause
 }
 
 // allowance is the number of calls per window. A window of a second is too short to be hit exactly: a third stays unused.

@@ -1,7 +1,9 @@
 package alicloud
 
 import (
+	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -63,7 +65,7 @@ func TestTrialsAreLast(t *testing.T) {
 	q.proven = q.share
 	var got []time.Duration
 	for range 18 {
-		got = append(got, q.slot(window).Round(100*time.Millisecond))
+		got = append(got, q.slot(window, 1, 0).Round(100*time.Millisecond))
 		q.used++
 	}
 	const s = time.Second
@@ -94,4 +96,42 @@ func TestGuessedQuota(t *testing.T) {
 	if now = now.Add(5 * time.Minute); q.shares(now) {
 		t.Errorf("five minutes later %d calls per window", q.allowance(now))
 	}
+}
+
+// TestWhatFitsGoesAtOnce: calls that fit into the window but for its reserve wait for nothing, also those of a queue in a new window. An
+// urgent call in a window whose reserve is all that is left waits for a second, and so do the next ones.
+func TestWhatFitsGoesAtOnce(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := newLimiter(map[string]quota{"SetX": writeQuota})
+		send := func(n int, w Waiting) (took time.Duration) {
+			began := time.Now()
+			var calls sync.WaitGroup
+			for range n {
+				calls.Go(func() {
+					if err := l.wait(WithWaiting(t.Context(), w), "SetX"); err != nil {
+						t.Error(err)
+					}
+				})
+			}
+			calls.Wait()
+			return time.Since(began)
+		}
+		time.Sleep(10 * time.Second)
+		if took := send(80, Waiting{Priority: PriorityBackend}); took != 0 {
+			t.Errorf("80 calls took %s", took)
+		}
+		for i := range 5 {
+			if took := send(1, Waiting{Priority: PriorityRemoval}); took > time.Second {
+				t.Errorf("urgent call %d took %s", i, took)
+			}
+		}
+		if took := send(1, Waiting{Priority: PriorityBackend}); took < time.Second || took > 15*time.Second {
+			t.Errorf("a call beyond what fits took %s, want one that leaves room", took)
+		}
+		time.Sleep(time.Until(time.Now().Truncate(time.Minute).Add(time.Minute + 10*time.Second)))
+		if took, most := send(170, Waiting{Priority: PriorityBackend}), 51*time.Second; took > most {
+			t.Errorf("170 calls took %s, want %s: those left for the next window go at once there", took, most)
+		}
+	})
 }

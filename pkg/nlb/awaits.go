@@ -38,7 +38,9 @@ type awaits struct {
 
 	mu    sync.Mutex // guards the rest
 	items map[string]*await
-	timer *time.Timer
+	// timer is for the next poll; polling says that one is under way, which sets the timer when it ends.
+	timer   *time.Timer
+	polling bool
 	// unread is why the states of jobs cannot be read, nil where the last call for them was answered.
 	unread error
 }
@@ -51,8 +53,9 @@ type await struct {
 	since, next  time.Time
 	status       alicloud.JobStatus
 	ended        bool
-	// found is the load balancer as it was seen last, nil for one that is gone.
-	found *alicloud.NLB
+	// found is the load balancer as it was seen last, nil for one that is gone. missed says that the last answer lacked it: one proves nothing.
+	found  *alicloud.NLB
+	missed bool
 	// until reports whether the load balancer is as it is waited for.
 	until func(*alicloud.NLB) bool
 }
@@ -81,13 +84,19 @@ func (a *awaits) add(id string, svc types.NamespacedName, item *await) {
 		item.services = item.services.Union(have.services)
 	}
 	item.next = item.since.Add(item.interval(item.since))
+	if item.deletion() {
+		item.next = item.since.Add(gatherPolls) // its job has ended: it may be gone already
+	}
 	a.items[id] = item
 	a.scheduleLocked()
 }
 
-// interval is how long after a poll the next one is.
+// deletion reports whether the end of a load balancer is waited for.
+func (w *await) deletion() bool { return w.loadBalancer && w.until(nil) }
+
+// interval is how long after a poll the next one is. A creation takes longer than anything else.
 func (w *await) interval(now time.Time) time.Duration {
-	if w.loadBalancer || now.Sub(w.since) >= soonPolls {
+	if w.loadBalancer && !w.deletion() || now.Sub(w.since) >= soonPolls {
 		return latePoll
 	}
 	return soonPoll
@@ -116,8 +125,12 @@ func (a *awaits) drop(id string) {
 
 // scheduleLocked sets the timer for the next poll.
 func (a *awaits) scheduleLocked() {
-	if a.timer != nil {
+	if a.polling {
 		return
+	}
+	if a.timer != nil {
+		a.timer.Stop()
+		a.timer = nil
 	}
 	var next time.Time
 	for _, item := range a.items {
@@ -130,18 +143,29 @@ func (a *awaits) scheduleLocked() {
 	}
 }
 
-// pollSlack lets polls that are due within it go together.
-const pollSlack = 100 * time.Millisecond
+const (
+	// pollSlack lets polls that are due within it go together.
+	pollSlack = soonPoll / 2
+	// gatherPolls is how long the passes of Services that one poll has woken have to ask for their next one.
+	gatherPolls = 100 * time.Millisecond
+)
 
 // poll asks for everything that is due, and wakes the Services whose wait has ended.
 func (a *awaits) poll() {
+	a.mu.Lock()
+	busy := a.polling
+	a.polling = true
+	a.mu.Unlock()
+	if busy {
+		return // the timer was set anew when it had fired already
+	}
 	// A poll is for all Services: the context of a pass would end with the pass, and give its Service's place in the queue to all.
 	ctx, cancel := context.WithTimeout(context.Background(), pollTimeout) //nolint:forbidigo // a timer has no caller, and the timeout ends it
 	defer cancel()
 	// Nor does one wait behind the reads of single Services, of which there are hundreds when as many are made at once: all others wait for
 	// it.
 	ctx = alicloud.WithWaiting(ctx, alicloud.Waiting{})
-	jobs, balancers := a.due(time.Now().Add(pollSlack))
+	jobs, balancers := a.due(time.Now())
 	for chunk := range slices.Chunk(jobs, alicloud.MaxJobsPerCall) {
 		a.pollJobs(ctx, chunk)
 	}
@@ -150,7 +174,7 @@ func (a *awaits) poll() {
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.timer = nil
+	a.polling = false
 	a.scheduleLocked()
 }
 
@@ -162,7 +186,7 @@ func (a *awaits) due(now time.Time) (jobs []alicloud.Job, balancers []string) {
 			delete(a.items, id) // its Service is gone, or began something else
 			continue
 		}
-		if item.ended || item.next.After(now) {
+		if item.ended || item.next.After(now.Add(pollSlack)) {
 			continue
 		}
 		item.next = now.Add(item.interval(now))
@@ -265,7 +289,10 @@ func (a *awaits) pollLoadBalancers(ctx context.Context, ids []string) {
 		}
 		a.mu.Lock()
 		item, ok := a.items[id]
-		done := ok && item.until(lb)
+		done := ok && item.until(lb) && (lb != nil || item.missed)
+		if ok {
+			item.missed = lb == nil
+		}
 		a.mu.Unlock()
 		if done {
 			a.end(id, func(item *await) { item.found, item.status = lb, alicloud.JobSucceeded })

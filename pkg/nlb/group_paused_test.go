@@ -153,6 +153,7 @@ func TestUnreadWhileLeaving(t *testing.T) {
 						w.account.Fault(fault)
 					}
 					w.steps(30, 2*time.Second, "web")
+					w.account.ClearFaults() // of a search that nobody needed
 					w.wantOwners(want)
 				})
 			})

@@ -75,6 +75,10 @@ func (n nlb) refreshFormer(ctx context.Context, svc *corev1.Service) (service.Ba
 	if group, ok := mark.ParseGroup(n.former); ok {
 		return n.foundInGroup(ctx, svc, group, "")
 	}
+	if n.presence.Gone() && n.presence.WasDeleted() {
+		n.presence = presence.Presence{}
+		return n, nil
+	}
 	lb, err := n.get(ctx, n.former)
 	if err != nil {
 		return n, err

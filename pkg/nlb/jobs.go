@@ -11,6 +11,7 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/nlb/deploy"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/nlb/model"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
 )
 
@@ -123,8 +124,8 @@ func (e *engine) settleOne(svc *corev1.Service, known observed, p pending) (afte
 func (e *engine) succeeded(svc *corev1.Service, known observed, p pending, found *alicloud.NLB) observed {
 	switch {
 	case p.loadBalancer && found == nil:
-		known.presence = known.presence.AfterDeletion() // one answer without it: the pass searches for it
-		known.lb.Invalidate("it was deleted")
+		known.presence = known.presence.AfterSeenDeletion()
+		known.lb, known.listeners = service.Part[alicloud.NLB]{}, service.Part[[]model.Listener]{}
 		e.memory.Creations.Freed()
 	case p.loadBalancer:
 		if known.lb.Value.ID == found.ID {

@@ -70,7 +70,7 @@ func (n nlb) leaveFirst() error {
 // foundForRemoval finds the load balancer, unless it is known to be deleted: somebody may have taken it over since it was read. It returns
 // an error while the NLB is being created.
 func (n nlb) foundForRemoval(ctx context.Context, svc *corev1.Service) (nlb, error) {
-	if n.presence.Gone() && n.presence.WasDeleted() {
+	if n.presence.Gone() && n.presence.WasDeleted() || n.staysFor(svc) {
 		return n, nil
 	}
 	if group, in := n.shared.ForRemoval(svc, n.place()); in {
@@ -92,6 +92,23 @@ func (n nlb) foundForRemoval(ctx context.Context, svc *corev1.Service) (nlb, err
 		return n, err
 	}
 	return n.lastOfGroup(ctx, svc)
+}
+
+// staysFor reports whether the NLB that the Service is on stays whatever becomes of the Service: an existing one, or one of a group that
+// others use. What the Service has there is known, or is read, and the NLB itself needs no search.
+func (n nlb) staysFor(svc *corev1.Service) bool {
+	if !n.presence.Present() {
+		return false
+	}
+	group, in := n.group, !n.group.IsZero()
+	if !in {
+		group, in = n.clusterGroupOn(&n.lb.Value)
+	}
+	if in {
+		used, err := n.shared.IsUsed(svc, group, n.ID())
+		return err == nil && used
+	}
+	return n.Reused()
 }
 
 // awaitingCreation returns an error while the NLB is being created.
@@ -124,6 +141,11 @@ func (n nlb) waitToRemove() error {
 func (e *engine) readForRemoval(ctx context.Context, svc *corev1.Service, known observed) (observed, error) {
 	if known.presence.Present() && !known.listeners.Trusted() {
 		listeners, err := observe.Listeners(ctx, e.api, known.id())
+		if alicloud.IsNotFound(err) {
+			id := known.id()
+			known.presence = known.presence.AfterLoss(id)
+			return known, e.missing.Unproven(id)
+		}
 		if err != nil {
 			return known, err
 		}
@@ -297,6 +319,37 @@ func (n nlb) Removed(removal service.Removal) (known service.Balancer, leftovers
 	return n, !removal.Preserved && (len(n.groups.Value) > 0 || n.access.Value != nil)
 }
 
+// readLeftovers reads the groups. Those of a load balancer that this process deleted are known, unless they are in doubt: only the number of
+// their servers is read, because others may have added some. A listener of others that leads to one keeps the cloud from deleting it, which
+// puts them in doubt.
+func (n nlb) readLeftovers(ctx context.Context, svc *corev1.Service, params annotation.Params) (observed, error) {
+	if !n.groups.Trusted() || !n.presence.WasDeleted() || n.strays != nil {
+		return n.readGroups(ctx, svc, params, n.observed, nil)
+	}
+	known, groups := n.observed, slices.Clone(n.groups.Value)
+	ids := make([]string, len(groups))
+	for i := range groups {
+		ids[i] = groups[i].ID
+	}
+	for chunk := range slices.Chunk(ids, alicloud.MaxNLBQuery) {
+		found, err := n.api.ListNLBGroups(ctx, alicloud.NLBGroupQuery{IDs: chunk})
+		if err != nil {
+			return known, fmt.Errorf("read the server groups %v: %w", chunk, err)
+		}
+		for i := range found {
+			at := slices.Index(ids, found[i].ID)
+			if at < 0 || found[i].ServerCount == len(groups[at].Servers) {
+				continue
+			}
+			if groups[at].Servers, err = n.api.ListNLBServers(ctx, found[i].ID); err != nil {
+				return known, fmt.Errorf("read the servers of %s: %w", found[i].ID, err)
+			}
+		}
+	}
+	known.groups.Value = groups
+	return known, nil
+}
+
 // PlanLeftovers implements service.Balancer.
 func (n nlb) PlanLeftovers(ctx context.Context, svc *corev1.Service) (service.Balancer, service.Plan, error) {
 	params, _ := n.Params(svc)
@@ -306,7 +359,7 @@ func (n nlb) PlanLeftovers(ctx context.Context, svc *corev1.Service) (service.Ba
 	if len(n.jobs) > 0 {
 		return n, plan{nlb: n}, n.waiting("a job of the cloud is still running")
 	}
-	known, err := n.readGroups(ctx, svc, params, n.observed, nil)
+	known, err := n.readLeftovers(ctx, svc, params)
 	n = n.knowing(known)
 	if err == nil {
 		err = n.strays

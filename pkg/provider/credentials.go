@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -84,11 +85,21 @@ func (o CredentialsOptions) ofConfig() alicloud.CredentialsProvider {
 		return o.lastResort()
 	}
 	reported := false
+	var parsed []byte // the text that keys are from: an idle manager would hardly do anything but parse it again
+	var keys alicloud.Credentials
 	read := func() (alicloud.Credentials, error) {
-		config, err := ReadConfigFile(started.Path)
+		text, err := os.ReadFile(started.Path)
 		if err != nil {
 			return alicloud.Credentials{}, err
 		}
+		if parsed != nil && bytes.Equal(text, parsed) {
+			return keys, nil
+		}
+		config, err := ReadConfig(bytes.NewReader(text))
+		if err != nil {
+			return alicloud.Credentials{}, err
+		}
+		config.Path = started.Path
 		if config.isEmpty() && !started.isEmpty() {
 			// A write that was cut off, or a template without its values. Without its key the manager would act as another identity.
 			return alicloud.Credentials{}, errors.New("no setting below \"Global\", accepted: an object with the key \"Global\"")
@@ -99,7 +110,8 @@ func (o CredentialsOptions) ofConfig() alicloud.CredentialsProvider {
 				klog.InfoS("The cloud-config has changed; besides the access key and the pause, changes take effect at the next start", "file", started.Path, "unknownFields", config.Unknown)
 			}
 		}
-		return alicloud.Credentials(config.keys()), nil
+		parsed, keys = text, alicloud.Credentials(config.keys())
+		return keys, nil
 	}
 	return configCredentials{file: alicloud.NewWatchedCredentials("cloud-config "+started.Path, read), without: o.lastResort()}
 }

@@ -5,11 +5,13 @@ import (
 	"errors"
 	"maps"
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/presence"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb/diff"
@@ -232,18 +234,47 @@ func (c clb) idInGroup(svc *corev1.Service) string {
 	return record.LoadBalancerID
 }
 
+// refreshUsed reads what is on the CLB of a group that the Service is on, unless it is known. The CLB stays for the other Services that use
+// it, so that nothing of it needs a search. It returns nothing where that is not so.
+func (c clb) refreshUsed(ctx context.Context, svc *corev1.Service) (service.Balancer, error) {
+	if c.ID() == "" || c.group.IsZero() {
+		return nil, nil
+	}
+	if used, err := c.shared.IsUsed(svc, c.group, c.ID()); err != nil || !used {
+		return nil, nil //nolint:nilerr // the search for the CLB reports it
+	}
+	if c.trusted() {
+		return c, nil
+	}
+	found, _, err := c.readInGroup(ctx, svc, c.group, &c.loadBalancer.Value)
+	if alicloud.IsNotFound(err) {
+		return nil, nil
+	}
+	return found, err
+}
+
 // withAccess adds the access control list of the Service, which goes with it.
-func (c clb) withAccess(ctx context.Context, svc *corev1.Service, found service.Balancer, err error) (service.Balancer, error) {
+func (c clb) withAccess(ctx context.Context, svc *corev1.Service, applied *service.Record, found service.Balancer, err error) (service.Balancer, error) {
 	on, ok := found.(clb)
 	if err != nil || !ok {
 		return found, err
+	}
+	params, _ := annotation.Parse(svc.Annotations)
+	had := c.access.Known() || c.access.Value != nil || !c.listUnreadSince.IsZero()
+	if !had && !mayHaveAccessList(svc, params, on.model(), loadRecord(applied, svc, on.model())) {
+		on.access = service.Part[*alicloud.AccessList]{}
+		return on, nil
 	}
 	on.access = c.access
 	list, _, err := observe.AccessList(ctx, c.api, svc, on.accessLists(svc), c.access.Value != nil)
 	if err != nil {
 		on.access.Invalidate(failureText(err)) // see PlanLeftovers
+		if on.listUnreadSince.IsZero() {
+			on.listUnreadSince = time.Now()
+		}
 		return on, nil
 	}
 	on.access.Set(list)
+	on.listUnreadSince = time.Time{}
 	return on, nil
 }

@@ -26,9 +26,12 @@ func (c clb) RefreshForRemoval(ctx context.Context, svc *corev1.Service, applied
 		return c.refreshFormer(ctx, svc)
 	}
 	if group, in := c.shared.ForRemoval(svc, c.place()); in {
-		found, err := c.refreshInGroup(ctx, svc, group, c.idInGroup(svc))
+		found, err := c.refreshUsed(ctx, svc)
+		if found == nil && err == nil {
+			found, err = c.refreshInGroup(ctx, svc, group, c.idInGroup(svc))
+		}
 		if !errors.Is(err, errNotInGroup) {
-			return c.withAccess(ctx, svc, found, err)
+			return c.withAccess(ctx, svc, applied, found, err)
 		}
 		c.group = mark.Group{} // it never was, or the CLB is gone
 	}
@@ -37,7 +40,7 @@ func (c clb) RefreshForRemoval(ctx context.Context, svc *corev1.Service, applied
 		case err != nil:
 			return c, err
 		case c.Reused():
-			return c.reusedForRemoval(ctx, svc)
+			return c.reusedForRemoval(ctx, svc, applied)
 		}
 		return c.unlessUsed(ctx, svc)
 	}
@@ -55,7 +58,7 @@ func (c clb) RefreshForRemoval(ctx context.Context, svc *corev1.Service, applied
 	found.loadBalancer.Set(at.lb)
 	found.alsoOwned = at.others
 	if found.Reused() {
-		return found.reusedForRemoval(ctx, svc)
+		return found.reusedForRemoval(ctx, svc, applied)
 	}
 	params, _ := annotation.Parse(svc.Annotations)
 	record := loadRecord(applied, svc, found.model())
@@ -92,9 +95,9 @@ func othersListeners(svc *corev1.Service, listeners []model.Listener) []string {
 }
 
 // reusedForRemoval reads an existing CLB, unless it is known.
-func (c clb) reusedForRemoval(ctx context.Context, svc *corev1.Service) (service.Balancer, error) {
+func (c clb) reusedForRemoval(ctx context.Context, svc *corev1.Service, applied *service.Record) (service.Balancer, error) {
 	if found, last, err := c.lastOfGroup(ctx, svc); last || err != nil {
-		return c.withAccess(ctx, svc, found, err)
+		return c.withAccess(ctx, svc, applied, found, err)
 	}
 	if c.trusted() {
 		return c, nil

@@ -13,7 +13,7 @@ import (
 
 const (
 	clbNodes = 3
-	// replacements is how often an endpoint is replaced to measure how long that takes: the quota lets 30 changes of backend servers through
+	// replacements is how often an endpoint is replaced to measure how long that takes: the quota lets 80 changes of backend servers through
 	// at once, and what is measured here is a limiter that nobody waits for.
 	replacements = 20
 	medianMillis = 300
@@ -43,7 +43,11 @@ func clb(ctx context.Context, r run) (figures []Figure, err error) {
 
 // life measures the life of single Services of the product of the scenario.
 func (e *env) life(ctx context.Context) ([]Figure, error) {
-	return inTurn(ctx, e.creation, e.edits, e.irrelevantChanges, e.nodeAdded, e.podReplaced, e.deletion)
+	steps := []func(context.Context) ([]Figure, error){e.creation, e.edits, e.irrelevantChanges, e.nodeAdded, e.podReplaced, e.deletion, e.sharedDeletions}
+	if e.product == productNLB {
+		steps = append(steps, e.ownDeletions)
+	}
+	return inTurn(ctx, steps...)
 }
 
 // inTurn takes steps one after the other, and ends with the first one that fails.
@@ -61,8 +65,7 @@ func inTurn(ctx context.Context, steps ...func(context.Context) ([]Figure, error
 // goals of the calls for the life of a Service: those of its product.
 type goals struct {
 	// create are the calls for the creation of a Service with one port and of one with several; deletion are those for the deletion.
-	create, createWrites [2]float64
-	deletion             float64
+	create, createWrites, deletion [2]float64
 	// readsOfEdit are the reads that an edit takes besides one for each port, readsOfNode those for a group when a node joins, callsOfPod
 	// all calls when a pod is replaced.
 	readsOfEdit, readsOfNode, callsOfPod float64
@@ -71,7 +74,7 @@ type goals struct {
 }
 
 var goalsOf = map[string]goals{
-	productCLB: {create: [2]float64{5, 14}, createWrites: [2]float64{5, 14}, deletion: 3, readsOfEdit: 3, readsOfNode: 0, callsOfPod: 3, pause: 500 * time.Millisecond},
+	productCLB: {create: [2]float64{5, 14}, createWrites: [2]float64{5, 14}, deletion: [2]float64{3, 3}, readsOfEdit: 3, readsOfNode: 0, callsOfPod: 3, pause: 500 * time.Millisecond},
 	productNLB: nlbGoals,
 }
 
@@ -245,7 +248,7 @@ func podFigures(t tally, delays []time.Duration, calls float64) []Figure {
 
 func (e *env) deletion(ctx context.Context) ([]Figure, error) {
 	var figures []Figure
-	for _, s := range []struct {
+	for i, s := range []struct {
 		name  string
 		ports int
 	}{{smallService, 1}, {largeService, largePorts}} {
@@ -254,7 +257,7 @@ func (e *env) deletion(ctx context.Context) ([]Figure, error) {
 		if err != nil {
 			return nil, err
 		}
-		figures = append(figures, atMost(operation, float64(t.calls()), "calls", goalsOf[e.product].deletion))
+		figures = append(figures, atMost(operation, float64(t.calls()), "calls", goalsOf[e.product].deletion[i]))
 	}
 	return figures, nil
 }

@@ -150,7 +150,7 @@ func (f fleet) serve(ctx context.Context, c *caller, first *template, server map
 			for name, value := range server {
 				one[name] = value
 			}
-			one["ServerId"] = fmt.Sprintf("i-bench%d", (i*f.backends+k)%f.nodes+1)
+			one["ServerId"] = benchInstance((i*f.backends+k)%f.nodes + 1)
 			servers = append(servers, one)
 		}
 		text, err := json.Marshal(servers)
@@ -306,7 +306,7 @@ func (f fleet) refusedByLimits(operation string, calls []emulator.Call) Figure {
 
 // removeMachine releases an instance and deletes its Node.
 func (f fleet) removeMachine(ctx context.Context, i int) error {
-	f.cloud.ReleaseInstance(fmt.Sprintf("i-bench%d", i))
+	f.cloud.ReleaseInstance(benchInstance(i))
 	if err := f.client.CoreV1().Nodes().Delete(ctx, nodeName(i), metav1.DeleteOptions{}); err != nil {
 		return fmt.Errorf("delete node %s: %w", nodeName(i), err)
 	}

@@ -26,7 +26,7 @@ const writers = 16
 func (e *env) addMachines(n int, checked bool) error {
 	for range n {
 		e.added++
-		id := fmt.Sprintf("i-bench%d", e.added)
+		id := benchInstance(e.added)
 		spec := emulator.InstanceSpec{Name: nodeName(e.added), VSwitchID: e.vSwitches[e.added%len(e.vSwitches)], SourceDestCheck: checked}
 		if _, err := e.cloud.PutInstance(id, spec); err != nil {
 			return fmt.Errorf("put instance %s: %w", id, err)
@@ -34,6 +34,9 @@ func (e *env) addMachines(n int, checked bool) error {
 	}
 	return nil
 }
+
+// benchInstance is the id of an instance, as long as real ones: the official CCM finds instances by a part of the id.
+func benchInstance(i int) string { return fmt.Sprintf("i-bench%015d", i) }
 
 func nodeName(i int) string { return fmt.Sprintf("node-%d", i) }
 

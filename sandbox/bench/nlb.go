@@ -22,10 +22,10 @@ const (
 )
 
 // nlbGoals: a load balancer, then for each port a group, its backend servers and a listener. Reads are those of the official CCM, counted
-// from its code: it asks for each job on its own, this manager for twenty together and for those of all Services. That a load balancer is
-// gone takes two searches by id and by tag.
+// from its code: it asks for each job on its own, this manager for twenty together and for those of all Services. A deletion
+// takes two reads before it, two that show that the load balancer is gone, and one of the servers of each group.
 var nlbGoals = goals{
-	create: [2]float64{11, 26}, createWrites: [2]float64{1 + 3, 1 + 3*largePorts}, deletion: 35,
+	create: [2]float64{11, 26}, createWrites: [2]float64{1 + 3, 1 + 3*largePorts}, deletion: [2]float64{10, 10 + 2*(largePorts-1)},
 	readsOfEdit: 3, readsOfNode: 1, callsOfPod: 9, pause: 3 * time.Second, // jobs are asked for every second
 }
 

@@ -1,5 +1,5 @@
 // Package presence says whether a Service has a load balancer: it is unknown, present or gone. Only what this package accepts as a proof
-// makes one gone: [Absences.Decide] is the one function that returns such a value, and nothing outside of the package can write one.
+// makes one gone: [Absences.Decide] and [Presence.AfterSeenDeletion] return such a value, and nothing outside of the package can write one.
 package presence
 
 import "time"
@@ -39,7 +39,7 @@ const (
 	neverCreated
 	// wasReleased: this process removed what the Service had, and a search finds nothing.
 	wasReleased
-	// wasDeleted: a deletion of this process ended, and the load balancer was missing for some time.
+	// wasDeleted: a deletion of this process ended, and the load balancer was missing more than once.
 	wasDeleted
 	// confirmed: it was missing by id and by tag for some time, while something else that must exist could be read.
 	confirmed
@@ -114,6 +114,13 @@ func (p Presence) AfterDeletion() Presence {
 	return p
 }
 
+// AfterSeenDeletion is the presence after the job of a deletion of this process succeeded, and more than one answer after that lacked the
+// load balancer. It is gone.
+func (p Presence) AfterSeenDeletion() Presence {
+	p.deleted = true
+	return p.gone(Absence{ID: p.id}, wasDeleted)
+}
+
 // AfterRelease is the presence after this process removed what the Service had. id is the load balancer that went with it, empty where it
 // stays.
 func (p Presence) AfterRelease(id string) Presence {
@@ -126,7 +133,7 @@ func (p Presence) missing(a Absence, since time.Time) Presence {
 	return p
 }
 
-// gone is the presence when an absence is proven. Only [Absences.Decide] calls it.
+// gone is the presence when an absence is proven.
 func (p Presence) gone(a Absence, why proof) Presence {
 	return Presence{state: gone, id: a.ID, reused: p.reused, deleted: p.deleted, released: p.released, proof: why}
 }

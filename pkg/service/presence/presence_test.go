@@ -92,6 +92,18 @@ func expect(t *testing.T, what string, known Presence, err error, gone bool) {
 	}
 }
 
+// TestSeenDeletion: a load balancer is gone whose deletion this process saw succeed and end, and not because it vanished.
+func TestSeenDeletion(t *testing.T) {
+	t.Parallel()
+	known := Found("lb-1", false).AfterSeenDeletion()
+	if !known.Gone() || !known.WasDeleted() || known.ID() != "lb-1" || known.Vanished() != "" {
+		t.Errorf("%+v", known)
+	}
+	if known = known.Doubted(); !known.Unknown() {
+		t.Errorf("in doubt: %+v", known)
+	}
+}
+
 // TestDoubtTakesBackGone: what is asked for again is unknown again and needs a new proof, unless this process removed it.
 func TestDoubtTakesBackGone(t *testing.T) {
 	t.Parallel()
