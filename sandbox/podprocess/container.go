@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -69,10 +70,14 @@ func (r *Runner) volume(ctx context.Context, pod *corev1.Pod, name string) (map[
 			if err != nil {
 				return nil, err
 			}
-			for _, item := range volume.Secret.Items {
-				s.Data[item.Path] = s.Data[item.Key]
+			files := maps.Clone(s.Data)
+			if files == nil {
+				files = map[string][]byte{}
 			}
-			return s.Data, nil
+			for _, item := range volume.Secret.Items {
+				files[item.Path] = s.Data[item.Key]
+			}
+			return files, nil
 		case volume.Projected != nil && len(volume.Projected.Sources) == 1 && volume.Projected.Sources[0].ServiceAccountToken != nil:
 			source := volume.Projected.Sources[0].ServiceAccountToken
 			token, err := r.token(ctx, pod, source.Audience)
