@@ -19,7 +19,7 @@ import (
 // Service of its name in another cluster is, changes nothing there, neither then nor when it goes.
 func TestLabelBesideAStatus(t *testing.T) {
 	t.Parallel()
-	for _, cluster := range []string{literalClusterID, "c2"} {
+	for _, cluster := range []string{literalClusterID, "c9"} {
 		for _, untagged := range []bool{false, true} {
 			for _, inGroup := range []bool{false, true} {
 				t.Run(fmt.Sprintf("%s, untagged %v, in a group %v", cluster, untagged, inGroup), func(t *testing.T) {
