@@ -50,7 +50,7 @@ func (w *Writer) carryOut(ctx context.Context, o *observation, changes []*change
 		case c.err == nil:
 			w.retries.succeeded(c.key())
 		case alicloud.IsQuota(c.err):
-			w.full.refused(c.table, w.tables[c.table].custom, c.err, now)
+			w.retries.full(c.table, w.tables[c.table].custom, c.err, now)
 		default:
 			w.retries.failed(c.key(), c.err, now)
 			if alicloud.IsDuplicate(c.err) {

@@ -198,7 +198,7 @@ func (c *cluster) waitsToRetry() bool {
 			return true
 		}
 	}
-	return slices.ContainsFunc(slices.Collect(maps.Values(w.full)), func(full quotaRefusal) bool { return now.Before(full.until) })
+	return false
 }
 
 // checkAll makes a pass over all source/destination checks that are not known to be off, whenever they are due.

@@ -127,7 +127,7 @@ func (p *pass) emit(o *observation) {
 		}
 		conflictsGauge.WithLabelValues(plan.id).Set(float64(len(plan.conflicts)))
 		missingRoutes.WithLabelValues(plan.id).Set(float64(len(plan.states) - plan.count(stateAvailable)))
-		limit, known := p.writer.full.limit(plan.table, quota)
+		limit, known := p.writer.retries.limit(plan.table, quota)
 		observeQuota(plan.id, limit, known)
 		p.report.tableQuota(plan, newest, quota)
 	}
@@ -167,7 +167,7 @@ func (w *Writer) creations(o *observation, now time.Time) (changes []*change, mo
 	}
 	for _, plan := range o.plans {
 		var batch []*change
-		room, until := w.full.room(plan.table, now)
+		room, until := w.retries.room(plan.table, now)
 		for _, missing := range plan.create {
 			switch due := w.retries.until(routeKey{plan.id, missing}, now); {
 			case w.network.obstacle(missing.cidr) != "":

@@ -215,37 +215,3 @@ func (q Quota) nearlyFull(holds, needs int) bool {
 func (q Quota) String() string {
 	return fmt.Sprintf("the quota %s is %d (value: %s)", alicloud.QuotaRouteEntries, q.Value, q.Origin)
 }
-
-// fullTables are those that the cloud called full, so that the nodes without a route cost neither a call nor an event each.
-type fullTables map[string]quotaRefusal
-
-type quotaRefusal struct {
-	err     error
-	entries int       // that the table held
-	until   time.Time // when the cloud is asked again, for the quota may have been raised; what the table held stays the limit until it holds more
-}
-
-// room is how many routes may be created in the table now, at most one call's worth. Without room, the time says when
-// there may be some.
-func (f fullTables) room(t *table, now time.Time) (int, time.Time) {
-	full, ok := f[t.id]
-	if !ok || !now.Before(full.until) {
-		return alicloud.MaxRouteEntriesPerCall, time.Time{}
-	}
-	return min(alicloud.MaxRouteEntriesPerCall, max(0, full.entries-t.custom)), full.until
-}
-
-// limit is how many entries the table may hold: the quota, or, where the table shows that it is larger, what the table held when the cloud
-// refused more. It reports whether that is known.
-func (f fullTables) limit(t *table, quota Quota) (int, bool) {
-	if !quota.exceeded(t.custom) {
-		return quota.Value, true
-	}
-	full, ok := f[t.id]
-	return full.entries, ok && t.custom <= full.entries
-}
-
-// refused notes that the table has no room beyond the entries that it holds.
-func (f fullTables) refused(id string, entries int, err error, now time.Time) {
-	f[id] = quotaRefusal{err: err, entries: entries, until: now.Add(permanentRetry)}
-}

@@ -37,6 +37,7 @@ type routeKey struct {
 // What else is tried again.
 type (
 	readOf      string // table
+	fullTable   string // so that the nodes without a route cost neither a call nor an event each
 	tableChoice struct{}
 )
 
@@ -52,7 +53,9 @@ type failure struct {
 	attempts int
 	// occupant is the entry that has the destination of a route, nil where none was found. It counts until the next attempt.
 	occupant *entry
-	until    time.Time
+	// entries is what a full table held. It stays the limit until the table holds more, for the quota may have been raised.
+	entries int
+	until   time.Time
 }
 
 // unseen reports whether a route met an entry again and again that no read shows.
@@ -102,6 +105,31 @@ func (r retries) succeeded(what any) {
 func (r retries) occupied(key routeKey, by entry, now time.Time) {
 	r.backoff.Forget(key)
 	r.failures[key] = failure{err: r.failures[key].err, occupant: &by, until: now.Add(permanentRetry)}
+}
+
+// full notes that a table has no room beyond the entries that it holds.
+func (r retries) full(id string, entries int, err error, now time.Time) {
+	r.failures[fullTable(id)] = failure{err: err, entries: entries, until: now.Add(permanentRetry)}
+}
+
+// room is how many routes may be created in the table now, at most one call's worth. Without room, the time says when
+// there may be some.
+func (r retries) room(t *table, now time.Time) (int, time.Time) {
+	until := r.until(fullTable(t.id), now)
+	if until.IsZero() {
+		return alicloud.MaxRouteEntriesPerCall, until
+	}
+	return min(alicloud.MaxRouteEntriesPerCall, max(0, r.failures[fullTable(t.id)].entries-t.custom)), until
+}
+
+// limit is how many entries the table may hold: the quota, or, where the table shows that it is larger, what the table held when the cloud
+// refused more. It reports whether that is known.
+func (r retries) limit(t *table, quota Quota) (int, bool) {
+	if !quota.exceeded(t.custom) {
+		return quota.Value, true
+	}
+	full, ok := r.failures[fullTable(t.id)]
+	return full.entries, ok && t.custom <= full.entries
 }
 
 // permanent reports whether a repetition of the call would end alike.

@@ -139,6 +139,7 @@ func (s *sourceDest) pass(ctx context.Context) error {
 	}
 	reporter{s.events}.state(ofCluster, due[slices.Min(slices.Collect(maps.Keys(due)))].node, reasonSourceDestErr, warning)
 	errs := []error{err}
+	var refused error // the last write
 	for instance, c := range due {
 		eni, shown := found[instance]
 		switch {
@@ -150,10 +151,11 @@ func (s *sourceDest) pass(ctx context.Context) error {
 			errs = append(errs, fmt.Errorf("instance %s: no network interface of it has the address %s of its node", instance, c.address))
 		case !eni.SourceDestCheck:
 			s.note(instance, up)
-		case refusesAll(errors.Join(errs...)), s.opts.paused(): // the call would end as the one before, or is to wait
+		case refusesAll(refused), s.opts.paused(): // the call would end as the one before, or is to wait
 			s.note(instance, down)
 		default:
-			errs = append(errs, s.switchOff(ctx, eni, c))
+			refused = s.switchOff(ctx, eni, c)
+			errs = append(errs, refused)
 		}
 	}
 	return errors.Join(errs...)

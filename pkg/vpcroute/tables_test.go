@@ -163,11 +163,11 @@ func TestQuotaMetric(t *testing.T) {
 		"raised again":         {assumed, 31, 30, 0, false},
 		"configured, and more": {configured, 21, 0, 20, true},
 	} {
-		full := fullTables{}
+		r := newRetries()
 		if test.refused > 0 {
-			full.refused(testTable, test.refused, nil, time.Now())
+			r.full(testTable, test.refused, nil, time.Now())
 		}
-		if value, known := full.limit(&table{id: testTable, custom: test.holds}, test.quota); known != test.known || known && value != test.want {
+		if value, known := r.limit(&table{id: testTable, custom: test.holds}, test.quota); known != test.known || known && value != test.want {
 			t.Errorf("%s: %d, %v", name, value, known)
 		}
 	}

@@ -29,7 +29,6 @@ type Writer struct {
 	sightings sightings
 	removals  *removals
 	retries   retries
-	full      fullTables
 }
 
 // NewWriter returns the writer of one VPC. It makes no call; it asks for the node informer and does not wait for it.
@@ -38,7 +37,7 @@ func NewWriter(opts Options) *Writer {
 	opts.Nodes.Informer()
 	return &Writer{
 		opts: opts.withDefaults(), slot: make(chan struct{}, 1), network: network{subnets: subnets{vSwitches: opts.VSwitches}, read: opts.VSwitchesRead}, tables: map[string]*table{},
-		former: map[route]struct{}{}, sightings: sightings{}, removals: newRemovals(), retries: newRetries(), full: fullTables{},
+		former: map[route]struct{}{}, sightings: sightings{}, removals: newRemovals(), retries: newRetries(),
 	}
 }
 
@@ -211,7 +210,7 @@ func (w *Writer) refusal(key routeKey) error {
 	if _, made := w.tables[key.table].entries[key.cidr]; made {
 		return nil
 	}
-	return cmp.Or(w.retries.failures[key].err, w.full[key.table].err)
+	return cmp.Or(w.retries.failures[key].err, w.retries.failures[fullTable(key.table)].err)
 }
 
 // forgetFailures makes everything due that failed.
@@ -219,5 +218,5 @@ func (w *Writer) forgetFailures() {
 	if w.network.err != nil {
 		w.network.read, w.network.tried = time.Time{}, time.Time{}
 	}
-	w.retries, w.full = newRetries(), fullTables{}
+	w.retries = newRetries()
 }
