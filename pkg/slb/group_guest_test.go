@@ -27,7 +27,7 @@ func TestLastOfAGroupGoesWithItsGuest(t *testing.T) {
 	t.Parallel()
 	for first, calls := range map[string][]string{
 		"guest": {"DeleteLoadBalancerListener", "DescribeLoadBalancers", "DescribeVServerGroups"},
-		"web":   {"DeleteLoadBalancerListener", "DescribeAccessControlLists"},
+		"web":   {"DeleteLoadBalancerListener"},
 	} {
 		for _, action := range calls {
 			t.Run(first+" first, the other one at its call of "+action, func(t *testing.T) {
