@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
 
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/waits"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
@@ -230,7 +231,7 @@ func (c clb) Removed(removal service.Removal) (known service.Balancer, leftovers
 }
 
 // unreadGrace is how long a Service is held that is to be removed, while nobody knows whether it has an access control list.
-const unreadGrace = 10 * time.Minute
+const unreadGrace = waits.AccessListUnread
 
 // PlanLeftovers implements service.Balancer. The access control list outlives its CLB. One that cannot be read does not hold the Service
 // for ever, and neither does one that somebody else uses.

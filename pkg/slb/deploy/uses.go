@@ -3,6 +3,7 @@ package deploy
 import (
 	"time"
 
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/waits"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 )
 
@@ -14,7 +15,7 @@ var inUseCodes = []string{"RspoolVipExist", "OperationFailed.AclBindedWithVip", 
 const (
 	// useGrace is how long what a listener of ours has just left may count as used. What is used for longer is used by somebody else, who may
 	// go on for ever.
-	useGrace = 5 * time.Minute
+	useGrace = waits.InUse
 	// useRetry is after what time somebody else may have stopped using it, which causes no event.
 	useRetry = 6 * time.Hour
 )
