@@ -28,6 +28,7 @@ type Memory struct {
 	vacancies    vacancies
 	replacements refusal.Refusals[string]
 	work         refusal.Refusals[workOf]
+	attempts     refusal.Attempts
 	// crowded are groups by their ids, see [Memory.Crowded], and otherCause load balancers that take no further listener whatever servers it
 	// has.
 	crowded, otherCause refusal.Refusals[string]

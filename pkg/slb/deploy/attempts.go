@@ -4,40 +4,36 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/refusal"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb/model"
 )
 
-// attempt is a step that the cloud refused, by all that it is to do. One that is to do something else is another one.
-type attempt struct{ loadBalancerID, wanted string }
-
-func (a *Applier) attempt(step *model.Step) attempt {
-	wanted := step.String()
+// wanted is all that a step is to do.
+func wanted(step *model.Step) string {
 	if step.Op == model.OpCreateLoadBalancer {
-		wanted = fmt.Sprint(step.Op, step.LoadBalancer, step.VSwitchIDs)
+		return fmt.Sprint(step.Op, step.LoadBalancer, step.VSwitchIDs)
 	}
-	return attempt{a.model.LoadBalancer.ID, wanted}
+	return step.String()
 }
 
 // refusedLately returns why the cloud refused the same step, while it is not tried again.
 func (a *Applier) refusedLately(step *model.Step) error {
-	if err := a.memory.attempts.Err(a.attempt(step), time.Now()); err != nil {
+	if err := a.memory.attempts.Err(a.model.LoadBalancer.ID, wanted(step)); err != nil {
 		return remembered{err}
 	}
 	return nil
 }
 
-// noteAttempt remembers how a step ended. before is what the step was called before it was carried out.
-func (a *Applier) noteAttempt(before attempt, step *model.Step, err error) {
+// noteAttempt remembers how a step ended. id is that of the CLB before it was carried out.
+func (a *Applier) noteAttempt(id string, step *model.Step, err error) {
 	switch {
 	case err == nil:
-		a.memory.attempts.Drop(before)
+		a.memory.attempts.Accept(id, wanted(step))
 	case step.Op == model.OpCreateLoadBalancer && a.Moves:
 	case refusesFor(step, err):
-		a.memory.attempts.Add(before, err, refusal.Lasting, time.Now())
+		a.memory.attempts.Refuse(id, wanted(step), err)
 	}
 }
 
@@ -64,6 +60,6 @@ func refusesFor(step *model.Step, err error) bool {
 // and expects to see what comes of it.
 func (m *Memory) TryAgain(loadBalancerID string) {
 	m.shortages.DropFunc(func(what shortage, _ error) bool { return what.loadBalancerID == loadBalancerID })
-	m.attempts.DropFunc(func(what attempt, _ error) bool { return what.loadBalancerID == loadBalancerID })
+	m.attempts.TryAgain(loadBalancerID)
 	m.replacements.DropFunc(func(what replacement, _ error) bool { return what.loadBalancerID == loadBalancerID })
 }

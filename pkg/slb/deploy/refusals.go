@@ -72,7 +72,7 @@ type Memory struct {
 	servers      refusal.Refusals[change]
 	replacements refusal.Refusals[replacement]
 	shortages    refusal.Refusals[shortage]
-	attempts     refusal.Refusals[attempt]
+	attempts     refusal.Attempts
 
 	mu    sync.Mutex // guards the rest
 	paces map[string]pace
