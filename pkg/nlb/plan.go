@@ -207,7 +207,7 @@ func (n nlb) withoutUnread(steps []model.Step) []model.Step {
 			return true
 		}
 		needsAccess := s.Op == model.OpLeave || slices.Contains(s.Needs, model.TargetAccess)
-		if s.Part() == model.PartCertificates && n.unread[model.PartListeners] != nil {
+		if (s.Part() == model.PartCertificates || s.Op == model.OpDeleteGroup) && n.unread[model.PartListeners] != nil {
 			return true
 		}
 		return n.unread[s.Part()] != nil && !s.GoesByLastRead() || needsAccess && n.unread[model.PartAccess] != nil || s.Awaits && n.unread[model.PartGroups] != nil

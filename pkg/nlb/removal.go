@@ -377,7 +377,16 @@ func (n nlb) PlanLeftovers(ctx context.Context, svc *corev1.Service) (service.Ba
 			return n, plan{nlb: n}, err
 		}
 	}
-	leftovers := diff.Leftovers(&model.Model{Groups: n.groups.Value, Access: n.access.Value}, n.ownerOf(svc, n.observed))
+	left := &model.Model{Groups: n.groups.Value, Access: n.access.Value}
+	inUse := left.Access != nil && n.memory.InUse(left.Access.ID)
+	if inUse {
+		left.Access = nil
+	}
+	leftovers := diff.Leftovers(left, n.ownerOf(svc, n.observed))
 	leftovers.Problems = append(leftovers.Problems, n.besideAccess()...)
+	if inUse {
+		leftovers.Problems = append(leftovers.Problems, problem.Newf(problem.ReasonKeptInUse,
+			"security group %s, which holds the source ranges of this Service, stays: a load balancer or an instance is in it; if nothing uses it any more, delete it", n.access.Value.ID))
+	}
 	return n, plan{nlb: n, Plan: leftovers}, nil
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/nlb/model"
@@ -45,6 +46,9 @@ var remembersItself = []model.Op{model.OpAddServers, model.OpCreateLoadBalancer}
 func refusesFor(step *model.Step, err error) bool {
 	return refuses(err) && !alicloud.IsAuth(err) && !alicloud.IsLocked(err) && !errors.As(err, new(known)) && !slices.Contains(remembersItself, step.Op)
 }
+
+// InUse reports whether the cloud does not delete a security group because somebody else uses it.
+func (m *Memory) InUse(id string) bool { return m.uses.InUse(id, time.Now()) }
 
 // TryAgain forgets what the cloud refused on a load balancer: somebody has edited a Service, and expects to see what comes of it.
 func (m *Memory) TryAgain(loadBalancerID string) { m.attempts.TryAgain(loadBalancerID) }

@@ -29,6 +29,7 @@ type Memory struct {
 	replacements refusal.Refusals[string]
 	work         refusal.Refusals[workOf]
 	attempts     refusal.Attempts
+	uses         refusal.Uses // server groups and security groups that are not deleted because something uses them
 	// crowded are groups by their ids, see [Memory.Crowded], and otherCause load balancers that take no further listener whatever servers it
 	// has.
 	crowded, otherCause refusal.Refusals[string]

@@ -62,11 +62,11 @@ func (a *Applier) deleteAccess(ctx context.Context, _ model.Step) error {
 	if list == nil {
 		return errNoAccessList
 	}
-	if err := a.memory.used(list.ID, time.Now()); err != nil {
+	if err := a.memory.uses.Err(list.ID, time.Now()); err != nil {
 		return err
 	}
 	err := a.call(ctx, func() error { return a.api.DeleteAccessList(ctx, list.ID) })
-	a.memory.noteUse(list.ID, err, time.Now())
+	a.memory.uses.Note(list.ID, err, time.Now(), inUseCodes...)
 	if err != nil && !alicloud.IsNotFound(err) {
 		return err
 	}

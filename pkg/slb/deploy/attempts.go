@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/refusal"
@@ -36,6 +37,14 @@ func (a *Applier) noteAttempt(id string, step *model.Step, err error) {
 		a.memory.attempts.Refuse(id, wanted(step), err)
 	}
 }
+
+// inUseCodes are the codes with which the cloud refuses to delete a vServer group or an access control list that something uses, or did a
+// moment ago.
+// Source: https://www.alibabacloud.com/help/en/slb/classic-load-balancer/developer-reference/api-slb-2014-05-15-errorcodes.
+var inUseCodes = []string{"RspoolVipExist", "OperationFailed.AclBindedWithVip", "AclInUsed"}
+
+// InUse reports whether the cloud does not delete a group or a list because somebody else uses it.
+func (m *Memory) InUse(id string, now time.Time) bool { return m.uses.InUse(id, now) }
 
 // ofServers are the operations of which single backend servers are remembered.
 var ofServers = []model.Op{model.OpCreateGroup, model.OpAddBackends, model.OpReplaceBackends, model.OpSetBackends}

@@ -1,0 +1,69 @@
+package refusal
+
+import (
+	"sync"
+	"time"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/waits"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
+)
+
+const (
+	// useGrace is how long what a listener of ours has just left may count as used. What is used for longer is used by somebody else, who may
+	// go on for ever.
+	useGrace = waits.InUse
+	// useRetry is after what time somebody else may have stopped using it, which causes no event.
+	useRetry = 6 * time.Hour
+)
+
+// use is since when the cloud has refused to delete something because it is used, when it last did, and how.
+type use struct {
+	since, last time.Time
+	err         error
+}
+
+// Uses are things that the cloud does not delete because something uses them, by id. The zero value is empty; several goroutines may use it.
+type Uses struct {
+	mu   sync.Mutex // guards byID
+	byID map[string]use
+}
+
+// Err returns why the cloud does not delete a thing, nil where it is to be tried: ever more seldom.
+func (u *Uses) Err(id string, now time.Time) error {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	known, ok := u.byID[id]
+	if !ok || 2*now.Sub(known.last) >= now.Sub(known.since) || now.Sub(known.last) >= useRetry { //nolint:mnd // half of the time
+		return nil
+	}
+	return known.err
+}
+
+// Note notes how a deletion ended; inUse are the codes that say that something uses the thing.
+func (u *Uses) Note(id string, err error, now time.Time, inUse ...string) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if !alicloud.HasCode(err, inUse...) {
+		if err == nil || alicloud.IsNotFound(err) {
+			delete(u.byID, id)
+		}
+		return
+	}
+	if u.byID == nil {
+		u.byID = map[string]use{}
+	}
+	known, was := u.byID[id]
+	if !was {
+		known.since = now
+	}
+	known.last, known.err = now, err
+	u.byID[id] = known
+}
+
+// InUse reports whether the cloud does not delete a thing because somebody else uses it. It is then left as it is, but for what is ours in it.
+func (u *Uses) InUse(id string, now time.Time) bool {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	known, ok := u.byID[id]
+	return ok && now.Sub(known.since) >= useGrace && now.Sub(known.last) < useRetry
+}
