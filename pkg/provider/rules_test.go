@@ -338,7 +338,7 @@ func (s *side) without(action string) (cannot []rule) {
 
 // lacking are the rules that cannot hold while a setting is refused in the creation of whatever has it.
 func (s *side) lacking(action string) []rule {
-	if strings.HasPrefix(action, "Create") {
+	if strings.HasPrefix(action, "Create") || slices.Contains(s.fresh, action) {
 		return []rule{opens}
 	}
 	return nil

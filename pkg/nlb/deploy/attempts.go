@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
@@ -14,7 +13,7 @@ import (
 // wanted is all that a step is to do.
 func wanted(step *model.Step) string {
 	switch step.Op {
-	case model.OpRemoveServers, model.OpUpdateServers:
+	case model.OpAddServers, model.OpRemoveServers, model.OpUpdateServers:
 		return fmt.Sprint(step.Op, step.Target, step.Servers)
 	case model.OpCreateLoadBalancer:
 		return fmt.Sprintf("%s %+v", step.Op, step.LoadBalancer)
@@ -38,17 +37,15 @@ func (a *Applier) attempt(ctx context.Context, step *model.Step) (alicloud.Job, 
 	return job, err
 }
 
-// remembersItself are the operations whose refusals are remembered in another way: single servers, and load balancers.
-var remembersItself = []model.Op{model.OpAddServers, model.OpCreateLoadBalancer}
-
-// refusesFor reports whether the cloud refused a step for sure, and will for as long as nobody changes anything. A refusal of the key, and one
-// that was remembered, is none.
+// refusesFor reports whether the cloud refused a step for sure, and will for as long as nobody changes anything. Single servers and load
+// balancers have memories of their own. A refusal of the key, and one that was remembered, is none.
 func refusesFor(step *model.Step, err error) bool {
-	return refuses(err) && !alicloud.IsAuth(err) && !alicloud.IsLocked(err) && !errors.As(err, new(known)) && !slices.Contains(remembersItself, step.Op)
+	own := step.Op == model.OpCreateLoadBalancer || errors.As(err, new(*leftOutError))
+	return !own && refuses(err) && !alicloud.IsAuth(err) && !alicloud.IsLocked(err) && !errors.As(err, new(known))
 }
 
-// InUse reports whether the cloud does not delete a security group because somebody else uses it.
-func (m *Memory) InUse(id string) bool { return m.uses.InUse(id, time.Now()) }
+// Left returns why a server group or security group is left that the cloud does not delete, nil where it is not.
+func (m *Memory) Left(id string) error { return m.uses.Left(id, time.Now()) }
 
 // TryAgain forgets what the cloud refused on a load balancer: somebody has edited a Service, and expects to see what comes of it.
 func (m *Memory) TryAgain(loadBalancerID string) { m.attempts.TryAgain(loadBalancerID) }

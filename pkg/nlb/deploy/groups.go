@@ -112,7 +112,7 @@ func (a *Applier) deleteGroup(ctx context.Context, step *model.Step) (alicloud.J
 		return "", known{err}
 	}
 	job, err := a.job(func() (alicloud.Job, error) { return a.API.DeleteNLBGroup(ctx, step.Group.ID) })
-	a.Memory.uses.Note(step.Group.ID, err, time.Now(), codeGroupInUse)
+	a.Memory.uses.Note(step.Group.ID, err, refusesDeletion(err), time.Now())
 	if alicloud.IsNotFound(err) {
 		job, err = "", nil
 	}
@@ -152,7 +152,7 @@ type leftOutError struct {
 }
 
 func (e *leftOutError) Error() string {
-	return fmt.Sprintf("left out %s, which will be tried again in some minutes: %v", problem.Some(e.servers), e.err)
+	return fmt.Sprintf("left out %s, which will be tried again later: %v", problem.Some(e.servers), e.err)
 }
 
 func (e *leftOutError) Unwrap() error { return e.err }

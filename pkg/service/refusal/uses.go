@@ -22,7 +22,7 @@ type use struct {
 	err         error
 }
 
-// Uses are things that the cloud does not delete because something uses them, by id. The zero value is empty; several goroutines may use it.
+// Uses are things that the cloud does not delete, most often because something uses them, by id. The zero value is empty; several goroutines may use it.
 type Uses struct {
 	mu   sync.Mutex // guards byID
 	byID map[string]use
@@ -39,11 +39,11 @@ func (u *Uses) Err(id string, now time.Time) error {
 	return known.err
 }
 
-// Note notes how a deletion ended; inUse are the codes that say that something uses the thing.
-func (u *Uses) Note(id string, err error, now time.Time, inUse ...string) {
+// Note notes how a deletion ended. stays says that the cloud refuses it for sure: something uses the thing, or the role may not delete it.
+func (u *Uses) Note(id string, err error, stays bool, now time.Time) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	if !alicloud.HasCode(err, inUse...) {
+	if !stays {
 		if err == nil || alicloud.IsNotFound(err) {
 			delete(u.byID, id)
 		}
@@ -60,10 +60,13 @@ func (u *Uses) Note(id string, err error, now time.Time, inUse ...string) {
 	u.byID[id] = known
 }
 
-// InUse reports whether the cloud does not delete a thing because somebody else uses it. It is then left as it is, but for what is ours in it.
-func (u *Uses) InUse(id string, now time.Time) bool {
+// Left returns why a thing is left as it is, but for what is ours in it, since the cloud has not deleted it for a while; nil where it is not.
+func (u *Uses) Left(id string, now time.Time) error {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	known, ok := u.byID[id]
-	return ok && now.Sub(known.since) >= useGrace && now.Sub(known.last) < useRetry
+	if !ok || now.Sub(known.since) < useGrace || now.Sub(known.last) >= useRetry {
+		return nil
+	}
+	return known.err
 }

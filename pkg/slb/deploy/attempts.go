@@ -43,8 +43,11 @@ func (a *Applier) noteAttempt(id string, step *model.Step, err error) {
 // Source: https://www.alibabacloud.com/help/en/slb/classic-load-balancer/developer-reference/api-slb-2014-05-15-errorcodes.
 var inUseCodes = []string{"RspoolVipExist", "OperationFailed.AclBindedWithVip", "AclInUsed"}
 
-// InUse reports whether the cloud does not delete a group or a list because somebody else uses it.
-func (m *Memory) InUse(id string, now time.Time) bool { return m.uses.InUse(id, now) }
+// Left returns why a group or a list is left that the cloud does not delete, nil where it is not.
+func (m *Memory) Left(id string, now time.Time) error { return m.uses.Left(id, now) }
+
+// IsInUse reports whether the cloud does not delete a group or a list because something uses it.
+func IsInUse(err error) bool { return alicloud.HasCode(err, inUseCodes...) }
 
 // ofServers are the operations of which single backend servers are remembered.
 var ofServers = []model.Op{model.OpCreateGroup, model.OpAddBackends, model.OpReplaceBackends, model.OpSetBackends}

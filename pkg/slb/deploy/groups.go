@@ -44,10 +44,10 @@ func (a *Applier) createGroupWith(ctx context.Context, name string, backends []a
 
 func (a *Applier) deleteGroup(ctx context.Context, step model.Step) error {
 	if err := a.memory.uses.Err(step.GroupID, time.Now()); err != nil {
-		return err
+		return remembered{err}
 	}
 	err := a.call(ctx, func() error { return a.api.DeleteVServerGroup(ctx, step.GroupID) })
-	a.memory.uses.Note(step.GroupID, err, time.Now(), inUseCodes...)
+	a.memory.uses.Note(step.GroupID, err, IsInUse(err), time.Now())
 	if err != nil && !alicloud.IsNotFound(err) {
 		return err
 	}
