@@ -210,7 +210,8 @@ func (n nlb) withoutUnread(steps []model.Step) []model.Step {
 		if (s.Part() == model.PartCertificates || s.Op == model.OpDeleteGroup) && n.unread[model.PartListeners] != nil {
 			return true
 		}
-		return n.unread[s.Part()] != nil && !s.GoesByLastRead() || needsAccess && n.unread[model.PartAccess] != nil || s.Awaits && n.unread[model.PartGroups] != nil
+		inDoubt := n.unread[s.Part()] != nil && !(s.GoesByLastRead() && service.IsUnread(n.unread[s.Part()]))
+		return inDoubt || needsAccess && n.unread[model.PartAccess] != nil || s.Awaits && n.unread[model.PartGroups] != nil
 	})
 }
 

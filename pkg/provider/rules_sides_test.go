@@ -105,7 +105,7 @@ func tagText(tags []alicloud.Tag) string {
 var stays = []rule{heals, ends}
 
 // byHand marks what a person made.
-const byHand = "by hand"
+const byHand = "by-hand"
 
 func ofCLB() *side {
 	edits := func(f ...func(*corev1.Service)) []func(*corev1.Service) { return f }

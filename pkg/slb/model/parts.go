@@ -74,8 +74,9 @@ func (s Step) WithoutAccess() (Step, bool) {
 	return s, !s.OnlyAccess
 }
 
-// WithoutSteps leaves out the steps that wait for parts that could not be read, and those that build on them.
-func (p Plan) WithoutSteps(unread map[Part]error) Plan {
+// WithoutSteps leaves out the steps that wait for parts that could not be read, and those that build on them. stands says of an error whether
+// what was read before stands.
+func (p Plan) WithoutSteps(unread map[Part]error, stands func(error) bool) Plan {
 	if len(unread) == 0 {
 		return p
 	}
@@ -87,12 +88,16 @@ func (p Plan) WithoutSteps(unread map[Part]error) Plan {
 				continue
 			}
 		}
-		inDoubt := slices.ContainsFunc(step.fresh(), func(name Part) bool { return unread[name] != nil })
+		inDoubt := slices.ContainsFunc(step.Parts(), func(name Part) bool {
+			return unread[name] != nil && (slices.Contains(step.fresh(), name) || !stands(unread[name]))
+		})
 		if inDoubt || blocked[step.Key()] || slices.ContainsFunc(step.Needs, func(target string) bool { return blocked[target] }) {
 			for _, key := range step.Keys() {
 				blocked[key] = true
 			}
-			kept.Steps = append(kept.Steps, step.Meanwhile...)
+			if unread[PartGroups] == nil || stands(unread[PartGroups]) {
+				kept.Steps = append(kept.Steps, step.Meanwhile...)
+			}
 			continue
 		}
 		kept.Steps = append(kept.Steps, step)
