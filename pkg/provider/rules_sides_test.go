@@ -341,7 +341,7 @@ func ofNLB() *side {
 				}, byHand))(w.t)
 				w.sleep(60)
 				nlbByHand(w, other, 9090)
-			}},
+			}, cannot: stays},
 			{name: "a server in our group", make: func(w *ruled) {
 				w.server.Put("i-theirs", "{}")
 				testkit.Must(w.person.AddNLBServers(w.t.Context(), nlbGroups(w)[0].ID, []alicloud.NLBServer{{

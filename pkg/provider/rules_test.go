@@ -77,6 +77,7 @@ func refusesAction(action, code string, status int) func(request) (string, int) 
 type run struct {
 	broken  map[rule]string
 	changed []string
+	based   map[string]bool
 	calls   []request
 }
 
@@ -129,7 +130,12 @@ func (w *ruled) live(stage *stage, f *wrong) run {
 		w.restart()
 		time.Sleep(time.Minute)
 	}
-	w.manager.since()
+	done.based = map[string]bool{}
+	for _, call := range w.manager.since() {
+		for name := range call.values {
+			done.based[name+"="+call.values.Get(name)] = true
+		}
+	}
 	w.change(stage.edit...)
 	time.Sleep(2 * time.Minute)
 	if f != nil && f.refuses != nil && !f.restart {
@@ -283,7 +289,7 @@ func (s *side) faults() (all []*wrong) {
 			}
 			for name := range call.values {
 				value := call.values.Get(name)
-				if key := call.action + " " + name; isSetting(name) && !seen[key] && !stage.based[key+"="+value] {
+				if key := call.action + " " + name; isSetting(name) && !seen[key] && !stage.based[name+"="+value] {
 					seen[key] = true
 					all = append(all, &wrong{kind: "setting", name: key + "=" + value, stage: stage, cannot: s.lacking(call.action), refuses: func(r request) (string, int) {
 						if r.action == call.action && r.values.Get(name) == value {
@@ -368,7 +374,7 @@ func TestRulesHold(t *testing.T) {
 				stage := &s.stages[i]
 				t.Run("undisturbed/"+stage.name, func(t *testing.T) {
 					done := s.live(t, stage, nil)
-					stage.wanted, stage.calls = done.changed, done.calls
+					stage.wanted, stage.calls, stage.based = done.changed, done.calls, done.based
 					if len(done.broken) > 0 {
 						t.Fatalf("%v", done.broken)
 					}
