@@ -77,10 +77,6 @@ func ports(all ...string) func(*corev1.Service) {
 	}
 }
 
-func local(svc *corev1.Service) {
-	svc.Spec.ExternalTrafficPolicy = corev1.ServiceExternalTrafficPolicyLocal
-}
-
 func eni(svc *corev1.Service) { svc.Annotations[annotation.BackendType] = "eni" }
 
 // text is a value without what differs from one run to the next.

@@ -21,7 +21,7 @@ import (
 
 // What holds while the cloud refuses something, does not show something, or has something of somebody else.
 const (
-	// ruleMembers: the backends follow the nodes and pods within this time.
+	// followIn is when the backends have followed the nodes and pods.
 	followIn = 10 * time.Second
 	// openIn is when a new port is served, and a new certificate used.
 	openIn = time.Minute
@@ -72,8 +72,8 @@ func refusesAction(action, code string, status int) func(request) (string, int) 
 	}
 }
 
-// run goes through the life of a Service with a fault, and returns which rules were broken and how. Without a fault it returns the states that
-// are wanted, and the calls that were made.
+// run is what came of the life of a Service: which rules were broken and how, the state after the edit, the settings that it had before, and
+// the calls from the edit on.
 type run struct {
 	broken  map[rule]string
 	changed []string
@@ -81,6 +81,7 @@ type run struct {
 	calls   []request
 }
 
+// live goes through the life of a Service with a fault, or without any.
 func (s *side) live(t *testing.T, stage *stage, f *wrong) (done run) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
