@@ -234,6 +234,7 @@ lint: shellcheck actionlint ## Run golangci-lint on all modules
 generate: ## Render deploy/ from the chart, and the reference pages from the code
 	cd hack/chart && $(STATIC) $(GO) test -run 'TestValuesAreFresh|TestAdmissionPolicyIsFresh' -update .
 	$(GO) test ./pkg/service/annotation -run TestAdmissionKeysAreFresh -update
+	$(GO) test ./internal/waits -run TestWaitsPageIsFresh -update
 	$(GO) test ./pkg/initor/rollout -run TestChartsPolicyIsFresh -update
 	$(GO) test ./pkg/provider -run 'TestRightsAreFresh|TestMetricsPageIsFresh' -update
 	hack/render.sh

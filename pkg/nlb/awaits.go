@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/klog/v2"
 
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/waits"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 )
 
@@ -20,12 +21,12 @@ const (
 	latePoll  = 3 * time.Second
 	// jobLimit and loadBalancerLimit are how long a job, and the creation or deletion of a load balancer, may take. The documents name
 	// no bound; jobs take 0.3 to 5 s and a creation 20 s to 2 min.
-	jobLimit          = time.Minute
-	loadBalancerLimit = 10 * time.Minute
+	jobLimit          = waits.Job
+	loadBalancerLimit = waits.JobOfLoadBalancer
 	// forgottenAfter is when nobody can wait for anything any more.
 	forgottenAfter = 2 * loadBalancerLimit
 	// unreadLimit is how long a job is waited for whose state cannot be read. Most have ended by then, and what is there shows how.
-	unreadLimit = 5 * time.Second
+	unreadLimit = waits.JobUnread
 	// pollTimeout bounds one round of polls.
 	pollTimeout = 30 * time.Second
 )

@@ -198,7 +198,7 @@ func (n nlb) locked() bool {
 	return n.presence.Present() && (len(n.lb.Value.Locks) > 0 || n.lb.Value.Status == alicloud.NLBInactive)
 }
 
-// withoutUnread leaves out the steps on parts that could not be read, those that need to know the security group of the source ranges, as without
+// withoutUnread leaves out the steps that wait for parts that could not be read, those that need to know the security group of the source ranges, as without
 // it nobody knows which ones the load balancer is to join and to leave, and those by which a listener leaves its group for one that has to have
 // servers. On an existing load balancer that the Service may not be allowed to use, it gets no new port.
 func (n nlb) withoutUnread(steps []model.Step) []model.Step {
@@ -207,10 +207,11 @@ func (n nlb) withoutUnread(steps []model.Step) []model.Step {
 			return true
 		}
 		needsAccess := s.Op == model.OpLeave || slices.Contains(s.Needs, model.TargetAccess)
-		if s.Part() == model.PartCertificates && n.unread[model.PartListeners] != nil {
+		if (s.Part() == model.PartCertificates || s.Op == model.OpDeleteGroup) && n.unread[model.PartListeners] != nil {
 			return true
 		}
-		return n.unread[s.Part()] != nil || needsAccess && n.unread[model.PartAccess] != nil || s.Awaits && n.unread[model.PartGroups] != nil
+		inDoubt := n.unread[s.Part()] != nil && !(s.GoesByLastRead() && service.IsUnread(n.unread[s.Part()]))
+		return inDoubt || needsAccess && n.unread[model.PartAccess] != nil || s.Awaits && n.unread[model.PartGroups] != nil
 	})
 }
 

@@ -32,6 +32,9 @@ type refreshed struct {
 
 // Refresh implements service.Balancer.
 func (n nlb) Refresh(ctx context.Context, of service.Request) (service.Refreshed, error) {
+	if of.Edited {
+		n.memory.TryAgain(n.ID())
+	}
 	settled, failures := n.settle(of.Service, n.observed)
 	known, compared := n.due(ctx, of, settled.begun(of.Service))
 	_, grouped := n.shared.Wanted(of.Service, of.Params, known.group)

@@ -350,6 +350,27 @@ func (n nlb) readLeftovers(ctx context.Context, svc *corev1.Service, params anno
 	return known, nil
 }
 
+// deletable returns the groups of the Service without those that the cloud has refused to delete for a while, which stay.
+func (n nlb) deletable() (rest *model.Model, kept []problem.Problem) {
+	rest = &model.Model{Access: n.access.Value}
+	stays := func(kind, id string) bool {
+		err := n.memory.Left(id)
+		if err != nil {
+			kept = append(kept, problem.Newf(problem.ReasonKeptInUse, "%s %s, which the Service does not need any more, stays: the cloud does not delete it (%s); if nothing uses it, delete it", kind, id, alicloud.Lasting(err)))
+		}
+		return err != nil
+	}
+	for i := range n.groups.Value {
+		if !stays("server group", n.groups.Value[i].ID) {
+			rest.Groups = append(rest.Groups, n.groups.Value[i])
+		}
+	}
+	if rest.Access != nil && stays("security group", rest.Access.ID) {
+		rest.Access = nil
+	}
+	return rest, kept
+}
+
 // PlanLeftovers implements service.Balancer.
 func (n nlb) PlanLeftovers(ctx context.Context, svc *corev1.Service) (service.Balancer, service.Plan, error) {
 	params, _ := n.Params(svc)
@@ -377,7 +398,8 @@ func (n nlb) PlanLeftovers(ctx context.Context, svc *corev1.Service) (service.Ba
 			return n, plan{nlb: n}, err
 		}
 	}
-	leftovers := diff.Leftovers(&model.Model{Groups: n.groups.Value, Access: n.access.Value}, n.ownerOf(svc, n.observed))
-	leftovers.Problems = append(leftovers.Problems, n.besideAccess()...)
+	rest, kept := n.deletable()
+	leftovers := diff.Leftovers(rest, n.ownerOf(svc, n.observed))
+	leftovers.Problems = slices.Concat(leftovers.Problems, n.besideAccess(), kept)
 	return n, plan{nlb: n, Plan: leftovers}, nil
 }

@@ -13,6 +13,7 @@ import (
 	"k8s.io/client-go/tools/record"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/nodes"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/waits"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/rights"
 )
@@ -109,11 +110,11 @@ func (o Options) withDefaults() Options {
 	o.BatchSize = max(2, min(cmp.Or(o.BatchSize, alicloud.MaxInstancesPerCall), alicloud.MaxInstancesPerCall))
 	o.Permits = cmp.Or(o.Permits, NewDeletionPermits())
 	o.Guard.Confirmations = cmp.Or(o.Guard.Confirmations, 3)
-	o.Guard.Over = cmp.Or(o.Guard.Over, 2*time.Minute)
-	o.Guard.UnseenAge = cmp.Or(o.Guard.UnseenAge, 5*time.Minute)
+	o.Guard.Over = cmp.Or(o.Guard.Over, waits.InstanceMissing)
+	o.Guard.UnseenAge = cmp.Or(o.Guard.UnseenAge, waits.InstanceNeverSeen)
 	o.Guard.MaxDeletions = cmp.Or(o.Guard.MaxDeletions, 5)
 	o.Guard.MaxPercent = cmp.Or(o.Guard.MaxPercent, 10)
-	o.Guard.Interval = cmp.Or(o.Guard.Interval, 5*time.Minute)
+	o.Guard.Interval = cmp.Or(o.Guard.Interval, waits.NodesInTurn)
 	// Answers count a spacing apart, and come a pass later.
 	o.Guard.maxPause = max(3*time.Minute, 3*o.MonitorPeriod, 2*o.Guard.spacing()+o.MonitorPeriod)
 	return o

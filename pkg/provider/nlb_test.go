@@ -22,12 +22,17 @@ import (
 // serveServices wires the provider as it is and runs the controller of Services until the returned function is called.
 func serveServices(t *testing.T, server *emulatortest.Cloud, kube kubernetes.Interface, settings Settings) (stop func()) {
 	t.Helper()
+	return serveServicesOver(t, steadyClient(t, server), kube, settings)
+}
+
+func serveServicesOver(t *testing.T, client *alicloud.Client, kube kubernetes.Interface, settings Settings) (stop func()) {
+	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	config := keys
 	config.TypeAnnotation = true // without the annotation, nothing changes
 	c := New(config, Environment{})
 	c.Configure(settings)
-	c.client, c.place, c.clusterID = steadyClient(t, server), place{vpcID: emulatortest.VPC}, "c1"
+	c.client, c.place, c.clusterID = client, place{vpcID: emulatortest.VPC}, "c1"
 	c.kube, c.ctx, c.endpointSlices = kube, ctx, true
 	factory := informers.NewSharedInformerFactory(kube, 0)
 	c.SetInformers(factory)

@@ -11,6 +11,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/waits"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/config"
@@ -34,7 +35,7 @@ type Creation struct {
 
 // repeatable is how long a creation is made again, and other Services of its group wait for that. No document says how long the cloud knows
 // a client token.
-const repeatable = 10 * time.Minute
+const repeatable = waits.CreationRepeated
 
 // Open reports whether the call may still be made again. Later on, only a search shows what it made. One that is begun in the future was
 // never begun, and would stay open for good.

@@ -13,6 +13,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/waits"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/backend"
@@ -95,8 +96,8 @@ func (r *Reconciler) gatherBackends(ctx context.Context, in Inputs, known state)
 // process has seen none, they may be about to come. Those of a Service with a selector are the control plane's, which always has one, if only an empty one: without any, it
 // has most likely lost them, and makes them anew.
 const (
-	slicelessGrace     = 5 * time.Second
-	slicelessLostGrace = backend.UnresolvedGrace
+	slicelessGrace     = waits.SlicesReplaced
+	slicelessLostGrace = waits.SlicesLost
 )
 
 // withoutSlices notes since when the Service has no EndpointSlice. In the end it has no endpoints.

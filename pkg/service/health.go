@@ -9,10 +9,12 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/controller-manager/pkg/healthz"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/waits"
 )
 
 // stuckAfter is how long one pass may take, what it waits for the rate limit not counted. No pass needs this long.
-const stuckAfter = 30 * time.Minute
+const stuckAfter = waits.PassOfService
 
 var errStuck = errors.New("the pass does not end")
 

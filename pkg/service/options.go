@@ -10,6 +10,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/record"
 
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/waits"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/backend"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/config"
 )
@@ -60,7 +61,7 @@ const (
 	defaultWorkers   = 10
 	defaultNodeDelay = time.Second
 	// defaultMoveGrace: clients and caches of DNS have some time to follow the status.
-	defaultMoveGrace = 30 * time.Second
+	defaultMoveGrace = waits.Moved
 	// defaultResyncPeriod: the promise to users is that a listener changed by hand is restored within ten minutes or so.
 	defaultResyncPeriod = 10 * time.Minute
 )

@@ -6,7 +6,6 @@ import (
 	"net/netip"
 	"slices"
 	"sync"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -16,10 +15,12 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/waits"
 )
 
 // podsReadWait is how long the first pass in a namespace waits for its pods. Without them the pass leaves the backends as they are.
-const podsReadWait = 5 * time.Second
+const podsReadWait = waits.PodsRead
 
 // Pods knows the addresses of pods, of which nothing else is kept, in the namespaces that were asked for. A cluster has many pods, and few
 // namespaces whose Services have them as backend servers.

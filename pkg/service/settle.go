@@ -6,14 +6,16 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/waits"
 )
 
 const (
 	// settlesIn is in what time a new process usually knows what every Service has. Later, nobody waits for a Service whose passes end before it chooses: its load
 	// balancer cannot be read, or does not exist, and that may last for ever.
-	settlesIn = time.Minute
+	settlesIn = waits.OthersSettle
 	// settlesAtLast is when nobody waits for a Service over which no pass has ended, either.
-	settlesAtLast = 10 * time.Minute
+	settlesAtLast = waits.OthersSettleAtLast
 )
 
 // absence is that of a Service that counts, and of which nobody knows what it has.

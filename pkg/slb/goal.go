@@ -107,7 +107,7 @@ func (c clb) Plan(ctx context.Context, in service.Inputs) (service.Goal, error) 
 	if !in.Invalid {
 		goal.Ineffective = build.Ineffective(in.Params, desired)
 	}
-	steps = steps.WithoutSteps(c.unread)
+	steps = steps.WithoutSteps(c.unread, service.IsUnread)
 	if c.Reused() && c.unread[model.PartLoadBalancer] != nil {
 		steps = steps.WithoutNewPorts()
 	}

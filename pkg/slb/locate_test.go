@@ -136,15 +136,15 @@ func TestAddressOfAnotherCLB(t *testing.T) {
 	}
 }
 
-// TestPartThatCannotBeRead blocks the steps that depend on it and no others, and is read again.
+// TestPartThatCannotBeRead holds back what would be made twice and no other step, and is read again.
 func TestPartThatCannotBeRead(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
 		action string
 		writes []string
 	}{
-		{"DescribeLoadBalancerListeners", []string{"RemoveVServerGroupBackendServers"}},
-		{"DescribeVServerGroups", nil},
+		{"DescribeLoadBalancerListeners", []string{"RemoveVServerGroupBackendServers", "SetLoadBalancerTCPListenerAttribute"}},
+		{"DescribeVServerGroups", []string{"RemoveVServerGroupBackendServers", "SetLoadBalancerTCPListenerAttribute"}},
 	} {
 		t.Run(test.action, func(t *testing.T) {
 			t.Parallel()

@@ -10,11 +10,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
 
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/waits"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb/deploy"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb/diff"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb/model"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb/observe"
@@ -190,11 +192,11 @@ func (c clb) leaves(removal service.Removal, nothing *model.Model, owner mark.Ow
 func (c clb) inUse() sets.Set[string] {
 	used, now := sets.New[string](), time.Now()
 	for i := range c.groups.Value {
-		if id := c.groups.Value[i].ID; c.answers.InUse(id, now) {
+		if id := c.groups.Value[i].ID; c.answers.Left(id, now) != nil {
 			used.Insert(id)
 		}
 	}
-	if list := c.access.Value; list != nil && c.answers.InUse(list.ID, now) {
+	if list := c.access.Value; list != nil && deploy.IsInUse(c.answers.Left(list.ID, now)) {
 		used.Insert(list.ID)
 	}
 	return used
@@ -230,7 +232,7 @@ func (c clb) Removed(removal service.Removal) (known service.Balancer, leftovers
 }
 
 // unreadGrace is how long a Service is held that is to be removed, while nobody knows whether it has an access control list.
-const unreadGrace = 10 * time.Minute
+const unreadGrace = waits.AccessListUnread
 
 // PlanLeftovers implements service.Balancer. The access control list outlives its CLB. One that cannot be read does not hold the Service
 // for ever, and neither does one that somebody else uses.
@@ -257,8 +259,11 @@ func (c clb) PlanLeftovers(ctx context.Context, svc *corev1.Service) (service.Ba
 		return c, nothing, nil
 	}
 	c.access.Set(list)
-	if c.answers.InUse(list.ID, time.Now()) {
+	switch err = c.answers.Left(list.ID, time.Now()); {
+	case deploy.IsInUse(err):
 		return c, c.leavesList("%s", diff.ListInUse(list)), nil
+	case err != nil:
+		return c, c.leavesList("access control list %s, which holds the source ranges of this Service, stays: the cloud does not delete it (%s); if nothing uses it, delete it", list.ID, failureText(err)), nil
 	}
 	return c, plan{clb: c, Plan: diff.AccessListDeletion(list)}, nil
 }

@@ -20,6 +20,7 @@ import (
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/events"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/nodes"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/waits"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/workers"
 )
 
@@ -29,7 +30,7 @@ const controllerName = "node-route-controller"
 const (
 	// stuckAfter is how long a pass may take before the controller counts as unhealthy. A pass waits for the rate limit and
 	// for a busy cloud, a few minutes at most.
-	stuckAfter = 15 * time.Minute
+	stuckAfter = waits.PassOfRoutes
 	// keyCheck is how often the controller asks whether another access key is in use.
 	keyCheck = 5 * time.Second
 	// quiet is how long a pass waits for further events, so that nodes that join together share a batch.

@@ -14,6 +14,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/nodes"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/waits"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 )
 
@@ -21,13 +22,13 @@ import (
 // wrong: an API server that lost its data shows few or no Nodes while all pods run on.
 const (
 	// startGrace is how long this program leaves entries alone whose node it has never seen: a node may be about to register.
-	startGrace = time.Minute
+	startGrace = waits.RouteAtStart
 	// surplusGrace is how long a route must have been without a node: of nodes that go all at once, the first pass may see only some
 	// to be gone.
-	surplusGrace = 5 * time.Second
+	surplusGrace = waits.RouteWithoutNode
 	// movedGrace is how long a route stays whose machine has been registered again with other pod CIDRs: pods of the old ones may
 	// still run there.
-	movedGrace = 3 * time.Minute
+	movedGrace = waits.RouteMoved
 	// removalInterval is the time in which at most [removalCap] routes go.
 	removalInterval = 10 * time.Minute
 )

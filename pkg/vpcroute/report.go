@@ -11,12 +11,13 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/events"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/waits"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 )
 
 // cidrGrace is how long a new node may be without pod CIDR before an event says so: the kube-controller-manager assigns it within
 // a second or two.
-const cidrGrace = 30 * time.Second
+const cidrGrace = waits.PodCIDRMissing
 
 // reporter emits the events of passes.
 type reporter struct {

@@ -5,6 +5,7 @@ import (
 
 	"k8s.io/client-go/util/workqueue"
 
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/waits"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 )
 
@@ -14,13 +15,13 @@ const (
 	maxBackoff   = 2 * time.Minute
 	// permanentRetry is the wait after a refusal that no repetition changes: a used-up quota, a range that the cloud does not
 	// accept, a missing permission, a table that does not exist. It ends early when the node or the table changes.
-	permanentRetry = 5 * time.Minute
+	permanentRetry = waits.RouteRefused
 	// nextHopFactor lengthens the wait after a next hop that the cloud does not accept: it shows a new instance within seconds, and one of
 	// another VPC never. Each attempt costs a call per batch, and another to find out which instances it was refused for.
 	nextHopFactor = 4
 	// refusedRead bounds the wait before a table is read again that the cloud refuses to show, although it may exist: whoever repairs
 	// permission or endpoint does not wait for long.
-	refusedRead = time.Minute
+	refusedRead = waits.TableUnread
 )
 
 // newBackoff returns the limiter of everything that this package tries again.

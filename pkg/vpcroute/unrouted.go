@@ -9,10 +9,11 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/nodes"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/waits"
 )
 
 // leftOutPatience is longer than a route controller that runs needs to make a node's routes work.
-const leftOutPatience = 10 * time.Minute
+const leftOutPatience = waits.NodeUnrouted
 
 // NewUnroutedController returns a controller that does what is left to do for nodes in clusters whose routes are switched off. It clears a
 // NetworkUnavailable condition that a route controller left behind: nothing else would ever clear it, and the node would stay

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"slices"
+	"time"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/nlb/model"
@@ -37,8 +38,21 @@ func (a *Applier) removeRules(ctx context.Context, step *model.Step) (alicloud.J
 	return "", err
 }
 
+// codeAccessInUse refuses to delete a security group in which something is, or was a moment ago.
+// Source: https://www.alibabacloud.com/help/en/ecs/developer-reference/api-ecs-2014-05-26-deletesecuritygroup.
+const codeAccessInUse = "DependencyViolation"
+
+// refusesDeletion reports whether the cloud refuses for sure to delete a group: something uses it, or the role may not delete it.
+func refusesDeletion(err error) bool {
+	return alicloud.HasCode(err, codeAccessInUse, codeGroupInUse) || refuses(err) && !alicloud.IsAuth(err)
+}
+
 func (a *Applier) deleteAccess(ctx context.Context, step *model.Step) (alicloud.Job, error) {
+	if err := a.Memory.uses.Err(step.Access.ID, time.Now()); err != nil {
+		return "", known{err}
+	}
 	err := a.call(func() error { return a.API.DeleteSecurityGroup(ctx, step.Access.ID) })
+	a.Memory.uses.Note(step.Access.ID, err, refusesDeletion(err), time.Now())
 	if alicloud.IsNotFound(err) {
 		err = nil
 	}

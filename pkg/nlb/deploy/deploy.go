@@ -140,7 +140,7 @@ func (a *Applier) try(ctx context.Context, step *model.Step) bool {
 		a.errs = append(a.errs, fmt.Errorf("%s: %w", step.Op, ctx.Err()))
 		return false
 	}
-	job, err := a.do(ctx, step)
+	job, err := a.attempt(ctx, step)
 	for alicloud.IsQuota(err) && a.makesRoom(ctx, step) {
 		if a.justStarted(step.Target) {
 			a.waiting[step.Target], a.Waits = true, true

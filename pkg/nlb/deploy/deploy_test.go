@@ -398,7 +398,7 @@ func TestServersRefusedBefore(t *testing.T) {
 				t.Errorf("attempt %d: exhausted %v", i, a.Exhausted)
 			}
 			if i == 1 {
-				time.Sleep(noRoomPause.First)
+				time.Sleep(serverPause.First)
 			}
 		}
 	})

@@ -120,7 +120,7 @@ func (a *Applier) giveBack(ctx context.Context, step *model.Step, refused error)
 		return
 	}
 	a.Memory.exchanges.refused.Add(what, refused, exchangePause, time.Now())
-	job, err := a.do(ctx, back)
+	job, err := a.attempt(ctx, back)
 	if err != nil {
 		a.fail(back, err)
 		return

@@ -8,6 +8,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/nlb/model"
@@ -107,7 +108,11 @@ func (a *Applier) deleteGroup(ctx context.Context, step *model.Step) (alicloud.J
 	if a.standsBy(step.Group.ID) {
 		return "", nil
 	}
+	if err := a.Memory.uses.Err(step.Group.ID, time.Now()); err != nil {
+		return "", known{err}
+	}
 	job, err := a.job(func() (alicloud.Job, error) { return a.API.DeleteNLBGroup(ctx, step.Group.ID) })
+	a.Memory.uses.Note(step.Group.ID, err, refusesDeletion(err), time.Now())
 	if alicloud.IsNotFound(err) {
 		job, err = "", nil
 	}
@@ -147,7 +152,7 @@ type leftOutError struct {
 }
 
 func (e *leftOutError) Error() string {
-	return fmt.Sprintf("left out %s, which will be tried again in some minutes: %v", problem.Some(e.servers), e.err)
+	return fmt.Sprintf("left out %s, which will be tried again later: %v", problem.Some(e.servers), e.err)
 }
 
 func (e *leftOutError) Unwrap() error { return e.err }

@@ -10,12 +10,9 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/refusal"
 )
 
-// serverPause is how long a backend server is left out that the cloud refused.
-var serverPause = refusal.Fixed(5 * time.Minute)
-
-// noRoomPause is the same where a quota is used up. Only servers that leave make room at once, see [Memory.room]; people who raise a quota
-// take longer.
-var noRoomPause = refusal.Pause{First: 5 * time.Minute, Least: 10 * time.Minute, Longest: time.Hour}
+// serverPause is how long a backend server is left out that the cloud refused, for itself or because a quota is used up. Only servers that
+// leave make room at once, see [Memory.room]; people who raise a quota take longer.
+var serverPause = refusal.Pause{First: 5 * time.Minute, Least: 10 * time.Minute, Longest: time.Hour}
 
 // Memory is what calls of all Services have shown. Its zero value knows nothing.
 type Memory struct {
@@ -28,6 +25,8 @@ type Memory struct {
 	vacancies    vacancies
 	replacements refusal.Refusals[string]
 	work         refusal.Refusals[workOf]
+	attempts     refusal.Attempts
+	uses         refusal.Uses // server groups and security groups that are not deleted because something uses them
 	// crowded are groups by their ids, see [Memory.Crowded], and otherCause load balancers that take no further listener whatever servers it
 	// has.
 	crowded, otherCause refusal.Refusals[string]
@@ -49,11 +48,8 @@ type serverOf struct {
 // refuse notes that the cloud refused a server.
 func (m *Memory) refuse(group string, server alicloud.NLBServerKey, err error) {
 	now, pause := time.Now(), serverPause
-	switch {
-	case m.filling.Err(group, now) != nil:
+	if m.filling.Err(group, now) != nil {
 		pause = fillingPause
-	case alicloud.IsQuota(err):
-		pause = noRoomPause
 	}
 	m.servers.Add(serverOf{group, server}, err, pause, now)
 }

@@ -22,7 +22,7 @@ func TestServersKeptOutByAQuota(t *testing.T) {
 		room  func(*Memory)
 	}{
 		"a quota":                         {quota, 9, nil}, // after 5, 10, 20, 40, 60 ... minutes
-		"another reason":                  {&alicloud.Error{Code: "ResourceNotFound.BackendServer"}, 72, nil},
+		"another reason":                  {&alicloud.Error{Code: "ResourceNotFound.BackendServer"}, 9, nil},
 		"the server leaves another group": {quota, 72, func(m *Memory) { m.room([]model.Group{{}}, []alicloud.NLBServer{kept}) }},
 		"another server leaves the load balancer": {quota, 72, func(m *Memory) {
 			m.room([]model.Group{{NLBGroup: alicloud.NLBGroup{ID: "sgp-1"}}}, []alicloud.NLBServer{other})

@@ -188,3 +188,14 @@ func (s *Step) Part() Part {
 	}
 	return PartLoadBalancer
 }
+
+// GoesByLastRead reports whether a step does not wait while what it changes cannot be read. What it would make could be there already, and
+// what it would delete could be somebody else's by now; the rest is named by its id, and goes by what was read last. Otherwise dead servers
+// would take traffic, and a certificate would expire, for as long as the answer takes.
+func (s *Step) GoesByLastRead() bool {
+	switch s.Op {
+	case OpAddServers, OpUpdateServers, OpRemoveServers, OpUpdateGroup, OpUpdateListener:
+		return true
+	}
+	return false
+}

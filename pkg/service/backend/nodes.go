@@ -10,6 +10,7 @@ import (
 	cloudproviderapi "k8s.io/cloud-provider/api"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/nodes"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/waits"
 )
 
 // ControlPlanePolicy says whether control-plane nodes are backends.
@@ -58,11 +59,11 @@ type Node struct {
 // silent kubelets are those that could not reach the API server: after an outage of it nodes are marked so, one after the
 // other, in the seconds until each has reported again (within 10 s), and their backends would go out and come back. The
 // health checks of the load balancer have found a machine that is really dead long before.
-const SilentGrace = 30 * time.Second
+const SilentGrace = waits.NodeSilent
 
 // UnresolvedGrace is how long a node without a provider ID may stand for any backend, so that none is removed. The node controller
 // sets the provider ID within seconds; a Node that never gets one must not keep the backends of deleted Nodes for ever.
-const UnresolvedGrace = 15 * time.Minute
+const UnresolvedGrace = waits.NodeUnresolved
 
 // Nodes reduces the nodes to what matters at a time. instanceID returns the id of a node's ECS instance, or an error
 // when it has none of ours. Of several nodes of one instance the oldest stands for it.

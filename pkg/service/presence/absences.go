@@ -10,13 +10,14 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/waits"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
 )
 
 const (
 	// GoneOver is how long a load balancer must be missing, by id and by tag, before it counts as gone. Replicas and the index of tags
 	// lag by a second or so.
-	GoneOver = 5 * time.Second
+	GoneOver = waits.LoadBalancerMissing
 	// BrakeServices is how many Services do not lose their load balancers within a minute by accident. More likely the key is that of
 	// another account or sees another resource group, and replacements would change every address.
 	BrakeServices = 3

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/waits"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
 )
@@ -26,7 +27,7 @@ type Pause struct {
 
 // Lasting is the pause of a call that may be refused for ever, such as one for which the role lacks a permission: less than 30 attempts in
 // a day.
-var Lasting = Pause{Since: true, Longest: 2 * time.Hour}
+var Lasting = Pause{Since: true, Longest: waits.Refused}
 
 // freeTries is for how long a call is tried with each pass, which has its own backoff, before it pauses.
 const freeTries = 10 * time.Second

@@ -57,16 +57,16 @@ func (a *Applier) removeEntries(ctx context.Context, step model.Step) error {
 	return nil
 }
 
-func (a *Applier) deleteAccess(ctx context.Context, _ model.Step) error {
+func (a *Applier) deleteAccess(ctx context.Context, step model.Step) error {
 	list := a.model.Access
 	if list == nil {
 		return errNoAccessList
 	}
-	if err := a.memory.used(list.ID, time.Now()); err != nil {
-		return err
+	if err := a.memory.uses.Err(list.ID, time.Now()); err != nil {
+		return remembered{err}
 	}
 	err := a.call(ctx, func() error { return a.api.DeleteAccessList(ctx, list.ID) })
-	a.memory.noteUse(list.ID, err, time.Now())
+	a.memory.uses.Note(list.ID, err, IsInUse(err) || refusesFor(&step, err), time.Now())
 	if err != nil && !alicloud.IsNotFound(err) {
 		return err
 	}

@@ -11,35 +11,43 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb/model"
 )
 
-// attempt is a step that the cloud refused, by all that it is to do. One that is to do something else is another one.
-type attempt struct{ loadBalancerID, wanted string }
-
-func (a *Applier) attempt(step *model.Step) attempt {
-	wanted := step.String()
+// wanted is all that a step is to do.
+func wanted(step *model.Step) string {
 	if step.Op == model.OpCreateLoadBalancer {
-		wanted = fmt.Sprint(step.Op, step.LoadBalancer, step.VSwitchIDs)
+		return fmt.Sprint(step.Op, step.LoadBalancer, step.VSwitchIDs)
 	}
-	return attempt{a.model.LoadBalancer.ID, wanted}
+	return step.String()
 }
 
 // refusedLately returns why the cloud refused the same step, while it is not tried again.
 func (a *Applier) refusedLately(step *model.Step) error {
-	if err := a.memory.attempts.Err(a.attempt(step), time.Now()); err != nil {
+	if err := a.memory.attempts.Err(a.model.LoadBalancer.ID, wanted(step)); err != nil {
 		return remembered{err}
 	}
 	return nil
 }
 
-// noteAttempt remembers how a step ended. before is what the step was called before it was carried out.
-func (a *Applier) noteAttempt(before attempt, step *model.Step, err error) {
+// noteAttempt remembers how a step ended. id is that of the CLB before it was carried out.
+func (a *Applier) noteAttempt(id string, step *model.Step, err error) {
 	switch {
 	case err == nil:
-		a.memory.attempts.Drop(before)
+		a.memory.attempts.Accept(id, wanted(step))
 	case step.Op == model.OpCreateLoadBalancer && a.Moves:
 	case refusesFor(step, err):
-		a.memory.attempts.Add(before, err, refusal.Lasting, time.Now())
+		a.memory.attempts.Refuse(id, wanted(step), err)
 	}
 }
+
+// inUseCodes are the codes with which the cloud refuses to delete a vServer group or an access control list that something uses, or did a
+// moment ago.
+// Source: https://www.alibabacloud.com/help/en/slb/classic-load-balancer/developer-reference/api-slb-2014-05-15-errorcodes.
+var inUseCodes = []string{"RspoolVipExist", "OperationFailed.AclBindedWithVip", "AclInUsed"}
+
+// Left returns why a group or a list is left that the cloud does not delete, nil where it is not.
+func (m *Memory) Left(id string, now time.Time) error { return m.uses.Left(id, now) }
+
+// IsInUse reports whether the cloud does not delete a group or a list because something uses it.
+func IsInUse(err error) bool { return alicloud.HasCode(err, inUseCodes...) }
 
 // ofServers are the operations of which single backend servers are remembered.
 var ofServers = []model.Op{model.OpCreateGroup, model.OpAddBackends, model.OpReplaceBackends, model.OpSetBackends}
@@ -64,6 +72,6 @@ func refusesFor(step *model.Step, err error) bool {
 // and expects to see what comes of it.
 func (m *Memory) TryAgain(loadBalancerID string) {
 	m.shortages.DropFunc(func(what shortage, _ error) bool { return what.loadBalancerID == loadBalancerID })
-	m.attempts.DropFunc(func(what attempt, _ error) bool { return what.loadBalancerID == loadBalancerID })
+	m.attempts.TryAgain(loadBalancerID)
 	m.replacements.DropFunc(func(what replacement, _ error) bool { return what.loadBalancerID == loadBalancerID })
 }

@@ -3,6 +3,7 @@ package deploy
 import (
 	"time"
 
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/waits"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 )
 
@@ -18,7 +19,7 @@ var (
 	// BillingZone is where the days of the bills begin.
 	BillingZone = time.FixedZone("UTC+8", 8*60*60)
 	// chargeGrace is how long after the day's end the old type may still be read.
-	chargeGrace = time.Hour
+	chargeGrace = waits.ChargeType
 )
 
 // AskedCharge notes that a charge type was asked for.

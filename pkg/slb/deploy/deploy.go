@@ -148,9 +148,9 @@ func (a *Applier) try(ctx context.Context, step model.Step) {
 		return
 	}
 	a.refusedInARow = 0
-	before := a.attempt(&step)
+	id := a.model.LoadBalancer.ID
 	err := a.do(ctx, step)
-	a.noteAttempt(before, &step, err)
+	a.noteAttempt(id, &step, err)
 	a.noteQuota(step, err)
 	if step.Op == model.OpAddBackends && LacksRoom(err) && !a.late {
 		a.left, a.deferred = nil, append(a.deferred, step)

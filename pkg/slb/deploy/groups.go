@@ -43,11 +43,11 @@ func (a *Applier) createGroupWith(ctx context.Context, name string, backends []a
 }
 
 func (a *Applier) deleteGroup(ctx context.Context, step model.Step) error {
-	if err := a.memory.used(step.GroupID, time.Now()); err != nil {
-		return err
+	if err := a.memory.uses.Err(step.GroupID, time.Now()); err != nil {
+		return remembered{err}
 	}
 	err := a.call(ctx, func() error { return a.api.DeleteVServerGroup(ctx, step.GroupID) })
-	a.memory.noteUse(step.GroupID, err, time.Now())
+	a.memory.uses.Note(step.GroupID, err, IsInUse(err), time.Now())
 	if err != nil && !alicloud.IsNotFound(err) {
 		return err
 	}

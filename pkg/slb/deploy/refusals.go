@@ -72,14 +72,13 @@ type Memory struct {
 	servers      refusal.Refusals[change]
 	replacements refusal.Refusals[replacement]
 	shortages    refusal.Refusals[shortage]
-	attempts     refusal.Refusals[attempt]
+	attempts     refusal.Attempts
+	uses         refusal.Uses // vServer groups and access control lists that are not deleted because something uses them
 
 	mu    sync.Mutex // guards the rest
 	paces map[string]pace
 	// vacancies are ports that nothing serves because their listeners were deleted to make room for others.
 	vacancies map[vacancy]*model.Listener
-	// uses are vServer groups and access control lists that the cloud does not delete because they are used, by id.
-	uses map[string]use
 	// settle is the settle time of the CLB that was last written to: the first guess for others.
 	settle time.Duration
 }

@@ -17,8 +17,7 @@ const (
 	PartAccess       Part = "access control list"
 )
 
-// Parts are those that a step depends on, that of what it changes first: it is not tried while one of them cannot be read, and when it
-// fails without a clear answer, they are read again.
+// Parts are those that a step depends on, that of what it changes first: when it fails without a clear answer, they are read again.
 func (s *Step) Parts() []Part {
 	switch s.Op {
 	case OpCreateGroup, OpAddBackends, OpReplaceBackends, OpSetBackends, OpRemoveBackends:
@@ -41,6 +40,23 @@ func (s *Step) Parts() []Part {
 	}
 }
 
+// fresh are the parts that a step waits for while they cannot be read: what it makes could be there already, and what it deletes could be
+// somebody else's by now. Everything else goes by what was read last. Otherwise dead backend servers would take traffic, and a certificate
+// would expire, for as long as the answer takes.
+func (s *Step) fresh() []Part {
+	switch s.Op {
+	case OpAddBackends, OpReplaceBackends, OpSetBackends, OpRemoveBackends, OpSetExtension:
+		return nil
+	case OpSetListener:
+		if s.needsAccess() {
+			return []Part{PartAccess}
+		}
+		return nil
+	default:
+		return s.Parts()
+	}
+}
+
 // needsAccess reports whether a step on a listener is about the access control list of the source ranges.
 func (s *Step) needsAccess() bool { return slices.Contains(s.Needs, TargetAccess) }
 
@@ -58,8 +74,9 @@ func (s Step) WithoutAccess() (Step, bool) {
 	return s, !s.OnlyAccess
 }
 
-// WithoutSteps leaves out the steps that depend on parts that could not be read, and those that build on them.
-func (p Plan) WithoutSteps(unread map[Part]error) Plan {
+// WithoutSteps leaves out the steps that wait for parts that could not be read, and those that build on them. stands says of an error whether
+// what was read before stands.
+func (p Plan) WithoutSteps(unread map[Part]error, stands func(error) bool) Plan {
 	if len(unread) == 0 {
 		return p
 	}
@@ -71,12 +88,14 @@ func (p Plan) WithoutSteps(unread map[Part]error) Plan {
 				continue
 			}
 		}
-		inDoubt := slices.ContainsFunc(step.Parts(), func(name Part) bool { return unread[name] != nil })
+		inDoubt := slices.ContainsFunc(step.Parts(), func(name Part) bool {
+			return unread[name] != nil && (slices.Contains(step.fresh(), name) || !stands(unread[name]))
+		})
 		if inDoubt || blocked[step.Key()] || slices.ContainsFunc(step.Needs, func(target string) bool { return blocked[target] }) {
 			for _, key := range step.Keys() {
 				blocked[key] = true
 			}
-			if unread[PartGroups] == nil {
+			if unread[PartGroups] == nil || stands(unread[PartGroups]) {
 				kept.Steps = append(kept.Steps, step.Meanwhile...)
 			}
 			continue

@@ -1,0 +1,72 @@
+package refusal
+
+import (
+	"sync"
+	"time"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/waits"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
+)
+
+const (
+	// useGrace is how long what a listener of ours has just left may count as used. What is used for longer is used by somebody else, who may
+	// go on for ever.
+	useGrace = waits.InUse
+	// useRetry is after what time somebody else may have stopped using it, which causes no event.
+	useRetry = 6 * time.Hour
+)
+
+// use is since when the cloud has refused to delete something because it is used, when it last did, and how.
+type use struct {
+	since, last time.Time
+	err         error
+}
+
+// Uses are things that the cloud does not delete, most often because something uses them, by id. The zero value is empty; several goroutines may use it.
+type Uses struct {
+	mu   sync.Mutex // guards byID
+	byID map[string]use
+}
+
+// Err returns why the cloud does not delete a thing, nil where it is to be tried: ever more seldom.
+func (u *Uses) Err(id string, now time.Time) error {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	known, ok := u.byID[id]
+	if !ok || 2*now.Sub(known.last) >= now.Sub(known.since) || now.Sub(known.last) >= useRetry { //nolint:mnd // half of the time
+		return nil
+	}
+	return known.err
+}
+
+// Note notes how a deletion ended. stays says that the cloud refuses it for sure: something uses the thing, or the role may not delete it.
+func (u *Uses) Note(id string, err error, stays bool, now time.Time) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if !stays {
+		if err == nil || alicloud.IsNotFound(err) {
+			delete(u.byID, id)
+		}
+		return
+	}
+	if u.byID == nil {
+		u.byID = map[string]use{}
+	}
+	known, was := u.byID[id]
+	if !was {
+		known.since = now
+	}
+	known.last, known.err = now, err
+	u.byID[id] = known
+}
+
+// Left returns why a thing is left as it is, but for what is ours in it, since the cloud has not deleted it for a while; nil where it is not.
+func (u *Uses) Left(id string, now time.Time) error {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	known, ok := u.byID[id]
+	if !ok || now.Sub(known.since) < useGrace || now.Sub(known.last) >= useRetry {
+		return nil
+	}
+	return known.err
+}
