@@ -288,11 +288,11 @@ func (s *side) faults() (all []*wrong) {
 					})
 				}
 			}
-			for name := range call.values {
+			for _, name := range slices.Sorted(maps.Keys(call.values)) { // the sample is the same in each run
 				value := call.values.Get(name)
 				if key := call.action + " " + name; isSetting(name) && !seen[key] && !stage.based[name+"="+value] {
 					seen[key] = true
-					all = append(all, &wrong{kind: "setting", name: key + "=" + value, stage: stage, cannot: s.lacking(call.action), refuses: func(r request) (string, int) {
+					all = append(all, &wrong{kind: "setting", name: key + "=" + value, stage: stage, cannot: s.lacking(call.action, name), refuses: func(r request) (string, int) {
 						if r.action == call.action && r.values.Get(name) == value {
 							return "InvalidParameter", http.StatusBadRequest
 						}
@@ -344,11 +344,15 @@ func (s *side) without(action string) (cannot []rule) {
 }
 
 // lacking are the rules that cannot hold while a setting is refused in the creation of whatever has it.
-func (s *side) lacking(action string) []rule {
+// A certificate that is refused does not rotate.
+func (s *side) lacking(action, setting string) (cannot []rule) {
 	if strings.HasPrefix(action, "Create") || slices.Contains(s.fresh, action) {
-		return []rule{opens}
+		cannot = append(cannot, opens)
 	}
-	return nil
+	if strings.Contains(setting, "Certificate") {
+		cannot = append(cannot, rotates)
+	}
+	return cannot
 }
 
 func (s *side) unknown(action string) []rule {
