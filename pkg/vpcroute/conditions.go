@@ -71,7 +71,8 @@ func newConditions(client kubernetes.Interface, nodes corelisters.NodeLister) *c
 
 // set replaces the wanted conditions. Nodes that are not named are left alone.
 func (c *conditions) set(all map[string]conditionFor) {
-	names := slices.Collect(maps.Keys(all)) // the map is the workers' from now on
+	all = maps.Clone(all) // nodes that join are added to it
+	names := slices.Collect(maps.Keys(all))
 	c.mu.Lock()
 	for name, condition := range all {
 		if known := c.wanted[name]; known.uid == condition.uid && known.reason == condition.reason {
