@@ -6,8 +6,8 @@ import (
 )
 
 // windowQuota says when an action may be called. It counts calls in the cloud's own fixed windows, because only then can a long queue use
-// the whole quota. What fits into the window goes at once, but for a reserve. More is spread evenly over what is left of the window, so that
-// an urgent call always finds room soon.
+// the whole quota. What fits into the window goes at once, but for a reserve. Of more, a third of the quota goes at once, and the rest is
+// spread evenly over the window, so that an urgent call always finds room soon.
 type windowQuota struct {
 	quota quota
 
@@ -37,6 +37,9 @@ const (
 	// reserve is which part of a window does not go at once, and urgentPause after which time an urgent call may take a place of it.
 	reserve     = 9
 	urgentPause = time.Second
+	// othersRemembered is how long after a refusal less goes at once, also once all of the quota is ours again: the others may come back, and
+	// what all send at once closes the action for everybody until the window ends.
+	othersRemembered = time.Hour
 	// growth is what the first window without throttling adds, as a part of the quota. Each further one adds twice as much as the one before,
 	// so that five windows bring back all of it when the others have left.
 	growth = 1.0 / 45
@@ -93,11 +96,11 @@ func (q *windowQuota) at(now time.Time) windowQuota {
 
 // slot is how long after the start of the window the next of the calls that wait may be made in it.
 func (q *windowQuota) slot(now time.Time, waiting, urgent int) time.Duration {
-	allowance := q.allowance(now)
 	span := float64(q.quota.window - 2*q.guard())
 	if !q.shares(now) {
-		return q.slotOfOwn(allowance, waiting, urgent)
+		return q.slotOfOwn(now, span, waiting, urgent)
 	}
+	allowance := q.allowance(now)
 	proven, _ := q.shareAt(now)
 	even := max(1, min(allowance, int(proven+q.phase)))
 	tried := float64(q.quota.window) * trial
@@ -107,25 +110,19 @@ func (q *windowQuota) slot(now time.Time, waiting, urgent int) time.Duration {
 	return time.Duration(span - tried + tried*(float64(q.used-even)+q.phase)/float64(max(1, allowance-even)))
 }
 
-// slotOfOwn is the slot where nobody else uses the quota. The first of a long queue goes at once, and no call goes for the reserve so late
-// that it would be missing in the next window.
-func (q *windowQuota) slotOfOwn(allowance, waiting, urgent int) time.Duration {
-	atOnce, left := allowance-allowance/reserve, allowance-q.used
-	if q.quota.window < time.Minute {
-		atOnce = allowance / 3 // the cloud's second may begin in the middle of ours
-	}
-	if q.used == 0 || q.used+waiting <= atOnce {
+// slotOfOwn is the slot where nobody else uses the quota.
+func (q *windowQuota) slotOfOwn(now time.Time, span float64, waiting, urgent int) time.Duration {
+	allowance := q.allowance(now)
+	fits := q.used+waiting <= allowance-allowance/reserve
+	if fits && q.quota.window >= time.Minute && now.Sub(q.closedUntil) >= othersRemembered { // a second of ours may be half of two of the cloud's
 		return 0
 	}
-	last, end := max(0, q.last.Sub(q.window)-q.guard()), q.quota.window-2*q.guard()
-	if last >= end {
-		return q.quota.window
+	burst := max(1, allowance/3)
+	even := time.Duration(span * float64(max(0, q.used-burst+1)) / float64(allowance-burst+1))
+	if 0 < urgent && urgent <= allowance-q.used {
+		return min(even, max(0, q.last.Sub(q.window)-q.guard())+urgentPause)
 	}
-	pause := (end - last) / time.Duration(left+1)
-	if 0 < urgent && urgent <= left {
-		pause = min(pause, urgentPause)
-	}
-	return last + pause
+	return even
 }
 
 // allowance is the number of calls per window. A window of a second is too short to be hit exactly: a third stays unused.

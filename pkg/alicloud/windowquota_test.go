@@ -126,8 +126,9 @@ func TestWhatFitsGoesAtOnce(t *testing.T) {
 				t.Errorf("urgent call %d took %s", i, took)
 			}
 		}
-		if took := send(1, Waiting{Priority: PriorityBackend}); took < time.Second || took > 15*time.Second {
-			t.Errorf("a call beyond what fits took %s, want one that leaves room", took)
+		slot := time.Now().Truncate(time.Minute).Add(55 * time.Second) // the 86th of 90
+		if took := send(1, Waiting{Priority: PriorityBackend}); took < time.Second || time.Now().After(slot) {
+			t.Errorf("a call beyond what fits took %s, want until its place in the minute", took)
 		}
 		time.Sleep(time.Until(time.Now().Truncate(time.Minute).Add(time.Minute + 10*time.Second)))
 		if took, most := send(170, Waiting{Priority: PriorityBackend}), 51*time.Second; took > most {

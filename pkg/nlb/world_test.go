@@ -247,7 +247,7 @@ func (w *world) tryOne(name string) error {
 			same = 0
 		}
 		switch last = err; {
-		case same == 20:
+		case same == 40: // twice as long as a creation takes
 			return err
 		case w.transport.isDead():
 			return errDead
