@@ -11,7 +11,8 @@ import (
 	"k8s.io/cloud-provider/options"
 )
 
-// TestSecurePort: the port is served with a key that takes no time to make, and the stock options see no port for which they would make keys.
+// TestSecurePort: the port is served with a key that takes no time to make, and the stock options see no port for which they would make
+// keys.
 func TestSecurePort(t *testing.T) {
 	t.Parallel()
 	opts, err := options.NewCloudControllerManagerOptions()
@@ -48,7 +49,8 @@ func TestSecurePort(t *testing.T) {
 	}
 	defer conn.Close()
 	certificate := conn.(*tls.Conn).ConnectionState().PeerCertificates[0] //nolint:forcetypeassert // it is one
-	if _, ok := certificate.PublicKey.(*ecdsa.PublicKey); !ok || certificate.VerifyHostname("localhost") != nil || certificate.VerifyHostname("127.0.0.1") != nil {
+	if _, ok := certificate.PublicKey.(*ecdsa.PublicKey); !ok || certificate.VerifyHostname("localhost") != nil ||
+		certificate.VerifyHostname("127.0.0.1") != nil {
 		t.Errorf("certificate %v with a key of %T", certificate.Subject, certificate.PublicKey)
 	}
 }

@@ -63,7 +63,8 @@ func (w *workstation) addPodFlags(flags *pflag.FlagSet) {
 		"write provider IDs as alicloud://region.instance instead of region.instance; both forms are always accepted")
 	flags.BoolVar(&w.config.AdmissionPolicy, "admission-policy", w.config.AdmissionPolicy,
 		"create a ValidatingAdmissionPolicy that lets the pods only set an empty provider ID, on their own nodes (Kubernetes 1.30 or later)")
-	flags.BoolVar(&w.config.Keep, "keep", false, "keep the BroadcastJob, its ServiceAccount and its role in the cluster, for nodes that join later")
+	flags.BoolVar(&w.config.Keep, "keep", false,
+		"keep the BroadcastJob, its ServiceAccount and its role in the cluster, for nodes that join later")
 }
 
 func (w *workstation) addOutputFlag(flags *pflag.FlagSet) {
@@ -106,7 +107,9 @@ func (w *workstation) rollout(progress func([]rollout.NodeState)) (*rollout.Roll
 }
 
 // command returns a command without positional arguments. Its long text lists the exit codes.
-func (w *workstation) command(name, short, long string, run func(*cobra.Command, *workstation) error, flags ...func(*pflag.FlagSet)) *cobra.Command {
+func (w *workstation) command(
+	name, short, long string, run func(*cobra.Command, *workstation) error, flags ...func(*pflag.FlagSet),
+) *cobra.Command {
 	command := &cobra.Command{
 		Use: name, Short: short, Long: long, Args: cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {

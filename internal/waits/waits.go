@@ -6,27 +6,28 @@ import "time"
 
 // Bounds of Services.
 const (
-	// NodeSilent is how long a node stays a backend whose kubelet is silent, which a cluster says of one after 40 s. Most often silent kubelets are
-	// those that could not reach the API server: after an outage of it nodes are marked so, one after the other, in the seconds until each has
-	// reported again (within 10 s), and their backends would go out and come back. The health checks of the load balancer have found a machine
-	// that is really dead long before.
+	// NodeSilent is how long a node stays a backend whose kubelet is silent, which a cluster says of one after 40 s. Most often silent
+	// kubelets are those that could not reach the API server: after an outage of it nodes are marked so, one after the other, in the seconds
+	// until each has reported again (within 10 s), and their backends would go out and come back. The health checks of the load balancer have
+	// found a machine that is really dead long before.
 	NodeSilent = 30 * time.Second
 	// NodeUnresolved is how long a node without a provider ID may stand for any backend, so that none is removed. The node controller sets the
 	// provider ID within seconds; a Node that never gets one must not keep the backends of deleted Nodes for ever.
 	NodeUnresolved = 15 * time.Minute
-	// SlicesReplaced is how long a Service may be without any EndpointSlice that had some: authors replace them by deletion and creation, which
-	// takes a moment. Those of a Service with a selector are the control plane's, which always has one, if only an empty one: without any, it has
-	// most likely lost them, and makes them anew within SlicesLost.
+	// SlicesReplaced is how long a Service may be without any EndpointSlice that had some: authors replace them by deletion and creation,
+	// which takes a moment. Those of a Service with a selector are the control plane's, which always has one, if only an empty one: without
+	// any, it has most likely lost them, and makes them anew within SlicesLost.
 	SlicesReplaced = 5 * time.Second
 	SlicesLost     = NodeUnresolved
 	// PodsRead is how long the first pass in a namespace waits for its pods.
 	PodsRead = 5 * time.Second
-	// OthersSettle is in what time a new process usually knows what every Service has, and OthersSettleAtLast when nobody waits for a Service over
-	// which no pass has ended, either.
+	// OthersSettle is in what time a new process usually knows what every Service has. Later, nobody waits for a Service whose passes end
+	// before it chooses: its load balancer cannot be read, or does not exist, and that may last for ever. OthersSettleAtLast is when nobody
+	// waits for a Service over which no pass has ended, either.
 	OthersSettle       = time.Minute
 	OthersSettleAtLast = 10 * time.Minute
-	// LoadBalancerMissing is how long a load balancer must be missing, by id and by tag, before it counts as gone. Replicas and the index of tags
-	// lag by a second or so.
+	// LoadBalancerMissing is how long a load balancer must be missing, by id and by tag, before it counts as gone. Replicas and the index of
+	// tags lag by a second or so.
 	LoadBalancerMissing = 5 * time.Second
 	// CreationRepeated is how long a creation is made again whose answer was lost. No document says how long the cloud knows a client token.
 	CreationRepeated = 10 * time.Minute
@@ -36,14 +37,14 @@ const (
 	// Refused is the longest wait before a call that may be refused for ever, such as one for which the role lacks a permission: less than 30
 	// attempts in a day.
 	Refused = 2 * time.Hour
-	// InUse is how long what a listener of ours has just left may count as used. What is used for longer is used by somebody else, who may go on
-	// for ever.
+	// InUse is how long what a listener of ours has just left may count as used. What is used for longer is used by somebody else, who may go
+	// on for ever.
 	InUse = 5 * time.Minute
 	// AccessListUnread is how long a Service is held that is to be removed, while nobody knows whether it has an access control list.
 	AccessListUnread = 10 * time.Minute
-	// Job and JobOfLoadBalancer are how long a job of NLB, and the creation or deletion of a load balancer, may take. The documents name no bound;
-	// jobs take 0.3 to 5 s and a creation 20 s to 2 min. JobUnread is the same for a job whose state cannot be read: most have ended by then,
-	// and what is there shows how.
+	// Job and JobOfLoadBalancer are how long a job of NLB, and the creation or deletion of a load balancer, may take. The documents name no
+	// bound; jobs take 0.3 to 5 s and a creation 20 s to 2 min. JobUnread is the same for a job whose state cannot be read: most have ended by
+	// then, and what is there shows how.
 	Job               = time.Minute
 	JobOfLoadBalancer = 10 * time.Minute
 	JobUnread         = 5 * time.Second
@@ -57,23 +58,25 @@ const (
 const (
 	// RouteAtStart is how long a new process leaves entries alone whose node it has never seen: a node may be about to register.
 	RouteAtStart = time.Minute
-	// RouteWithoutNode is how long a route must have been without a node: of nodes that go all at once, the first pass may see only some to be gone.
+	// RouteWithoutNode is how long a route must have been without a node: of nodes that go all at once, the first pass may see only some to be
+	// gone.
 	RouteWithoutNode = 5 * time.Second
-	// RouteMoved is how long a route stays whose machine has been registered again with other pod CIDRs, beside many others: pods of the old ones
-	// may still run there.
+	// RouteMoved is how long a route stays whose machine has been registered again with other pod CIDRs: pods of the old ones may still run
+	// there.
 	RouteMoved = 3 * time.Minute
 	// RouteRefused is the wait after a refusal that no repetition changes: a used-up quota, a range that the cloud does not accept, a missing
-	// permission, a table that does not exist.
+	// permission, a table that does not exist. It ends early when the node or the table changes.
 	RouteRefused = 5 * time.Minute
-	// TableUnread is the wait before a table is read again that the cloud refuses to show.
+	// TableUnread is the wait before a table is read again that the cloud refuses to show, although it may exist: whoever repairs permission
+	// or endpoint does not wait for long.
 	TableUnread = time.Minute
 	// PodCIDRMissing is how long a new node may be without pod CIDR before an event says so: the kube-controller-manager assigns it within a
 	// second or two.
 	PodCIDRMissing = 30 * time.Second
 	// NodeUnrouted is longer than a route controller that runs needs to make a node's routes work.
 	NodeUnrouted = 10 * time.Minute
-	// PassOfRoutes is how long a pass may take before the controller counts as unhealthy. A pass waits for the rate limit and for a busy cloud,
-	// a few minutes at most.
+	// PassOfRoutes is how long a pass may take before the controller counts as unhealthy. A pass waits for the rate limit and for a busy
+	// cloud, a few minutes at most.
 	PassOfRoutes = 15 * time.Minute
 )
 
@@ -111,26 +114,42 @@ func All() []Area {
 func services() []Wait {
 	const failed = "condition and event `SyncLoadBalancerFailed`"
 	return []Wait{
-		{"the kubelet of a node to report again", "the node stays a backend", NodeSilent, "The node leaves the server groups.", "the node's condition `Ready`"},
-		{"the instance of a Node without provider ID", "no backend is removed that may be this node", NodeUnresolved, "Backends of deleted Nodes leave.", "event `SkipSyncBackends`"},
-		{"EndpointSlices of a Service without selector that are gone", "its backends stay", SlicesReplaced, "The Service has no endpoints.", "event `SkipSyncBackends`"},
-		{"EndpointSlices of a Service with a selector that are gone", "its backends stay", SlicesLost, "The Service has no endpoints.", "event `SkipSyncBackends`"},
-		{"the pods of a namespace, where only their addresses are accepted", "its backends stay as they are", PodsRead, "The next pass tries again.", "event `SkipSyncBackends`"},
-		{"what other Services have, in a new process", "a Service with a subset of the nodes chooses none anew", OthersSettle, "It chooses without those that cannot be read.", "none"},
+		{"the kubelet of a node to report again", "the node stays a backend", NodeSilent, "The node leaves the server groups.",
+			"the node's condition `Ready`"},
+		{"the instance of a Node without provider ID", "no backend is removed that may be this node", NodeUnresolved,
+			"Backends of deleted Nodes leave.", "event `SkipSyncBackends`"},
+		{"EndpointSlices of a Service without selector that are gone", "its backends stay", SlicesReplaced, "The Service has no endpoints.",
+			"event `SkipSyncBackends`"},
+		{"EndpointSlices of a Service with a selector that are gone", "its backends stay", SlicesLost, "The Service has no endpoints.",
+			"event `SkipSyncBackends`"},
+		{"the pods of a namespace, where only their addresses are accepted", "its backends stay as they are", PodsRead,
+			"The next pass tries again.", "event `SkipSyncBackends`"},
+		{"what other Services have, in a new process", "a Service with a subset of the nodes chooses none anew", OthersSettle,
+			"It chooses without those that cannot be read.", "none"},
 		{"a first pass over each other Service", "as above", OthersSettleAtLast, "It chooses without them.", "none"},
-		{"a second sign that a load balancer is gone", "nothing is created in its place", LoadBalancerMissing, "It counts as gone, and is created again with another address.", "event `LoadBalancerRecreated`"},
-		{"the answer to a creation that was lost", "the same call is repeated", CreationRepeated, "A search by tag decides, twice. Then it is created anew.", failed},
-		{"clients to follow a Service to another load balancer", "the old one serves, too", Moved, "What the Service has there is removed.", "none"},
-		{"a call that the cloud refuses to be accepted", "everything that does not need it goes on", Refused, "It is tried again, never at longer intervals; after an edit of the Service at once.", failed},
+		{"a second sign that a load balancer is gone", "nothing is created in its place", LoadBalancerMissing,
+			"It counts as gone, and is created again with another address.", "event `LoadBalancerRecreated`"},
+		{"the answer to a creation that was lost", "the same call is repeated", CreationRepeated,
+			"A search by tag decides, twice. Then it is created anew.", failed},
+		{"clients to follow a Service to another load balancer", "the old one serves, too", Moved, "What the Service has there is removed.",
+			"none"},
+		{"a call that the cloud refuses to be accepted", "everything that does not need it goes on", Refused,
+			"It is tried again, never at longer intervals; after an edit of the Service at once.", failed},
 		{"a server group, security group or access control list of a deleted Service that the cloud does not delete, most often because others use it", "the Service is held", InUse, "It stays, and the Service is released.", "event `KeptInUse`"},
-		{"the access control list of a deleted Service to be readable", "the Service is held", AccessListUnread, "The list stays if there is one, and the Service is released.", "event `KeptInUse`"},
+		{"the access control list of a deleted Service to be readable", "the Service is held", AccessListUnread,
+			"The list stays if there is one, and the Service is released.", "event `KeptInUse`"},
 		{"a job of NLB", "nothing else is done to the same object", Job, "What is there is read, and decides.", failed},
 		{"the creation or deletion of an NLB", "as above", JobOfLoadBalancer, "What is there is read, and decides.", failed},
 		{"a job of NLB whose state cannot be read", "as above", JobUnread, "What is there is read, and decides.", "event that names the right"},
-		{"a new charge type of a CLB to be shown, from the end of the day on", "it is not asked for again", ChargeType, "It is asked for again.", "none"},
-		{"a pass to end", "the Service has no other one", PassOfService, "The manager counts as unhealthy, and the kubelet restarts it.", "health check `service-lb-controller`"},
-		{"a load balancer or a listener of a deleted Service that cannot be read or deleted", "the Service stays in Terminating, and nothing of others is touched", 0, "", "event `CleanLoadBalancerFailed`"},
-		{"a part of a load balancer that cannot be read", "nothing of the part is made or deleted; backends, listeners and certificates go on by what was read last, in a new process by nothing", 0, "", failed},
+		{"a new charge type of a CLB to be shown, from the end of the day on", "it is not asked for again", ChargeType, "It is asked for again.",
+			"none"},
+		{"a pass to end", "the Service has no other one", PassOfService, "The manager counts as unhealthy, and the kubelet restarts it.",
+			"health check `service-lb-controller`"},
+		{"a load balancer or a listener of a deleted Service that cannot be read or deleted",
+			"the Service stays in Terminating, and nothing of others is touched", 0, "", "event `CleanLoadBalancerFailed`"},
+		{"a part of a load balancer that cannot be read",
+			"nothing of the part is made or deleted; backends, listeners and certificates go on by what was read last, in a new process by nothing",
+			0, "", failed},
 		{"a port that somebody else's listener has", "all other ports are served", 0, "", "event `ListenerConflict`"},
 		{"a load balancer that is locked for an unpaid bill", "nothing of it is changed", 0, "", "event `LoadBalancerLocked`"},
 		{"the end of a pause", "nothing of the Service is changed", 0, "", "condition and event `Paused`"},
@@ -139,14 +158,19 @@ func services() []Wait {
 
 func routes() []Wait {
 	return []Wait{
-		{"nodes that may be about to register, in a new process", "routes without a node stay", RouteAtStart, "They are removed, some at a time.", "event `RouteRemovalWithheld` while more are to go than may"},
+		{"nodes that may be about to register, in a new process", "routes without a node stay", RouteAtStart, "They are removed, some at a time.",
+			"event `RouteRemovalWithheld` while more are to go than may"},
 		{"further nodes that go at the same time", "the route of a deleted Node stays", RouteWithoutNode, "It is removed.", "none"},
 		{"pods of the former pod CIDRs of a machine", "its former route stays", RouteMoved, "It is removed.", "none"},
-		{"a route that the cloud refuses", "the node keeps its condition `NetworkUnavailable`", RouteRefused, "It is tried again, never at longer intervals.", "event `CreateRouteFailed`, `RouteQuota` or `RouteConflict`"},
-		{"a route table that the cloud refuses to show", "routes in the other tables go on", TableUnread, "It is read again.", "event `DescriberRouteFailed`"},
+		{"a route that the cloud refuses", "the node keeps its condition `NetworkUnavailable`", RouteRefused,
+			"It is tried again, never at longer intervals.", "event `CreateRouteFailed`, `RouteQuota` or `RouteConflict`"},
+		{"a route table that the cloud refuses to show", "routes in the other tables go on", TableUnread, "It is read again.",
+			"event `DescriberRouteFailed`"},
 		{"the pod CIDR of a new node", "it gets no route", PodCIDRMissing, "An event says so, and the wait goes on.", "event `NoPodCIDR`"},
-		{"another program's route controller, where routes are switched off here", "a new node keeps its condition `NetworkUnavailable`", NodeUnrouted, "The condition is cleared.", "the node's condition `NetworkUnavailable`"},
-		{"a pass to end", "no other one begins", PassOfRoutes, "The manager counts as unhealthy, and the kubelet restarts it.", "health check `node-route-controller`"},
+		{"another program's route controller, where routes are switched off here", "a new node keeps its condition `NetworkUnavailable`",
+			NodeUnrouted, "The condition is cleared.", "the node's condition `NetworkUnavailable`"},
+		{"a pass to end", "no other one begins", PassOfRoutes, "The manager counts as unhealthy, and the kubelet restarts it.",
+			"health check `node-route-controller`"},
 	}
 }
 
@@ -154,6 +178,7 @@ func nodes() []Wait {
 	return []Wait{
 		{"further signs that the instance of a Node is gone", "the Node stays", InstanceMissing, "The Node is deleted.", "none"},
 		{"the same for an instance that this process never saw", "the Node stays", InstanceNeverSeen, "The Node is deleted.", "none"},
-		{"the turn of a Node whose instance is gone, beside many others", "the Node stays", NodesInTurn, "Some more Nodes are deleted.", "event `NodeDeletionDeferred`"},
+		{"the turn of a Node whose instance is gone, beside many others", "the Node stays", NodesInTurn, "Some more Nodes are deleted.",
+			"event `NodeDeletionDeferred`"},
 	}
 }

@@ -113,12 +113,18 @@ func (q *windowQuota) slot(now time.Time, waiting, urgent int) time.Duration {
 // slotOfOwn is the slot where nobody else uses the quota.
 func (q *windowQuota) slotOfOwn(now time.Time, span float64, waiting, urgent int) time.Duration {
 	allowance := q.allowance(now)
-	fits := q.used+waiting <= allowance-allowance/reserve
-	if fits && q.quota.window >= time.Minute && now.Sub(q.closedUntil) >= othersRemembered { // a second of ours may be half of two of the cloud's
+	third := max(1, allowance/3)
+	atOnce, first := allowance-allowance/reserve, third // how many go at once: all that wait, or the first of more
+	switch {
+	case q.quota.window < time.Minute: // the cloud's second may begin in the middle of ours
+		atOnce, first = third, 1
+	case now.Sub(q.closedUntil) < othersRemembered:
+		atOnce = third
+	}
+	if q.used+waiting <= atOnce {
 		return 0
 	}
-	burst := max(1, allowance/3)
-	even := time.Duration(span * float64(max(0, q.used-burst+1)) / float64(allowance-burst+1))
+	even := time.Duration(span * float64(max(0, q.used-first+1)) / float64(allowance-first+1))
 	if 0 < urgent && urgent <= allowance-q.used {
 		return min(even, max(0, q.last.Sub(q.window)-q.guard())+urgentPause)
 	}

@@ -19,14 +19,8 @@ const (
 	soonPoll  = time.Second
 	soonPolls = 10 * time.Second
 	latePoll  = 3 * time.Second
-	// jobLimit and loadBalancerLimit are how long a job, and the creation or deletion of a load balancer, may take. The documents name
-	// no bound; jobs take 0.3 to 5 s and a creation 20 s to 2 min.
-	jobLimit          = waits.Job
-	loadBalancerLimit = waits.JobOfLoadBalancer
 	// forgottenAfter is when nobody can wait for anything any more.
-	forgottenAfter = 2 * loadBalancerLimit
-	// unreadLimit is how long a job is waited for whose state cannot be read. Most have ended by then, and what is there shows how.
-	unreadLimit = waits.JobUnread
+	forgottenAfter = 2 * waits.JobOfLoadBalancer
 	// pollTimeout bounds one round of polls.
 	pollTimeout = 30 * time.Second
 )
@@ -233,7 +227,7 @@ func (a *awaits) noteUnread(ctx context.Context, jobs []alicloud.Job, err error)
 	a.unread = err
 	var given []string
 	for _, job := range jobs {
-		if item := a.items[string(job)]; err != nil && item != nil && !item.ended && time.Since(item.since) >= unreadLimit {
+		if item := a.items[string(job)]; err != nil && item != nil && !item.ended && time.Since(item.since) >= waits.JobUnread {
 			given = append(given, string(job))
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/waits"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
@@ -87,7 +88,7 @@ func TestDriftFindsWhatIsGone(t *testing.T) {
 		testkit.Check(t, w.account.Client.ProtectNLB(t.Context(), gone, alicloud.NLBProtection{Deletion: new(false)}))
 		testkit.Must(w.account.Client.DeleteNLB(t.Context(), gone))(t)
 		w.later(30 * settle)
-		w.forward(longest + jobLimit)
+		w.forward(longest + waits.Job)
 		if now := w.balancer("web-3").ID; now == gone || len(w.listeners(now)) != 1 {
 			t.Errorf("NLB %s, want another one with a listener", now)
 		}

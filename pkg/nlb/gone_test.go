@@ -10,9 +10,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/waits"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
-	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/presence"
 )
 
 // noBalancers is an answer of a list that lacks everything: a replica that lags, or a gateway that lost the rest.
@@ -104,7 +104,7 @@ func TestBrake(t *testing.T) {
 			for _, name := range names {
 				_, _ = w.Reconcile(t.Context(), w.get(name))
 			}
-			time.Sleep(2 * presence.GoneOver)
+			time.Sleep(2 * waits.LoadBalancerMissing)
 		}
 		if calls := writes(w.calls()); len(calls) > 0 {
 			t.Errorf("writes %v", calls)

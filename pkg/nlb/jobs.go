@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/waits"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/nlb/deploy"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/nlb/model"
@@ -35,9 +36,9 @@ type pending struct {
 // limit is how long it may take before it counts as failed.
 func (p pending) limit() time.Duration {
 	if p.loadBalancer {
-		return loadBalancerLimit
+		return waits.JobOfLoadBalancer
 	}
-	return jobLimit
+	return waits.Job
 }
 
 // with returns the jobs with one more.

@@ -14,6 +14,7 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/emulatortest"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/waits"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
 )
@@ -35,7 +36,7 @@ func TestJobThatNeverEnds(t *testing.T) {
 		if failed == nil || !strings.Contains(failed.Error(), "add servers") || !strings.Contains(failed.Error(), "not done after 1m0s") {
 			t.Errorf("after %s: %v", time.Since(start), failed)
 		}
-		if took := time.Since(start); took < jobLimit || took > 2*jobLimit {
+		if took := time.Since(start); took < waits.Job || took > 2*waits.Job {
 			t.Errorf("the error came after %s", took)
 		}
 		if got := w.listeners(w.balancer("web").ID); !slices.Contains(got, "UDP:53 i-n1:30053=100") {
@@ -131,7 +132,7 @@ func TestJobListsOfAnyLength(t *testing.T) {
 				for _, job := range waiting {
 					w.engine.awaits.job(job, types.NamespacedName{Namespace: "default", Name: "web"})
 				}
-				time.Sleep(jobLimit / 2)
+				time.Sleep(waits.Job / 2)
 				synctest.Wait()
 				for _, job := range waiting {
 					if item, ok := w.engine.awaits.of(string(job)); !ok || !item.ended || item.status != alicloud.JobSucceeded {
@@ -156,7 +157,7 @@ func TestWakesAfterAJob(t *testing.T) {
 			passes++
 			wait, err := w.Reconcile(t.Context(), w.get("web"))
 			testkit.Check(t, err)
-			if wait > 0 && wait < jobLimit {
+			if wait > 0 && wait < waits.Job {
 				t.Fatalf("the next pass is due after %s, although the end of the job wakes the Service", wait)
 			}
 			if len(w.get("web").Status.LoadBalancer.Ingress) == 0 {
@@ -200,7 +201,7 @@ func TestJobsThatHang(t *testing.T) {
 					op.act(w)
 					start := time.Now()
 					var failed error
-					for failed == nil && time.Since(start) < 2*loadBalancerLimit {
+					for failed == nil && time.Since(start) < 2*waits.JobOfLoadBalancer {
 						wait, err := w.Reconcile(t.Context(), w.get("web"))
 						failed = err
 						time.Sleep(max(wait, settle))

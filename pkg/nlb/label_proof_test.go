@@ -65,7 +65,8 @@ func TestIDsTellNothing(t *testing.T) {
 			}
 			want := heard(t)
 			for _, tag := range []alicloud.Tag{
-				{Key: "team", Value: "payroll"}, {Key: mark.TagAllow, Value: "c2"}, {Key: mark.TagOwner, Value: "a1"}, {Key: mark.TagGroup, Value: "c1/default/edge"},
+				{Key: "team", Value: "payroll"}, {Key: mark.TagAllow, Value: "c2"}, {Key: mark.TagOwner, Value: "a1"},
+				{Key: mark.TagGroup, Value: "c1/default/edge"},
 			} {
 				if got := heard(t, tag); got != want {
 					t.Errorf("of one with the tag %s it is said\n%s\nand of one that does not exist\n%s", tag.Key, got, want)
@@ -86,12 +87,15 @@ func TestNameOnACLBProvesNothing(t *testing.T) {
 		lb := testkit.Must(w.account.Client.GetNLB(t.Context(), id))(t)
 		w.config.FindAPIServer = func() policy.APIServer { return policy.APIServer{Addresses: []string{lb.DNSName}, Port: 6443} }
 		w.restart()
-		svc := newService("web", testkit.TCP(80), without(annotation.ZoneMaps), with(annotation.LoadBalancerID, id), with(annotation.ForceOverrideListeners, "true"))
+		svc := newService("web", testkit.TCP(80), without(annotation.ZoneMaps), with(annotation.LoadBalancerID, id),
+			with(annotation.ForceOverrideListeners, "true"))
 		svc.Status.LoadBalancer.Ingress = []corev1.LoadBalancerIngress{{Hostname: lb.DNSName}}
-		testkit.SetCondition(svc, service.ConditionWritten, service.ReasonWritten, `{"loadBalancer":"lb-clb","made":"lb-clb","uid":"`+string(svc.UID)+`"}`)
+		testkit.SetCondition(svc, service.ConditionWritten, service.ReasonWritten,
+			`{"loadBalancer":"lb-clb","made":"lb-clb","uid":"`+string(svc.UID)+`"}`)
 		w.put(svc)
 		_ = w.try("web") //nolint:errcheck // it is refused
-		if events := strings.Join(w.newEvents(), "\n"); !strings.Contains(events, problem.ReasonLoadBalancerNotReusable) || len(w.listeners(id)) != 1 {
+		if events := strings.Join(w.newEvents(), "\n"); !strings.Contains(events, problem.ReasonLoadBalancerNotReusable) ||
+			len(w.listeners(id)) != 1 {
 			t.Errorf("listeners %v, events %s", w.listeners(id), events)
 		}
 	})

@@ -9,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/waits"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/nlb/build"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/nlb/deploy"
@@ -37,8 +38,8 @@ func (n nlb) input(in service.Inputs) build.Input {
 	}
 }
 
-// reverting returns the annotations with the defaults of those that were removed. The settings of a load balancer that the Service does not manage are
-// not reverted.
+// reverting returns the annotations with the defaults of those that were removed. The settings of a load balancer that the Service does not
+// manage are not reverted.
 func (n nlb) reverting(in service.Inputs) annotation.Params {
 	if n.Reused() && !in.Params.OverridesListeners() {
 		return in.Params
@@ -108,8 +109,8 @@ func (n nlb) Plan(_ context.Context, in service.Inputs) (service.Goal, error) {
 	return goal, nil
 }
 
-// besideAccess reports security groups that look like the one for the source ranges. The manager touches only that: which of them the author of the Service, or
-// somebody else, has made is not known.
+// besideAccess reports security groups that look like the one for the source ranges. The manager touches only that: which of them the
+// author of the Service, or somebody else, has made is not known.
 func (n nlb) besideAccess() []problem.Problem {
 	if len(n.accessBeside) == 0 || n.access.Value == nil {
 		return nil
@@ -168,7 +169,8 @@ func (n nlb) restored(in service.Inputs, desired *model.Model) bool {
 	return n.ID() != "" && n.ID() == reclaimed && !n.Reused() && desired.Want.DeleteProtection == nil
 }
 
-// keepOthers leaves out of what is wanted, and of the Record, what others decide on: the owner of an existing load balancer, and other Services of a group.
+// keepOthers leaves out of what is wanted, and of the Record, what others decide on: the owner of an existing load balancer, and other
+// Services of a group.
 func (n nlb) keepOthers(in service.Inputs, shared *sharing.Shared, desired *model.Model, record *service.Record) ([]problem.Problem, error) {
 	tags, err := n.keepOwnersTags(desired, record, in.Applied)
 	if err != nil {
@@ -198,9 +200,9 @@ func (n nlb) locked() bool {
 	return n.presence.Present() && (len(n.lb.Value.Locks) > 0 || n.lb.Value.Status == alicloud.NLBInactive)
 }
 
-// withoutUnread leaves out the steps that wait for parts that could not be read, those that need to know the security group of the source ranges, as without
-// it nobody knows which ones the load balancer is to join and to leave, and those by which a listener leaves its group for one that has to have
-// servers. On an existing load balancer that the Service may not be allowed to use, it gets no new port.
+// withoutUnread leaves out the steps that wait for parts that could not be read, those that need to know the security group of the source
+// ranges, as without it nobody knows which ones the load balancer is to join and to leave, and those by which a listener leaves its group
+// for one that has to have servers. On an existing load balancer that the Service may not be allowed to use, it gets no new port.
 func (n nlb) withoutUnread(steps []model.Step) []model.Step {
 	return slices.DeleteFunc(slices.Clone(steps), func(s model.Step) bool {
 		if s.Op == model.OpCreateListener && n.Reused() && n.unread[model.PartLoadBalancer] != nil {
@@ -215,8 +217,8 @@ func (n nlb) withoutUnread(steps []model.Step) []model.Step {
 	})
 }
 
-// withoutUsed leaves out the deletion of server groups while the Service still leaves an NLB: listeners there use the groups of former ports, too, and stay
-// until clients know the new address. A refusal would fail the pass, after which the other NLB is left.
+// withoutUsed leaves out the deletion of server groups while the Service still leaves an NLB: listeners there use the groups of former
+// ports, too, and stay until clients know the new address. A refusal would fail the pass, after which the other NLB is left.
 func (n nlb) withoutUsed(svc *corev1.Service, steps []model.Step) []model.Step {
 	if len(n.leavingOf(svc)) == 0 {
 		return steps
@@ -301,7 +303,8 @@ func (p plan) held(svc *corev1.Service) func(deploy.Work) error {
 	return func(work deploy.Work) error { return p.nlb.memory.Held(svc.UID, work) }
 }
 
-// reread returns what is known of the NLB after the plan, and how long until the next pass, 0 for none: see [nlb.reread]. A removal waits by itself.
+// reread returns what is known of the NLB after the plan, and how long until the next pass, 0 for none: see [nlb.reread]. A removal waits
+// by itself.
 func (p plan) reread(n nlb, svc *corev1.Service) (nlb, time.Duration) {
 	wait := n.wait()
 	if p.desired == nil {
@@ -355,7 +358,7 @@ func (n nlb) wait() time.Duration {
 	case n.awaits.wake == nil:
 		return soonPoll
 	}
-	return jobLimit
+	return waits.Job
 }
 
 func (n nlb) registered() func(address string) bool {

@@ -29,7 +29,8 @@ type side struct {
 	certificate func(w *ruled) string
 	// joins, leaves, opens, rotates and removes are what a rule cannot do without.
 	joins, leaves, opens, rotates, removes []string
-	// known are the reads without which a new process knows nothing of the load balancer, and members those that a change of its members needs.
+	// known are the reads without which a new process knows nothing of the load balancer, and members those that a change of its members
+	// needs.
 	known, members []string
 	// fresh are the reads without which nothing is created, and those of who may connect, without which no port opens; interfaces those that
 	// find pods in the cloud.
@@ -105,22 +106,31 @@ const byHand = "by-hand"
 
 func ofCLB() *side {
 	edits := func(f ...func(*corev1.Service)) []func(*corev1.Service) { return f }
-	base := edits(ports("tcp:80", "tcp:443", "tcp:8080", "udp:53", "tcp:81"), with(annotation.ProtocolPort, "https:443,http:8080"), with(annotation.CertID, "cert-1"))
+	base := edits(ports("tcp:80", "tcp:443", "tcp:8080", "udp:53", "tcp:81"), with(annotation.ProtocolPort, "https:443,http:8080"),
+		with(annotation.CertID, "cert-1"))
 	return &side{
 		name: "CLB", feature: alicloud.FeatureServices, tls: "https:443",
 		stages: []stage{
 			{name: "most settings", base: append(slices.Clone(base), ranges("192.0.2.0/24"), with(annotation.AdditionalTags, "a=1"),
-				with(annotation.DomainExtensions, "a.example.com:cert-1,b.example.com:cert-1"), with(annotation.InstanceChargeType, "PayBySpec"), with(annotation.Spec, "slb.s1.small"),
+				with(annotation.DomainExtensions, "a.example.com:cert-1,b.example.com:cert-1"), with(annotation.InstanceChargeType, "PayBySpec"),
+				with(annotation.Spec, "slb.s1.small"),
 				with(annotation.ChargeType, "paybybandwidth"), with(annotation.Bandwidth, "5")),
-				edit: edits(ports("tcp:80", "tcp:443", "tcp:8080", "udp:53", "udp:54", "tcp:8081", "tcp:8443"), with(annotation.ProtocolPort, "https:443,http:8080,http:8081,https:8443"),
+				edit: edits(ports("tcp:80", "tcp:443", "tcp:8080", "udp:53", "udp:54", "tcp:8081", "tcp:8443"),
+					with(annotation.ProtocolPort, "https:443,http:8080,http:8081,https:8443"),
 					with(annotation.Name, "renamed"), with(annotation.AdditionalTags, "b=2"), with(annotation.Scheduler, "wlc"), ranges("198.51.100.0/24"),
-					with(annotation.DomainExtensions, "b.example.com:cert-3,c.example.com:cert-1"), with(annotation.DefaultWeight, "50"), with(annotation.DeleteProtection, "off"),
+					with(annotation.DomainExtensions, "b.example.com:cert-3,c.example.com:cert-1"), with(annotation.DefaultWeight, "50"),
+					with(annotation.DeleteProtection, "off"),
 					with(annotation.ModificationProtection, "NonProtection"), with(annotation.Spec, "slb.s2.small"), with(annotation.Bandwidth, "10"),
-					with(annotation.IdleTimeout, "20"), with(annotation.UnhealthyThreshold, "5"), with(annotation.TLSCipherPolicy, "tls_cipher_policy_1_2"), with(annotation.PersistenceTimeout, "60"))},
-			{name: "ranges come", base: append(slices.Clone(base), with(annotation.InstanceChargeType, "PayByCLCU")), edit: edits(ranges("192.0.2.0/24"), with(annotation.InstanceChargeType, "PayBySpec"), with(annotation.Spec, "slb.s1.small"))},
+					with(annotation.IdleTimeout, "20"), with(annotation.UnhealthyThreshold, "5"),
+					with(annotation.TLSCipherPolicy, "tls_cipher_policy_1_2"), with(annotation.PersistenceTimeout, "60"))},
+			{name: "ranges come", base: append(slices.Clone(base), with(annotation.InstanceChargeType, "PayByCLCU")),
+				edit: edits(ranges("192.0.2.0/24"), with(annotation.InstanceChargeType, "PayBySpec"), with(annotation.Spec, "slb.s1.small"))},
 			{name: "ranges go", base: append(slices.Clone(base), ranges("192.0.2.0/24")), edit: edits(ranges())},
-			{name: "pods", pods: true, base: append(slices.Clone(base), eni), edit: edits(with(annotation.DefaultWeight, "50"), with(annotation.Scheduler, "wlc"))},
-			{name: "elastic address", base: append(slices.Clone(base), with(annotation.ExternalIPType, "eip"), with(annotation.AddressType, "intranet"), with(annotation.VSwitchID, "vsw-a")), edit: edits(with(annotation.Name, "renamed"))},
+			{name: "pods", pods: true, base: append(slices.Clone(base), eni),
+				edit: edits(with(annotation.DefaultWeight, "50"), with(annotation.Scheduler, "wlc"))},
+			{name: "elastic address",
+				base: append(slices.Clone(base), with(annotation.ExternalIPType, "eip"), with(annotation.AddressType, "intranet"),
+					with(annotation.VSwitchID, "vsw-a")), edit: edits(with(annotation.Name, "renamed"))},
 		},
 		served: servedByCLB, state: stateOfCLB,
 		certificate: func(w *ruled) string {
@@ -154,7 +164,8 @@ func ofCLB() *side {
 				}}))
 			}},
 			{name: "a listener of another load balancer on our list", make: func(w *ruled) {
-				other := testkit.Must(w.person.CreateLoadBalancer(w.t.Context(), alicloud.LoadBalancer{Name: byHand, AddressType: alicloud.AddressInternet}, byHand))(w.t)
+				other := testkit.Must(w.person.CreateLoadBalancer(w.t.Context(),
+					alicloud.LoadBalancer{Name: byHand, AddressType: alicloud.AddressInternet}, byHand))(w.t)
 				lists := testkit.Must(w.person.DescribeAccessLists(w.t.Context(), alicloud.Tag{Key: "ack.aliyun.com"}))(w.t)
 				group := testkit.Must(w.person.CreateVServerGroup(w.t.Context(), other.ID, byHand, nil))(w.t)
 				testkit.Check(w.t, w.person.CreateListener(w.t.Context(), other.ID, alicloud.Listener{
@@ -189,7 +200,9 @@ func clbListeners(w *ruled) []alicloud.Listener {
 	if lb == nil {
 		return nil
 	}
-	return slices.DeleteFunc(testkit.Must(w.person.DescribeListeners(w.t.Context(), lb.ID))(w.t)[lb.ID], func(l alicloud.Listener) bool { return l.Description == byHand })
+	return slices.DeleteFunc(testkit.Must(w.person.DescribeListeners(w.t.Context(), lb.ID))(w.t)[lb.ID], func(l alicloud.Listener) bool {
+		return l.Description == byHand
+	})
 }
 
 func clbGroups(w *ruled) (groups []alicloud.VServerGroup) {
@@ -216,7 +229,8 @@ func clbByHand(w *ruled, port int, ours bool) {
 		group = testkit.Must(w.person.CreateVServerGroup(w.t.Context(), clb(w).ID, byHand, nil))(w.t)
 	}
 	testkit.Check(w.t, w.person.CreateListener(w.t.Context(), clb(w).ID, alicloud.Listener{
-		ListenerKey: alicloud.ListenerKey{Port: port, Protocol: alicloud.ProtocolTCP}, Description: byHand, VServerGroupID: group, Attributes: alicloud.Attributes{},
+		ListenerKey: alicloud.ListenerKey{Port: port, Protocol: alicloud.ProtocolTCP}, Description: byHand, VServerGroupID: group,
+		Attributes: alicloud.Attributes{},
 	}))
 }
 
@@ -253,8 +267,10 @@ func stateOfCLB(w *ruled) (lines []string) {
 	if lb == nil {
 		return nil
 	}
-	lines = append(lines, fmt.Sprintf("load balancer %s %s %s %s %s %d %s %s %s", lb.Name, lb.AddressType, lb.InstanceChargeType, lb.Spec, lb.InternetChargeType, lb.Bandwidth,
-		lb.DeleteProtection, lb.ModificationProtection, tagText(lb.Tags)))
+	lines = append(lines,
+		fmt.Sprintf("load balancer %s %s %s %s %s %d %s %s %s", lb.Name, lb.AddressType, lb.InstanceChargeType, lb.Spec, lb.InternetChargeType,
+			lb.Bandwidth,
+			lb.DeleteProtection, lb.ModificationProtection, tagText(lb.Tags)))
 	names := map[string]string{}
 	for _, g := range clbGroups(w) {
 		names[g.ID] = g.Name
@@ -289,22 +305,34 @@ func stateOfCLB(w *ruled) (lines []string) {
 
 func ofNLB() *side {
 	edits := func(f ...func(*corev1.Service)) []func(*corev1.Service) { return f }
-	base := edits(testkit.Class(nlb.Class), with(annotation.ZoneMaps, "cn-hangzhou-a:vsw-a,cn-hangzhou-b:vsw-b"), ports("tcp:80", "tcp:443", "udp:53", "tcp:81"),
+	base := edits(testkit.Class(nlb.Class), with(annotation.ZoneMaps, "cn-hangzhou-a:vsw-a,cn-hangzhou-b:vsw-b"),
+		ports("tcp:80", "tcp:443", "udp:53", "tcp:81"),
 		with(annotation.ProtocolPort, "tcpssl:443"), with(annotation.CertID, "cert-1"))
 	return &side{
 		name: "NLB", feature: alicloud.FeatureNLB, tls: "TCPSSL:443",
 		stages: []stage{
-			{name: "most settings", base: append(slices.Clone(base), ranges("192.0.2.0/24"), with(annotation.AdditionalTags, "a=1"), with(annotation.AdditionalCertIDs, "cert-2"), with(annotation.BandwidthPackageID, "cbwp-1")),
-				edit: edits(ports("tcp:80", "tcp:443", "udp:53", "udp:54", "tcp:8443"), with(annotation.ProtocolPort, "tcpssl:443,tcpssl:8443"), with(annotation.Name, "renamed"),
-					with(annotation.AdditionalTags, "b=2"), with(annotation.Scheduler, "wlc"), ranges("198.51.100.0/24"), with(annotation.AdditionalCertIDs, "cert-3"),
-					with(annotation.DefaultWeight, "50"), with(annotation.DeleteProtection, "off"), with(annotation.ModificationProtection, "NonProtection"),
-					with(annotation.BandwidthPackageID, "cbwp-2"), with(annotation.IdleTimeout, "20"), with(annotation.UnhealthyThreshold, "5"), with(annotation.TLSCipherPolicy, "tls_cipher_policy_1_2"),
-					with(annotation.Cps, "1000"), with(annotation.CrossZoneEnabled, "off"), with(annotation.ConnectionDrain, "on"), with(annotation.ConnectionDrainTimeout, "30"),
+			{name: "most settings",
+				base: append(slices.Clone(base), ranges("192.0.2.0/24"), with(annotation.AdditionalTags, "a=1"),
+					with(annotation.AdditionalCertIDs, "cert-2"), with(annotation.BandwidthPackageID, "cbwp-1")),
+				edit: edits(ports("tcp:80", "tcp:443", "udp:53", "udp:54", "tcp:8443"), with(annotation.ProtocolPort, "tcpssl:443,tcpssl:8443"),
+					with(annotation.Name, "renamed"),
+					with(annotation.AdditionalTags, "b=2"), with(annotation.Scheduler, "wlc"), ranges("198.51.100.0/24"),
+					with(annotation.AdditionalCertIDs, "cert-3"),
+					with(annotation.DefaultWeight, "50"), with(annotation.DeleteProtection, "off"),
+					with(annotation.ModificationProtection, "NonProtection"),
+					with(annotation.BandwidthPackageID, "cbwp-2"), with(annotation.IdleTimeout, "20"), with(annotation.UnhealthyThreshold, "5"),
+					with(annotation.TLSCipherPolicy, "tls_cipher_policy_1_2"),
+					with(annotation.Cps, "1000"), with(annotation.CrossZoneEnabled, "off"), with(annotation.ConnectionDrain, "on"),
+					with(annotation.ConnectionDrainTimeout, "30"),
 					with(annotation.ZoneMaps, "cn-hangzhou-b:vsw-b,cn-hangzhou-c:vsw-c"))},
-			{name: "ranges come", base: append(slices.Clone(base), with(annotation.IPVersion, "DualStack")), edit: edits(ranges("192.0.2.0/24"), with(annotation.IPv6AddressType, "internet"))},
-			{name: "ranges go", base: append(slices.Clone(base), ranges("192.0.2.0/24"), with(annotation.IPVersion, "DualStack"), with(annotation.IPv6AddressType, "internet")), edit: edits(ranges(), unset(annotation.IPv6AddressType))},
+			{name: "ranges come", base: append(slices.Clone(base), with(annotation.IPVersion, "DualStack")),
+				edit: edits(ranges("192.0.2.0/24"), with(annotation.IPv6AddressType, "internet"))},
+			{name: "ranges go",
+				base: append(slices.Clone(base), ranges("192.0.2.0/24"), with(annotation.IPVersion, "DualStack"),
+					with(annotation.IPv6AddressType, "internet")), edit: edits(ranges(), unset(annotation.IPv6AddressType))},
 			{name: "intranet", base: base, edit: edits(with(annotation.AddressType, "intranet"))},
-			{name: "pods", pods: true, base: append(slices.Clone(base), eni), edit: edits(with(annotation.DefaultWeight, "50"), with(annotation.Scheduler, "wlc"))},
+			{name: "pods", pods: true, base: append(slices.Clone(base), eni),
+				edit: edits(with(annotation.DefaultWeight, "50"), with(annotation.Scheduler, "wlc"))},
 		},
 		served: servedByNLB, state: stateOfNLB,
 		certificate: func(w *ruled) string {
@@ -319,11 +347,13 @@ func ofNLB() *side {
 		leaves:  []string{"RemoveServersFromServerGroup"},
 		opens:   []string{"CreateServerGroup", "CreateListener"},
 		rotates: []string{"UpdateListenerAttribute"},
-		removes: []string{"DeleteLoadBalancer", "UpdateLoadBalancerProtection", "ListLoadBalancers", "GetLoadBalancerAttribute", "ListListeners", "DeleteListener"},
+		removes: []string{"DeleteLoadBalancer", "UpdateLoadBalancerProtection", "ListLoadBalancers", "GetLoadBalancerAttribute", "ListListeners",
+			"DeleteListener"},
 		known:   []string{"ListLoadBalancers", "GetLoadBalancerAttribute", "ListServerGroups", "ListListeners"},
 		members: []string{"ListServerGroupServers"},
 		fresh: []string{
-			"ListListeners", "ListServerGroups", "ListServerGroupServers", "DescribeSecurityGroups", "DescribeSecurityGroupAttribute", "CreateSecurityGroup", "AuthorizeSecurityGroup",
+			"ListListeners", "ListServerGroups", "ListServerGroupServers", "DescribeSecurityGroups", "DescribeSecurityGroupAttribute",
+			"CreateSecurityGroup", "AuthorizeSecurityGroup",
 			"LoadBalancerJoinSecurityGroup",
 		},
 		interfaces: []string{"DescribeNetworkInterfaces"},
@@ -346,10 +376,13 @@ func ofNLB() *side {
 				w.sleep(5)
 			}},
 			{name: "an instance in our security group", make: func(w *ruled) {
-				w.server.Raw(api.VersionECS, "JoinSecurityGroup", map[string]string{"InstanceId": "i-n1", "SecurityGroupId": securityGroups(w)[0].ID}, nil)
+				w.server.Raw(api.VersionECS, "JoinSecurityGroup", map[string]string{"InstanceId": "i-n1", "SecurityGroupId": securityGroups(w)[0].ID},
+					nil)
 			}},
 			{name: "a rule in our security group", make: func(w *ruled) {
-				testkit.Check(w.t, w.person.AddSecurityRules(w.t.Context(), securityGroups(w)[0].ID, []alicloud.SecurityRule{{Priority: 1, Protocol: "ALL", Ports: "-1/-1", CIDR: "203.0.113.0/24", Description: byHand}}))
+				testkit.Check(w.t,
+					w.person.AddSecurityRules(w.t.Context(), securityGroups(w)[0].ID,
+						[]alicloud.SecurityRule{{Priority: 1, Protocol: "ALL", Ports: "-1/-1", CIDR: "203.0.113.0/24", Description: byHand}}))
 			}},
 		},
 	}
@@ -377,7 +410,8 @@ func nlbByHand(w *ruled, id string, port int) {
 		}
 	}
 	_, _, err := w.person.CreateNLBListener(w.t.Context(), alicloud.NLBListener{
-		LoadBalancerID: id, Port: port, Protocol: alicloud.NLBTCP, NLBListenerSettings: alicloud.NLBListenerSettings{Description: &text, ServerGroupID: &group},
+		LoadBalancerID: id, Port: port, Protocol: alicloud.NLBTCP,
+		NLBListenerSettings: alicloud.NLBListenerSettings{Description: &text, ServerGroupID: &group},
 	}, byHand)
 	testkit.Check(w.t, err)
 	w.sleep(5)
@@ -389,7 +423,9 @@ func nlbListeners(w *ruled) []alicloud.NLBListener {
 	if lb == nil {
 		return nil
 	}
-	return slices.DeleteFunc(testkit.Must(w.person.ListNLBListeners(w.t.Context(), []string{lb.ID}))(w.t), func(l alicloud.NLBListener) bool { return *l.Description == byHand })
+	return slices.DeleteFunc(testkit.Must(w.person.ListNLBListeners(w.t.Context(), []string{lb.ID}))(w.t), func(l alicloud.NLBListener) bool {
+		return *l.Description == byHand
+	})
 }
 
 func nlbGroups(w *ruled) []alicloud.NLBGroup {
@@ -401,7 +437,9 @@ func nlbGroups(w *ruled) []alicloud.NLBGroup {
 
 func nlbServers(w *ruled, group string) []alicloud.NLBServer {
 	w.t.Helper()
-	return slices.DeleteFunc(testkit.Must(w.person.ListNLBServers(w.t.Context(), group))(w.t), func(s alicloud.NLBServer) bool { return s.Description == byHand })
+	return slices.DeleteFunc(testkit.Must(w.person.ListNLBServers(w.t.Context(), group))(w.t), func(s alicloud.NLBServer) bool {
+		return s.Description == byHand
+	})
 }
 
 func securityGroups(w *ruled) []alicloud.SecurityGroup {
@@ -456,8 +494,10 @@ func stateOfNLB(w *ruled) (lines []string) {
 			groups = append(groups, names[id])
 		}
 		slices.Sort(zones)
-		lines = append(lines, fmt.Sprintf("load balancer %s %s %s %v %v %s %t %t %s %s", lb.Name, lb.AddressType, lb.IPv6AddressType, zones, groups, lb.BandwidthPackageID, lb.CrossZone,
-			lb.DeletionProtection, lb.ModificationProtection, tagText(lb.Tags)))
+		lines = append(lines,
+			fmt.Sprintf("load balancer %s %s %s %v %v %s %t %t %s %s", lb.Name, lb.AddressType, lb.IPv6AddressType, zones, groups,
+				lb.BandwidthPackageID, lb.CrossZone,
+				lb.DeletionProtection, lb.ModificationProtection, tagText(lb.Tags)))
 	}
 	for _, l := range nlbListeners(w) {
 		extra := testkit.Must(w.person.AdditionalCertificates(w.t.Context(), l.ID))(w.t)

@@ -72,8 +72,8 @@ func refusesAction(action, code string, status int) func(request) (string, int) 
 	}
 }
 
-// run is what came of the life of a Service: which rules were broken and how, the state after the edit, the settings that it had before, and
-// the calls from the edit on.
+// run is what came of the life of a Service: which rules were broken and how, the state after the edit, the settings that it had before,
+// and the calls from the edit on.
 type run struct {
 	broken  map[rule]string
 	changed []string
@@ -283,7 +283,8 @@ func (s *side) faults() (all []*wrong) {
 						status = http.StatusForbidden
 					}
 					all = append(all, &wrong{
-						kind: code, name: call.action, stage: stage, refuses: refusesAction(call.action, code, status), first: call.action == "CreateLoadBalancer",
+						kind: code, name: call.action, stage: stage, refuses: refusesAction(call.action, code, status),
+						first:  call.action == "CreateLoadBalancer",
 						cannot: s.without(call.action),
 					})
 				}
@@ -292,12 +293,14 @@ func (s *side) faults() (all []*wrong) {
 				value := call.values.Get(name)
 				if key := call.action + " " + name; isSetting(name) && !seen[key] && !stage.based[name+"="+value] {
 					seen[key] = true
-					all = append(all, &wrong{kind: "setting", name: key + "=" + value, stage: stage, cannot: s.lacking(call.action, name), refuses: func(r request) (string, int) {
-						if r.action == call.action && r.values.Get(name) == value {
-							return "InvalidParameter", http.StatusBadRequest
-						}
-						return "", 0
-					}})
+					all = append(all,
+						&wrong{kind: "setting", name: key + "=" + value, stage: stage, cannot: s.lacking(call.action, name),
+							refuses: func(r request) (string, int) {
+								if r.action == call.action && r.values.Get(name) == value {
+									return "InvalidParameter", http.StatusBadRequest
+								}
+								return "", 0
+							}})
 				}
 			}
 		}
@@ -308,14 +311,16 @@ func (s *side) faults() (all []*wrong) {
 		}
 		stage := &s.stages[0]
 		for i := range s.stages {
-			if action.Name == "DescribeEipAddresses" && s.stages[i].name == "elastic address" || s.stages[i].pods && (action.Name == "DescribeNetworkInterfaces" || action.Name == "DescribeVpcs") {
+			if action.Name == "DescribeEipAddresses" && s.stages[i].name == "elastic address" ||
+				s.stages[i].pods && (action.Name == "DescribeNetworkInterfaces" || action.Name == "DescribeVpcs") {
 				stage = &s.stages[i]
 			}
 		}
 		refuses := refusesAction(action.Name, "Forbidden.RAM", http.StatusForbidden)
 		all = append(all,
 			&wrong{kind: "unreadable", name: action.Name, stage: stage, refuses: refuses, cannot: s.without(action.Name)},
-			&wrong{kind: "unreadable from the start", name: action.Name, stage: stage, refuses: refuses, restart: true, cannot: s.unknown(action.Name)})
+			&wrong{kind: "unreadable from the start", name: action.Name, stage: stage, refuses: refuses, restart: true,
+				cannot: s.unknown(action.Name)})
 	}
 	for _, thing := range s.foreign {
 		all = append(all, &wrong{kind: "foreign", name: thing.name, stage: &s.stages[0], make: thing.make, cannot: thing.cannot})
@@ -327,14 +332,17 @@ func (s *side) faults() (all []*wrong) {
 // isSetting reports whether a parameter of a call is something that the Service asks for.
 func isSetting(name string) bool {
 	return !slices.ContainsFunc([]string{
-		"Action", "Version", "Format", "Timestamp", "Signature", "AccessKeyId", "RegionId", "Token", "LoadBalancerId", "ListenerPort", "VServerGroupId", "ServerGroupId", "ListenerId",
-		"ResourceId", "ResourceType", "Server", "Old", "New", "BackendServer", "Description", "VpcId", "SecurityGroupRuleId", "SecurityGroupId", "AclId", "DomainExtensionId", "Protocol",
+		"Action", "Version", "Format", "Timestamp", "Signature", "AccessKeyId", "RegionId", "Token", "LoadBalancerId", "ListenerPort",
+		"VServerGroupId", "ServerGroupId", "ListenerId",
+		"ResourceId", "ResourceType", "Server", "Old", "New", "BackendServer", "Description", "VpcId", "SecurityGroupRuleId", "SecurityGroupId",
+		"AclId", "DomainExtensionId", "Protocol",
 	}, func(prefix string) bool { return strings.HasPrefix(name, prefix) || strings.HasSuffix(name, prefix) })
 }
 
 func (s *side) without(action string) (cannot []rule) {
 	for r, needed := range map[rule][]string{
-		joins: append(slices.Clone(s.joins), s.interfaces...), leaves: s.leaves, opens: slices.Concat(s.joins, s.interfaces, s.opens, s.fresh), rotates: s.rotates, goes: s.removes,
+		joins: append(slices.Clone(s.joins), s.interfaces...), leaves: s.leaves, opens: slices.Concat(s.joins, s.interfaces, s.opens, s.fresh),
+		rotates: s.rotates, goes: s.removes,
 	} {
 		if slices.Contains(needed, action) {
 			cannot = append(cannot, r)
@@ -368,8 +376,8 @@ func (s *side) unknown(action string) []rule {
 // triedOf is of how many faults of a kind one is tried with -short.
 const triedOf = 25
 
-// TestRulesHold: while something of a load balancer is refused, or cannot be read, or is somebody else's, everything else goes on, and all is
-// as wanted when that ends.
+// TestRulesHold: while something of a load balancer is refused, or cannot be read, or is somebody else's, everything else goes on, and all
+// is as wanted when that ends.
 func TestRulesHold(t *testing.T) {
 	t.Parallel()
 	for _, s := range []*side{ofCLB(), ofNLB()} {

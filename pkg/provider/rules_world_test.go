@@ -41,7 +41,8 @@ func (r request) isRead() bool {
 func (r request) thing() string {
 	about := []string{r.action}
 	for name := range r.values {
-		if name == "ListenerPort" || strings.HasSuffix(name, "GroupName") || strings.HasSuffix(name, "Id") && name != "RegionId" && name != "AccessKeyId" {
+		if name == "ListenerPort" || strings.HasSuffix(name, "GroupName") ||
+			strings.HasSuffix(name, "Id") && name != "RegionId" && name != "AccessKeyId" {
 			about = append(about, name+"="+r.values.Get(name))
 		}
 	}
@@ -130,7 +131,8 @@ func newRuled(t *testing.T, s *side) *ruled {
 	t.Helper()
 	config := cloud.DefaultConfig()
 	config.Certificates = []cloud.CertificateConfig{{ID: "cert-1"}, {ID: "cert-2"}, {ID: "cert-3"}}
-	config.VSwitches = append(config.VSwitches, cloud.VSwitchConfig{ID: "vsw-c", VPCID: config.VPCs[0].ID, Zone: "cn-hangzhou-c", CIDR: "10.3.0.0/16"})
+	config.VSwitches = append(config.VSwitches,
+		cloud.VSwitchConfig{ID: "vsw-c", VPCID: config.VPCs[0].ID, Zone: "cn-hangzhou-c", CIDR: "10.3.0.0/16"})
 	config.VPCs[0].IPv6CIDR, config.VSwitches[0].IPv6CIDR, config.VSwitches[1].IPv6CIDR = "2001:db8::/56", "2001:db8::/64", "2001:db8:0:1::/64"
 	server := emulatortest.New(t, emulator.Options{Config: config, Settle: time.Second})
 	w := &ruled{
@@ -158,7 +160,8 @@ func (w *ruled) restart() {
 func (w *ruled) addNode(name string) {
 	w.t.Helper()
 	w.server.Put(testkit.InstanceOf(name), "{}")
-	for _, i := range testkit.Must(w.person.DescribeInstances(w.t.Context(), alicloud.InstanceQuery{IDs: []string{testkit.InstanceOf(name)}}))(w.t) {
+	for _, i := range testkit.Must(w.person.DescribeInstances(w.t.Context(),
+		alicloud.InstanceQuery{IDs: []string{testkit.InstanceOf(name)}}))(w.t) {
 		w.hosts[i.PrivateIPs[0]] = i.ID
 	}
 	testkit.Must(w.kube.CoreV1().Nodes().Create(w.t.Context(), testkit.Node(name), metav1.CreateOptions{}))(w.t)

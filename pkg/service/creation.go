@@ -33,14 +33,10 @@ type Creation struct {
 	Begun time.Time `json:"begun"`
 }
 
-// repeatable is how long a creation is made again, and other Services of its group wait for that. No document says how long the cloud knows
-// a client token.
-const repeatable = waits.CreationRepeated
-
 // Open reports whether the call may still be made again. Later on, only a search shows what it made. One that is begun in the future was
 // never begun, and would stay open for good.
 func (c *Creation) Open() bool {
-	return c != nil && time.Since(c.Begun) < repeatable && time.Until(c.Begun) < repeatable
+	return c != nil && time.Since(c.Begun) < waits.CreationRepeated && time.Until(c.Begun) < waits.CreationRepeated
 }
 
 // isFor reports whether the call makes a load balancer that the Service may have: one of its own, or one of a group that it may join.

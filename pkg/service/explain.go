@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/waits"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/backend"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
@@ -189,28 +190,28 @@ func (p previewer) whyThis(svc *corev1.Service, preview *Preview, owned bool) st
 
 // waitsOf says what waits for what.
 func waitsOf(svc *corev1.Service, preview *Preview, err error) []string {
-	var waits []string
+	var texts []string
 	var wait *problem.WaitError
 	if errors.As(err, &wait) {
-		waits = append(waits, fmt.Sprintf("%s; the manager looks again after %s", wait.Reason, wait.For.Round(time.Second)))
+		texts = append(texts, fmt.Sprintf("%s; the manager looks again after %s", wait.Reason, wait.For.Round(time.Second)))
 	}
 	if preview.Follow != "" {
-		waits = append(waits, preview.Follow)
+		texts = append(texts, preview.Follow)
 	}
 	for _, step := range preview.Steps {
-		if step.Later != "" && !slices.Contains(waits, step.Later) {
-			waits = append(waits, step.Later)
+		if step.Later != "" && !slices.Contains(texts, step.Later) {
+			texts = append(texts, step.Later)
 		}
 	}
 	record, _ := RecordOn(svc)
 	if preview.balancer.ID() == "" && record.Creation.Open() {
-		waits = append(waits, fmt.Sprintf("a load balancer was asked for at %s, and the result is not known; the call is repeated until %s",
-			record.Creation.Begun.UTC().Format(time.RFC3339), record.Creation.Begun.Add(repeatable).UTC().Format(time.RFC3339)))
+		texts = append(texts, fmt.Sprintf("a load balancer was asked for at %s, and the result is not known; the call is repeated until %s",
+			record.Creation.Begun.UTC().Format(time.RFC3339), record.Creation.Begun.Add(waits.CreationRepeated).UTC().Format(time.RFC3339)))
 	}
 	for _, left := range record.Leaving {
-		waits = append(waits, fmt.Sprintf("the Service leaves %s once its status shows the other load balancer", left))
+		texts = append(texts, fmt.Sprintf("the Service leaves %s once its status shows the other load balancer", left))
 	}
-	return waits
+	return texts
 }
 
 // stateText is what the condition of a Service says.

@@ -92,23 +92,16 @@ func (r *Reconciler) gatherBackends(ctx context.Context, in Inputs, known state)
 	return found, nil
 }
 
-// A Service without any EndpointSlice has no endpoints after a while. Authors of EndpointSlices replace them by deletion and creation, which takes a moment. Where this
-// process has seen none, they may be about to come. Those of a Service with a selector are the control plane's, which always has one, if only an empty one: without any, it
-// has most likely lost them, and makes them anew.
-const (
-	slicelessGrace     = waits.SlicesReplaced
-	slicelessLostGrace = waits.SlicesLost
-)
-
-// withoutSlices notes since when the Service has no EndpointSlice. In the end it has no endpoints.
+// withoutSlices notes since when the Service has no EndpointSlice. In the end it has no endpoints. Where this process has seen none, they may
+// be about to come, as those of the control plane, see [waits.SlicesReplaced].
 func (g *gathered) withoutSlices(known state) {
 	if len(g.Slices) > 0 || !known.balancer.Backends(g.Inputs).UsesEndpoints() {
 		g.cache.sliceless = time.Time{}
 		return
 	}
-	grace := slicelessGrace
+	grace := waits.SlicesReplaced
 	if len(g.Service.Spec.Selector) > 0 || !known.cache.gates.begun {
-		grace = slicelessLostGrace
+		grace = waits.SlicesLost
 	}
 	if g.cache.sliceless.IsZero() {
 		g.cache.sliceless = g.Now

@@ -13,9 +13,6 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/waits"
 )
 
-// stuckAfter is how long one pass may take, what it waits for the rate limit not counted. No pass needs this long.
-const stuckAfter = waits.PassOfService
-
 var errStuck = errors.New("the pass does not end")
 
 // health knows since when each Service is being worked on.
@@ -57,7 +54,7 @@ func (h *health) Check(*http.Request) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for key, since := range h.started {
-		if age := time.Since(since); age > stuckAfter {
+		if age := time.Since(since); age > waits.PassOfService {
 			return fmt.Errorf("a pass over Service %s has been running for %s: %w", key, age.Round(time.Second), errStuck)
 		}
 	}

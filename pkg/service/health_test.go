@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/waits"
 )
 
 func TestHealthFailsWhenAPassDoesNotEnd(t *testing.T) {
@@ -14,7 +16,7 @@ func TestHealthFailsWhenAPassDoesNotEnd(t *testing.T) {
 	if err := h.Check(nil); err != nil {
 		t.Errorf("a pass that has just begun: %v", err)
 	}
-	h.started[types.NamespacedName{Name: "web"}] = time.Now().Add(-stuckAfter - time.Second)
+	h.started[types.NamespacedName{Name: "web"}] = time.Now().Add(-waits.PassOfService - time.Second)
 	if h.Check(nil) == nil {
 		t.Error("no error for a pass that does not end")
 	}

@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/waits"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 )
 
@@ -106,7 +107,7 @@ func TestSharedCLBHoldsAllWorkers(t *testing.T) {
 		if id, _ := clb.of("other"); id == "" {
 			t.Error("a Service of another load balancer waits")
 		}
-		time.Sleep(2 * stuckAfter)
+		time.Sleep(2 * waits.PassOfService)
 		if err := f.controller.HealthChecker().Check(nil); err != nil {
 			t.Errorf("the health check fails although every pass only waits: %v", err)
 		}

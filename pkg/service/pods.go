@@ -19,9 +19,6 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/waits"
 )
 
-// podsReadWait is how long the first pass in a namespace waits for its pods. Without them the pass leaves the backends as they are.
-const podsReadWait = waits.PodsRead
-
 // Pods knows the addresses of pods, of which nothing else is kept, in the namespaces that were asked for. A cluster has many pods, and few
 // namespaces whose Services have them as backend servers.
 type Pods struct {
@@ -46,7 +43,7 @@ func (p *Pods) in(ctx context.Context, namespace string) *podsOfNamespace {
 		return pods
 	}
 	go p.reflector(namespace, pods).RunWithContext(p.ctx)
-	wait, cancel := context.WithTimeout(ctx, podsReadWait)
+	wait, cancel := context.WithTimeout(ctx, waits.PodsRead)
 	defer cancel()
 	select {
 	case <-pods.read:

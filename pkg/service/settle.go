@@ -10,14 +10,6 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/waits"
 )
 
-const (
-	// settlesIn is in what time a new process usually knows what every Service has. Later, nobody waits for a Service whose passes end before it chooses: its load
-	// balancer cannot be read, or does not exist, and that may last for ever.
-	settlesIn = waits.OthersSettle
-	// settlesAtLast is when nobody waits for a Service over which no pass has ended, either.
-	settlesAtLast = waits.OthersSettleAtLast
-)
-
 // absence is that of a Service that counts, and of which nobody knows what it has.
 type absence struct {
 	since time.Time
@@ -28,7 +20,7 @@ type absence struct {
 // lasts reports whether others wait for the Service.
 func (a absence) lasts() bool {
 	age := time.Since(a.since)
-	return age < settlesIn || age < settlesAtLast && !a.passed
+	return age < waits.OthersSettle || age < waits.OthersSettleAtLast && !a.passed
 }
 
 // recount counts the Services anew, and notes those of which nobody knows what they have.
@@ -62,7 +54,7 @@ func (c *crowd) settled() bool {
 // settlesSoon reports whether a Service that has had a load balancer can wait until it is known what every Service has. One that is new waits for nobody: many that come
 // at once would wait for each other.
 func (c *crowd) settlesSoon(svc *corev1.Service, balancer Balancer) bool {
-	return len(svc.Status.LoadBalancer.Ingress) > 0 && balancer.ID() != "" && time.Since(c.since) < settlesIn
+	return len(svc.Status.LoadBalancer.Ingress) > 0 && balancer.ID() != "" && time.Since(c.since) < waits.OthersSettle
 }
 
 // passed notes that a pass over a Service has ended that began then. If nobody knows what it has all the same, the others do not wait for it much longer. If it does
@@ -99,7 +91,7 @@ func (c *crowd) misses(svc types.UID, began time.Time) {
 	case held.missedAt.IsZero():
 		held.missedAt = now
 		c.stakes[svc] = held
-	case now.Sub(held.missedAt) >= settlesIn:
+	case now.Sub(held.missedAt) >= waits.OthersSettle:
 		c.giveUp(svc)
 		c.hold(svc, held.idle(c.proofs[svc]))
 	}

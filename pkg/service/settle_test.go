@@ -11,6 +11,7 @@ import (
 	"k8s.io/client-go/informers"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/waits"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/config"
 )
 
@@ -21,8 +22,8 @@ func TestNobodyWaitsForEver(t *testing.T) {
 		passed bool
 		want   time.Duration
 	}{
-		"passes end":     {true, settlesIn},
-		"no pass begins": {false, settlesAtLast},
+		"passes end":     {true, waits.OthersSettle},
+		"no pass begins": {false, waits.OthersSettleAtLast},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

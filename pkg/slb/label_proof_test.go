@@ -15,8 +15,8 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/policy"
 )
 
-// TestLabelBesideAStatus: a Service whose status shows a CLB that it may use, and whose author gives it the label of another one, on which a
-// Service of its name in another cluster is, changes nothing there, neither then nor when it goes.
+// TestLabelBesideAStatus: a Service whose status shows a CLB that it may use, and whose author gives it the label of another one, on which
+// a Service of its name in another cluster is, changes nothing there, neither then nor when it goes.
 func TestLabelBesideAStatus(t *testing.T) {
 	t.Parallel()
 	for _, cluster := range []string{literalClusterID, "c9"} {
@@ -100,7 +100,8 @@ func TestLabelTellsNothing(t *testing.T) {
 	}
 	want := heard()
 	for _, tag := range []alicloud.Tag{
-		{Key: "team", Value: "payroll"}, {Key: mark.TagReused, Value: "true"}, {Key: mark.TagAllow, Value: "c2"}, {Key: mark.TagOwner, Value: "a1"}, {Key: mark.TagGroup, Value: "c1/default/edge"},
+		{Key: "team", Value: "payroll"}, {Key: mark.TagReused, Value: "true"}, {Key: mark.TagAllow, Value: "c2"},
+		{Key: mark.TagOwner, Value: "a1"}, {Key: mark.TagGroup, Value: "c1/default/edge"},
 	} {
 		if got := heard(tag); got != want {
 			t.Errorf("of one with the tag %s it is said\n%s\nand of one that does not exist\n%s", tag.Key, got, want)

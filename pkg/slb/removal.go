@@ -231,9 +231,6 @@ func (c clb) Removed(removal service.Removal) (known service.Balancer, leftovers
 	return c.with(after), c.access.Value != nil || c.access.Doubt != "" || c.access.Known()
 }
 
-// unreadGrace is how long a Service is held that is to be removed, while nobody knows whether it has an access control list.
-const unreadGrace = waits.AccessListUnread
-
 // PlanLeftovers implements service.Balancer. The access control list outlives its CLB. One that cannot be read does not hold the Service
 // for ever, and neither does one that somebody else uses.
 func (c clb) PlanLeftovers(ctx context.Context, svc *corev1.Service) (service.Balancer, service.Plan, error) {
@@ -250,7 +247,7 @@ func (c clb) PlanLeftovers(ctx context.Context, svc *corev1.Service) (service.Ba
 	case err != nil && c.listUnreadSince.IsZero():
 		c.listUnreadSince = time.Now()
 		return c, nothing, err
-	case err != nil && time.Since(c.listUnreadSince) < unreadGrace:
+	case err != nil && time.Since(c.listUnreadSince) < waits.AccessListUnread:
 		return c, nothing, err
 	case err != nil:
 		return c, c.leavesList("access control list %s, which holds the source ranges of this Service, stays if it exists: it could not be read (%s); if nothing uses it, delete it",

@@ -8,7 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/backend"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/waits"
 )
 
 // TestSilentNodeStaysForAWhile: after an outage of the API server nodes are silent for seconds. Their backend servers stay, the Service
@@ -28,15 +28,15 @@ func TestSilentNodeStaysForAWhile(t *testing.T) {
 	}
 	w.putNode(testNode("b", silentSince(time.Now())))
 	next, err := w.Reconcile(t.Context(), w.get("web"))
-	if err != nil || next <= 0 || next > backend.SilentGrace {
-		t.Errorf("the next pass is due after %s (%v), want after %s at the latest", next, err, backend.SilentGrace)
+	if err != nil || next <= 0 || next > waits.NodeSilent {
+		t.Errorf("the next pass is due after %s (%v), want after %s at the latest", next, err, waits.NodeSilent)
 	}
 	if calls := w.calls(); len(calls) != 0 {
 		t.Errorf("calls when a node has fallen silent: %v", calls)
 	}
-	w.putNode(testNode("b", silentSince(time.Now().Add(-backend.SilentGrace))))
+	w.putNode(testNode("b", silentSince(time.Now().Add(-waits.NodeSilent))))
 	w.mustPass("web")
 	if calls := w.calls(); !slices.Equal(calls, []string{"RemoveVServerGroupBackendServers"}) {
-		t.Errorf("calls when it has been silent for %s: %v", backend.SilentGrace, calls)
+		t.Errorf("calls when it has been silent for %s: %v", waits.NodeSilent, calls)
 	}
 }

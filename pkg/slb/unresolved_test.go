@@ -9,7 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/backend"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/waits"
 )
 
 // TestUnresolvedNodeForever: a node that never gets a provider ID is no reason to make a pass over every Service each half a minute for
@@ -34,17 +34,17 @@ func TestUnresolvedNodeForever(t *testing.T) {
 			return wait
 		}
 		const half, minute = 30 * time.Second, time.Minute
-		var waits []time.Duration
+		var delays []time.Duration
 		for range 5 {
-			waits = append(waits, pass())
+			delays = append(delays, pass())
 		}
-		if want := []time.Duration{half, half, minute, 2 * minute, 4 * minute}; !slices.Equal(waits, want) {
-			t.Errorf("passes after %v, want %v", waits, want)
+		if want := []time.Duration{half, half, minute, 2 * minute, 4 * minute}; !slices.Equal(delays, want) {
+			t.Errorf("passes after %v, want %v", delays, want)
 		}
 		if events := w.newEvents(); len(events) != 1 {
 			t.Errorf("events %q, want one", events)
 		}
-		for begun := time.Now(); time.Since(begun) < backend.UnresolvedGrace+testResyncPeriod; {
+		for begun := time.Now(); time.Since(begun) < waits.NodeUnresolved+testResyncPeriod; {
 			pass()
 		}
 		if backends := w.servers(webGroup); len(backends) != 2 {

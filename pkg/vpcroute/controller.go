@@ -28,9 +28,6 @@ import (
 const controllerName = "node-route-controller"
 
 const (
-	// stuckAfter is how long a pass may take before the controller counts as unhealthy. A pass waits for the rate limit and
-	// for a busy cloud, a few minutes at most.
-	stuckAfter = waits.PassOfRoutes
 	// keyCheck is how often the controller asks whether another access key is in use.
 	keyCheck = 5 * time.Second
 	// quiet is how long a pass waits for further events, so that nodes that join together share a batch.
@@ -139,10 +136,10 @@ func (c *Controller) HealthChecker() healthz.UnnamedHealthChecker { return c }
 // Check implements healthz.UnnamedHealthChecker.
 func (c *Controller) Check(*http.Request) error {
 	since := c.busySince.Load()
-	if since == nil || time.Since(*since) <= stuckAfter {
+	if since == nil || time.Since(*since) <= waits.PassOfRoutes {
 		return nil
 	}
-	return fmt.Errorf("the comparison of nodes and route tables runs for %s, longer than %s", time.Since(*since).Round(time.Second), stuckAfter)
+	return fmt.Errorf("the comparison of nodes and route tables runs for %s, longer than %s", time.Since(*since).Round(time.Second), waits.PassOfRoutes)
 }
 
 // Run works until the context ends. It waits for the node cache first.

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/waits"
 )
 
 // TestEmptiedAPIServer: an API server that shows no node at all and then one after the other costs no working route, down to the
@@ -34,7 +36,7 @@ func playEmptied(t *testing.T, n int, restart bool) {
 	c.passFor(time.Minute)
 	for _, node := range nodes[:n-1] {
 		c.set(node)
-		c.passFor(startGrace + time.Minute)
+		c.passFor(waits.RouteAtStart + time.Minute)
 	}
 	if diff := cmp.Diff(want, a.Routes(testTable)); diff != "" {
 		t.Fatalf("routes (-want +got):\n%s", diff)

@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/waits"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 )
 
@@ -163,7 +164,7 @@ func TestReadFailures(t *testing.T) {
 				before := a.Last()
 				a.Fault(fault)
 				c.converge(10 * time.Minute)
-				time.Sleep(permanentRetry)
+				time.Sleep(waits.RouteRefused)
 				c.converge(time.Minute)
 				if n := a.Count(before, writes...); n != 0 {
 					t.Errorf("%d writes after a failed read", n)

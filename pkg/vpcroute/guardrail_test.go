@@ -14,6 +14,7 @@ import (
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/cloud"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/waits"
 )
 
 // TestQuota: the table is full. One event says so, the cloud is not flooded, and room that appears is used.
@@ -64,7 +65,7 @@ func TestQuota(t *testing.T) {
 		if n := a.Count(before, writes...); n > 3 {
 			t.Errorf("%d writes to use the room that five nodes left", n)
 		}
-		time.Sleep(permanentRetry)
+		time.Sleep(waits.RouteRefused)
 		before = a.Last()
 		c.kickPass()
 		if n := a.Count(before, "CreateRouteEntries"); n != 1 {

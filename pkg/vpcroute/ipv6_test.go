@@ -12,6 +12,7 @@ import (
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/cloud"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/waits"
 )
 
 // withIPv6 is an account whose VPC has IPv6.
@@ -74,7 +75,7 @@ func TestDualStack(t *testing.T) {
 				c.set(nodeOf(1, withCIDR(cidrOf(1), ipv6CIDR(50))))
 				delete(want, ipv6CIDR(1))
 				want[ipv6CIDR(50)] = "i-1"
-				c.converge(2 * startGrace)
+				c.converge(2 * waits.RouteAtStart)
 				time.Sleep(time.Second) // for the deletions to settle
 				c.wantRoutes(testTable, want)
 			})
@@ -170,7 +171,7 @@ func TestIPv6AdapterRoute(t *testing.T) {
 					if listed, err = routes.ListRoutes(t.Context(), ""); err != nil {
 						t.Fatal(err)
 					}
-					time.Sleep(2 * surplusGrace)
+					time.Sleep(2 * waits.RouteWithoutNode)
 				}
 				for _, route := range listed {
 					if err := routes.DeleteRoute(t.Context(), "", route); err != nil {

@@ -11,6 +11,7 @@ import (
 	"k8s.io/client-go/informers"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/waits"
 )
 
 // TestRefusedKeyIsReplaced: what the cloud refused because of the key is tried again as soon as another one is in use. Where the key
@@ -24,8 +25,8 @@ func TestRefusedKeyIsReplaced(t *testing.T) {
 	}{
 		"reads and writes, another key":   {fault: `{"action":"*","code":"InvalidAccessKeyId.NotFound","status":404,"times":0}`, newKey: true, within: 15 * time.Second},
 		"reads, another key":              {fault: `{"action":"DescribeRouteEntryList","code":"Forbidden.RAM","status":403,"times":0}`, newKey: true, within: 15 * time.Second},
-		"reads, permission given back":    {fault: `{"action":"DescribeRouteEntryList","code":"Forbidden.RAM","status":403,"times":0}`, within: refusedRead + 15*time.Second},
-		"reads, right region again":       {fault: `{"action":"DescribeRouteEntryList","code":"InvalidRegionId.NotFound","status":404,"times":0}`, within: refusedRead + 15*time.Second},
+		"reads, permission given back":    {fault: `{"action":"DescribeRouteEntryList","code":"Forbidden.RAM","status":403,"times":0}`, within: waits.TableUnread + 15*time.Second},
+		"reads, right region again":       {fault: `{"action":"DescribeRouteEntryList","code":"InvalidRegionId.NotFound","status":404,"times":0}`, within: waits.TableUnread + 15*time.Second},
 		"writes, another key":             {fault: `{"action":"CreateRouteEntries","code":"Forbidden.RAM","status":403,"times":0}`, newKey: true, within: 15 * time.Second},
 		"interfaces, another key":         {fault: `{"action":"DescribeNetworkInterfaces","code":"Forbidden.RAM","status":403,"times":0}`, newKey: true, within: 15 * time.Second},
 		"vSwitches, another key":          {fault: `{"action":"DescribeVSwitches","code":"InvalidAccessKeyId.Inactive","status":403,"times":0}`, newKey: true, within: 15 * time.Second},

@@ -21,6 +21,7 @@ import (
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/cloud"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/waits"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 )
 
@@ -282,7 +283,7 @@ func TestWaitsNeedNoWallClock(t *testing.T) {
 		if text := until.String(); !strings.Contains(text, "m=") {
 			t.Fatalf("%s has no monotonic reading", text)
 		}
-		if wait := time.Until(until); wait < permanentRetry-time.Second || wait > permanentRetry*3/2 {
+		if wait := time.Until(until); wait < waits.RouteRefused-time.Second || wait > waits.RouteRefused*3/2 {
 			t.Errorf("waits %s", wait)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/waits"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 )
 
@@ -202,7 +203,7 @@ func (p *pass) hold(creations, arriving int, now time.Time) time.Time {
 func (p *pass) schedule(o *observation, tried int) {
 	now := time.Now()
 	for _, node := range o.withoutCIDR {
-		if at := node.CreationTimestamp.Add(cidrGrace); at.After(now) {
+		if at := node.CreationTimestamp.Add(waits.PodCIDRMissing); at.After(now) {
 			o.again(at)
 		}
 	}

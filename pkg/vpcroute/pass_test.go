@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/waits"
 )
 
 // wantRoutes checks the table and that a further pass writes nothing.
@@ -136,7 +137,7 @@ func TestWhileDown(t *testing.T) {
 		c.set(nodeOf(2, withCIDR(cidrOf(20)))) // another pod CIDR
 		c.set(nodeOf(4), nodeOf(5), nodeOf(6))
 		want[cidrOf(4)], want[cidrOf(5)], want[cidrOf(6)] = "i-4", "i-5", "i-6"
-		c.converge(2 * startGrace)
+		c.converge(2 * waits.RouteAtStart)
 		delete(want, cidrOf(3))
 		delete(want, cidrOf(2))
 		want[cidrOf(20)] = "i-2"
@@ -144,7 +145,7 @@ func TestWhileDown(t *testing.T) {
 
 		c.restart()
 		c.unset(append(nodes, nodeOf(4), nodeOf(5), nodeOf(6))...) // an API server that lost its data
-		c.converge(2 * startGrace)
+		c.converge(2 * waits.RouteAtStart)
 		c.wantRoutes(testTable, want)
 	})
 }

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/nodes"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/waits"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 )
 
@@ -71,7 +72,7 @@ func (w *Writer) foresee(ctx context.Context, o *observation) {
 	now, removals := time.Now(), newRemovals()
 	known := w.evidence(now)
 	w.compareWith(o, known, removals, now)
-	now = now.Add(movedGrace)
+	now = now.Add(waits.RouteMoved)
 	w.compareWith(o, known, removals, now)
 	if hops := o.doubtful(); hops.Len() > 0 {
 		if shown, err := w.ask(ctx, o.desired, hops); err == nil {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/cloud"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/waits"
 )
 
 // TestGlobalRefusalIsNotSplit: a refusal that has nothing to do with single entries costs a few calls, not one for each entry.
@@ -53,7 +54,7 @@ func TestQuotaOfWholeBatch(t *testing.T) {
 		if n := len(a.Routes(testTable)); n == 0 {
 			t.Error("no route was made")
 		}
-		c.passFor(2 * permanentRetry)
+		c.passFor(2 * waits.RouteRefused)
 		c.wantRoutes(testTable, want)
 	})
 }

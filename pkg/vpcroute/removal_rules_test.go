@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/sets"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/waits"
 )
 
 func TestRemovalCap(t *testing.T) {
@@ -45,7 +47,7 @@ func TestRemovals(t *testing.T) {
 	}{
 		"one, seen":                    {surplus: 1, wanted: 9, known: evidence{former: seen, gone: none}, allowed: 1},
 		"one, never seen, just now":    {surplus: 1, wanted: 9, known: evidence{former: unseen, gone: none}, waits: true},
-		"one, never seen, after grace": {surplus: 1, wanted: 9, known: evidence{former: unseen, gone: none}, after: startGrace, allowed: 1},
+		"one, never seen, after grace": {surplus: 1, wanted: 9, known: evidence{former: unseen, gone: none}, after: waits.RouteAtStart, allowed: 1},
 		"many":                         {surplus: 50, wanted: 50, known: evidence{former: seen, gone: none}, held: 50},
 		"many, gone":                   {surplus: 50, wanted: 50, known: evidence{former: seen, gone: func(string) bool { return true }}, allowed: 50},
 		"one, and no node at all":      {surplus: 1, known: evidence{former: seen, gone: none}, held: 1},
@@ -63,7 +65,7 @@ func TestRemovals(t *testing.T) {
 			r.recent[routeOf(cidrOf(i+100), "i-old")] = now.Add(-time.Minute)
 		}
 		test.known.stands = func(route) bool { return true }
-		r.decide(surplus(test.surplus), wanted(test.wanted), test.known, start.Add(-surplusGrace))
+		r.decide(surplus(test.surplus), wanted(test.wanted), test.known, start.Add(-waits.RouteWithoutNode))
 		got := r.decide(surplus(test.surplus), wanted(test.wanted), test.known, now)
 		if len(got.allowed) != test.allowed || len(got.withheld) != test.held || got.until.IsZero() == test.waits {
 			t.Errorf("%s: %d allowed, %d withheld, until %v", name, len(got.allowed), len(got.withheld), got.until)

@@ -14,6 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/waits"
 )
 
 // TestStaleOfficialEntryBlocksNewNode: an entry that the official CCM left behind is removed within a period, once the cloud has
@@ -246,7 +247,7 @@ func TestFormerRoutesAreForgotten(t *testing.T) {
 			c.set(nodeOf(i))
 			c.converge(time.Minute)
 			c.unset(nodeOf(i))
-			c.passFor(removalInterval + surplusGrace)
+			c.passFor(removalInterval + waits.RouteWithoutNode)
 		}
 		if n := len(c.pass.writer.former); n > 2 {
 			t.Errorf("%d routes are remembered, want those of the one node that is there", n)

@@ -21,14 +21,6 @@ import (
 // Bounds of the removal of routes whose node is gone while their instance may still run. They only matter when something is
 // wrong: an API server that lost its data shows few or no Nodes while all pods run on.
 const (
-	// startGrace is how long this program leaves entries alone whose node it has never seen: a node may be about to register.
-	startGrace = waits.RouteAtStart
-	// surplusGrace is how long a route must have been without a node: of nodes that go all at once, the first pass may see only some
-	// to be gone.
-	surplusGrace = waits.RouteWithoutNode
-	// movedGrace is how long a route stays whose machine has been registered again with other pod CIDRs: pods of the old ones may
-	// still run there.
-	movedGrace = waits.RouteMoved
 	// removalInterval is the time in which at most [removalCap] routes go.
 	removalInterval = 10 * time.Minute
 )
@@ -98,19 +90,19 @@ func (r *removals) decide(surplus []route, nodes *desired, known evidence, now t
 	for _, candidate := range surplus {
 		_, begun := r.recent[candidate] // in another table
 		absent, moved, proven := r.absent[candidate], nodes.moved(candidate.instance), begun || known.gone(candidate.instance)
-		grace := surplusGrace
+		grace := waits.RouteWithoutNode
 		switch {
 		case moved:
-			grace = movedGrace
+			grace = waits.RouteMoved
 		case !known.former(candidate):
-			grace = startGrace
+			grace = waits.RouteAtStart
 		}
 		switch may := absent.since.Add(grace); {
 		case len(nodes.instances) == 0, absent.suspended && !moved && !proven:
 			d.withheld.Insert(candidate)
 		case proven, moved && !now.Before(may):
 			d.allowed[candidate] = false
-		case moved, grace == startGrace && now.Before(may):
+		case moved, grace == waits.RouteAtStart && now.Before(may):
 			d.until = earliest(d.until, may)
 		default:
 			open = append(open, candidate)
@@ -118,7 +110,7 @@ func (r *removals) decide(surplus []route, nodes *desired, known evidence, now t
 	}
 	tooMany := len(open)+len(d.withheld) > removalCap(len(nodes.routes)+len(surplus))-len(r.recent)
 	for _, candidate := range open {
-		switch may := r.absent[candidate].since.Add(surplusGrace); {
+		switch may := r.absent[candidate].since.Add(waits.RouteWithoutNode); {
 		case tooMany:
 			d.withheld.Insert(candidate)
 		case now.Before(may):

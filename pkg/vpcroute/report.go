@@ -15,10 +15,6 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 )
 
-// cidrGrace is how long a new node may be without pod CIDR before an event says so: the kube-controller-manager assigns it within
-// a second or two.
-const cidrGrace = waits.PodCIDRMissing
-
 // reporter emits the events of passes.
 type reporter struct {
 	events *events.Recorder
@@ -51,7 +47,7 @@ func (r reporter) problems(all []problem) {
 
 func (r reporter) withoutCIDR(waiting []*corev1.Node) {
 	for _, node := range waiting {
-		if time.Since(node.CreationTimestamp.Time) >= cidrGrace {
+		if time.Since(node.CreationTimestamp.Time) >= waits.PodCIDRMissing {
 			r.events.Warnf(node, reasonNoCIDR, "The node has no pod CIDR, so it gets no route. The kube-controller-manager assigns pod CIDRs: it needs "+
 				"--allocate-node-cidrs=true and --cluster-cidr, with free ranges left")
 		}

@@ -13,15 +13,9 @@ import (
 const (
 	firstBackoff = time.Second
 	maxBackoff   = 2 * time.Minute
-	// permanentRetry is the wait after a refusal that no repetition changes: a used-up quota, a range that the cloud does not
-	// accept, a missing permission, a table that does not exist. It ends early when the node or the table changes.
-	permanentRetry = waits.RouteRefused
 	// nextHopFactor lengthens the wait after a next hop that the cloud does not accept: it shows a new instance within seconds, and one of
 	// another VPC never. Each attempt costs a call per batch, and another to find out which instances it was refused for.
 	nextHopFactor = 4
-	// refusedRead bounds the wait before a table is read again that the cloud refuses to show, although it may exist: whoever repairs
-	// permission or endpoint does not wait for long.
-	refusedRead = waits.TableUnread
 )
 
 // newBackoff returns the limiter of everything that this package tries again.
@@ -81,11 +75,11 @@ func (r retries) failed(what any, err error, now time.Time) {
 	_, read := what.(readOf)
 	switch {
 	case read && !tableGone(err) && (permanent(err) || alicloud.IsNotFound(err)):
-		wait = min(wait, refusedRead)
+		wait = min(wait, waits.TableUnread)
 	case permanent(err), failed.unseen():
-		wait = permanentRetry
+		wait = waits.RouteRefused
 	case badNextHop(err):
-		wait = min(nextHopFactor*wait, permanentRetry)
+		wait = min(nextHopFactor*wait, waits.RouteRefused)
 	}
 	failed.until = now.Add(wait)
 	if _, ok := what.(routeKey); ok {
@@ -105,12 +99,12 @@ func (r retries) succeeded(what any) {
 // occupied notes whose the destination of a route is.
 func (r retries) occupied(key routeKey, by entry, now time.Time) {
 	r.backoff.Forget(key)
-	r.failures[key] = failure{err: r.failures[key].err, occupant: &by, until: now.Add(permanentRetry)}
+	r.failures[key] = failure{err: r.failures[key].err, occupant: &by, until: now.Add(waits.RouteRefused)}
 }
 
 // full notes that a table has no room beyond the entries that it holds.
 func (r retries) full(id string, entries int, err error, now time.Time) {
-	r.failures[fullTable(id)] = failure{err: err, entries: entries, until: now.Add(permanentRetry)}
+	r.failures[fullTable(id)] = failure{err: err, entries: entries, until: now.Add(waits.RouteRefused)}
 }
 
 // room is how many routes may be created in the table now, at most one call's worth. Without room, the time says when

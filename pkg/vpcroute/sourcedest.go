@@ -16,6 +16,7 @@ import (
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/events"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/nodes"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/waits"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 )
 
@@ -64,7 +65,7 @@ func (s *sourceDest) want(instances map[string]*corev1.Node) {
 			s.checks[instance] = &check{address: address, state: unknown}
 		}
 		s.checks[instance].node = node
-		if !address.IsValid() && time.Since(node.CreationTimestamp.Time) >= cidrGrace {
+		if !address.IsValid() && time.Since(node.CreationTimestamp.Time) >= waits.PodCIDRMissing {
 			s.warn(*s.checks[instance], "The source/destination check of instance %s is not known: the node has no InternalIP to find its network interface by", instance)
 		}
 	}

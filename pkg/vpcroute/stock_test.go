@@ -18,6 +18,7 @@ import (
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/cloud"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/waits"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 )
 
@@ -134,7 +135,7 @@ func TestRoutesConcurrently(t *testing.T) {
 			if listed, err = routes.ListRoutes(t.Context(), ""); err != nil {
 				t.Fatal(err)
 			}
-			time.Sleep(2 * surplusGrace)
+			time.Sleep(2 * waits.RouteWithoutNode)
 		}
 		before := a.Last()
 		for _, route := range listed {

@@ -13,6 +13,7 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/cloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/events"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/waits"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 )
 
@@ -184,9 +185,9 @@ func TestHealth(t *testing.T) {
 		}
 		began := time.Now()
 		c.busySince.Store(&began)
-		time.Sleep(stuckAfter)
+		time.Sleep(waits.PassOfRoutes)
 		if err := check.Check(nil); err != nil {
-			t.Errorf("after %s: %v", stuckAfter, err)
+			t.Errorf("after %s: %v", waits.PassOfRoutes, err)
 		}
 		time.Sleep(time.Second)
 		if check.Check(nil) == nil {

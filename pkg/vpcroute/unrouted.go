@@ -12,9 +12,6 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/waits"
 )
 
-// leftOutPatience is longer than a route controller that runs needs to make a node's routes work.
-const leftOutPatience = waits.NodeUnrouted
-
 // NewUnroutedController returns a controller that does what is left to do for nodes in clusters whose routes are switched off. It clears a
 // NetworkUnavailable condition that a route controller left behind: nothing else would ever clear it, and the node would stay
 // unschedulable. And it switches off the nodes' source/destination checks: whoever routes pod addresses in the VPC instead, such as
@@ -25,7 +22,7 @@ func NewUnroutedController(opts Options) (*Controller, error) { return newUnrout
 // that nobody else has cleared for a while, for the route controller of another program may be at work.
 func NewLeftOutController(opts Options) (*Controller, error) {
 	opts.SkipSourceDestCheck = true
-	return newUnrouted(opts, leftOutPatience)
+	return newUnrouted(opts, waits.NodeUnrouted)
 }
 
 func newUnrouted(opts Options, patience time.Duration) (*Controller, error) {

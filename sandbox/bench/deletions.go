@@ -37,7 +37,9 @@ func (e *env) sharedDeletions(ctx context.Context) ([]Figure, error) {
 	if err != nil {
 		return nil, err
 	}
-	others, err := e.during(ctx, rest, ofProduct(e.product), func(ctx context.Context) error { return e.deleteMany(ctx, names[1:sharedServices-1]) })
+	others, err := e.during(ctx, rest, ofProduct(e.product), func(ctx context.Context) error {
+		return e.deleteMany(ctx, names[1:sharedServices-1])
+	})
 	if err != nil {
 		return nil, err
 	}

@@ -88,7 +88,8 @@ func TestManager(t *testing.T) {
 	got := strings.Split(strings.TrimSpace(variable.ReplaceAllString(strings.ReplaceAll(exit.Message, "1024 ", "1Ki "), "X\n")), "\n")
 	want := []string{
 		"--cloud-config=X", "/cloud-config/cloud-config.conf", "--dir=X", "/cloud-config", "--kubeconfig=X", "/kubeconfig",
-		"--authentication-kubeconfig=X", "/kubeconfig", "--authorization-kubeconfig=X", "/kubeconfig", "--bind-address=127.0.0.1", "--secure-port=X",
+		"--authentication-kubeconfig=X", "/kubeconfig", "--authorization-kubeconfig=X", "/kubeconfig", "--bind-address=127.0.0.1",
+		"--secure-port=X",
 		"{}", "1Ki LTAI http://cloud",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {

@@ -38,7 +38,8 @@ func (a *Applier) attempt(ctx context.Context, step *model.Step) (alicloud.Job, 
 }
 
 // refusesFor reports whether the cloud refused a step for sure, and will for as long as nobody changes anything. Single servers and load
-// balancers have memories of their own. A refusal of the key, and one that was remembered, is none. A quota makes room by itself at any time.
+// balancers have memories of their own. A refusal of the key, and one that was remembered, is none. A quota makes room by itself at any
+// time.
 func refusesFor(step *model.Step, err error) bool {
 	own := step.Op == model.OpCreateLoadBalancer || errors.As(err, new(*leftOutError))
 	return !own && refuses(err) && !alicloud.IsQuota(err) && !alicloud.IsAuth(err) && !alicloud.IsLocked(err) && !errors.As(err, new(known))

@@ -55,16 +55,6 @@ type Node struct {
 	Labels labels.Set
 }
 
-// SilentGrace is how long a node stays a backend whose kubelet is silent, which a cluster says of one after 40 s. Most often
-// silent kubelets are those that could not reach the API server: after an outage of it nodes are marked so, one after the
-// other, in the seconds until each has reported again (within 10 s), and their backends would go out and come back. The
-// health checks of the load balancer have found a machine that is really dead long before.
-const SilentGrace = waits.NodeSilent
-
-// UnresolvedGrace is how long a node without a provider ID may stand for any backend, so that none is removed. The node controller
-// sets the provider ID within seconds; a Node that never gets one must not keep the backends of deleted Nodes for ever.
-const UnresolvedGrace = waits.NodeUnresolved
-
 // Nodes reduces the nodes to what matters at a time. instanceID returns the id of a node's ECS instance, or an error
 // when it has none of ours. Of several nodes of one instance the oldest stands for it.
 func Nodes(objects []*corev1.Node, instanceID func(*corev1.Node) (string, error), now time.Time) *NodeSet {
@@ -99,7 +89,7 @@ func NodeOf(object *corev1.Node, instanceID func(*corev1.Node) (string, error), 
 		// A foreign provider ID is an answer; only a missing one leaves it open which instance the node is.
 		node.Unresolved = object.Spec.ProviderID == "" && node.Candidate
 		created := object.CreationTimestamp.Time
-		node.InDoubt = node.Unresolved && (created.IsZero() || now.Sub(created) < UnresolvedGrace)
+		node.InDoubt = node.Unresolved && (created.IsZero() || now.Sub(created) < waits.NodeUnresolved)
 		if node.Candidate {
 			node.Why = strings.TrimPrefix(err.Error(), "node "+object.Name+": ")
 		}
@@ -135,8 +125,8 @@ func (n *Node) readiness(object *corev1.Node, now time.Time) {
 	}
 	since, silent := nodes.Silent(object)
 	n.Silent = silent && !nodes.ShutDown(object)
-	if n.Silent && now.Sub(since).Abs() < SilentGrace {
-		n.Ready, n.Silent, n.ReadyUntil = true, false, since.Add(SilentGrace)
+	if n.Silent && now.Sub(since).Abs() < waits.NodeSilent {
+		n.Ready, n.Silent, n.ReadyUntil = true, false, since.Add(waits.NodeSilent)
 	}
 }
 

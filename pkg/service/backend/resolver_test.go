@@ -15,6 +15,7 @@ import (
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/nodes"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/waits"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/backend"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
@@ -158,8 +159,8 @@ func TestOneAddressTwoPorts(t *testing.T) {
 func TestUnresolvedNodeNotForever(t *testing.T) {
 	t.Parallel()
 	for age, want := range map[time.Duration][]string{
-		time.Minute:             {"i-a:30080 100", "doubt"},
-		backend.UnresolvedGrace: {"i-a:30080 100"},
+		time.Minute:          {"i-a:30080 100", "doubt"},
+		waits.NodeUnresolved: {"i-a:30080 100"},
 	} {
 		given{nodes: []*corev1.Node{testkit.Node("a"), testkit.Node("new", testkit.ProviderID(""), created(now.Add(-age)))}}.want(t, want...)
 	}

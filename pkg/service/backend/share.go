@@ -44,8 +44,8 @@ func Divide[S any](servers []S, weight int, of func(*S) *int) {
 	}
 }
 
-// JoinLike gives servers the lowest weight that one of those of the Service serves with, which are present with their weights. Where none serves, they keep
-// their own.
+// JoinLike gives servers the lowest weight that one of those of the Service serves with, which are present with their weights. Where none
+// serves, they keep their own.
 func JoinLike[K comparable, S any](servers []S, present map[K]int, of func(*S) *int) {
 	lowest := 0
 	for _, weight := range present {

@@ -15,9 +15,6 @@ import (
 )
 
 const (
-	// GoneOver is how long a load balancer must be missing, by id and by tag, before it counts as gone. Replicas and the index of tags
-	// lag by a second or so.
-	GoneOver = waits.LoadBalancerMissing
 	// BrakeServices is how many Services do not lose their load balancers within a minute by accident. More likely the key is that of
 	// another account or sees another resource group, and replacements would change every address.
 	BrakeServices = 3
@@ -26,7 +23,7 @@ const (
 
 // Absences decides for a product which load balancers are gone. It knows which Services miss theirs and which do not.
 type Absences struct {
-	// Over is how long a load balancer must be missing before it counts as gone, by default [GoneOver].
+	// Over is how long a load balancer must be missing before it counts as gone, by default [waits.LoadBalancerMissing].
 	Over    time.Duration
 	control control
 
@@ -71,7 +68,7 @@ func NewAbsences[T any](product string, read func(ctx context.Context, id string
 		return err
 	}
 	return &Absences{
-		Over: GoneOver, control: control{product: product, read: exists, network: network, vpcID: vpcID},
+		Over: waits.LoadBalancerMissing, control: control{product: product, read: exists, network: network, vpcID: vpcID},
 		since: map[types.UID]time.Time{}, witnesses: map[types.UID]string{},
 	}
 }

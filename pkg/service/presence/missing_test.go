@@ -6,6 +6,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/waits"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
 )
 
@@ -21,12 +22,12 @@ func TestMissingNeedsASecondRead(t *testing.T) {
 		}{
 			{missing: false},
 			{missing: true, waits: true},
-			{after: GoneOver - 1, missing: true, waits: true},
+			{after: waits.LoadBalancerMissing - 1, missing: true, waits: true},
 			{after: 1, missing: true}, // confirmed
 			{missing: true, waits: true},
-			{after: GoneOver, missing: false},
+			{after: waits.LoadBalancerMissing, missing: false},
 			{missing: true, waits: true}, // since now, not since before it came back
-			{after: GoneOver, missing: true},
+			{after: waits.LoadBalancerMissing, missing: true},
 		} {
 			time.Sleep(read.after)
 			var err error

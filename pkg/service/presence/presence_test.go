@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/waits"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
 )
 
@@ -36,7 +37,7 @@ func TestOnlyThisPackageWritesAPresence(t *testing.T) {
 	}
 }
 
-// TestGoneNeedsAProof: what one search that finds nothing means for what was known, and what a second one, [GoneOver] later.
+// TestGoneNeedsAProof: what one search that finds nothing means for what was known, and what a second one, [waits.LoadBalancerMissing] later.
 func TestGoneNeedsAProof(t *testing.T) {
 	t.Parallel()
 	lost := Found("lb-1", false)
@@ -73,7 +74,7 @@ func TestGoneNeedsAProof(t *testing.T) {
 				if _, waits := errors.AsType[*problem.WaitError](err); err != nil && !waits {
 					t.Errorf("the first answer says %v, want one that waits", err)
 				}
-				time.Sleep(GoneOver)
+				time.Sleep(waits.LoadBalancerMissing)
 				known, err = m.Decide(t.Context(), known, test.absence)
 				expect(t, "the second answer", known, err, test.twice)
 				if got := known.Vanished(); got != test.vanishes {
@@ -110,7 +111,7 @@ func TestDoubtTakesBackGone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, absence := absences(ours), Absence{ID: "lb-1"}
 		known, _ := m.Decide(t.Context(), Found("lb-1", true), absence)
-		time.Sleep(GoneOver)
+		time.Sleep(waits.LoadBalancerMissing)
 		known, err := m.Decide(t.Context(), known, absence)
 		expect(t, "twice missing", known, err, true)
 		known = known.Doubted()

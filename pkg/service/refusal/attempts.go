@@ -2,9 +2,9 @@ package refusal
 
 import "time"
 
-// Attempts are steps on load balancers that the cloud refused for what they ask for, by all that they were to do: one that is to do something
-// else is another one. Each is tried again at growing intervals, see [Lasting], and at once after an edit. The zero value is empty; several
-// goroutines may use it.
+// Attempts are steps on load balancers that the cloud refused for what they ask for, by all that they were to do: one that is to do
+// something else is another one. Each is tried again at growing intervals, see [Lasting], and at once after an edit. The zero value is
+// empty; several goroutines may use it.
 type Attempts struct{ refused Refusals[attempt] }
 
 type attempt struct{ loadBalancerID, wanted string }

@@ -8,13 +8,8 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 )
 
-const (
-	// useGrace is how long what a listener of ours has just left may count as used. What is used for longer is used by somebody else, who may
-	// go on for ever.
-	useGrace = waits.InUse
-	// useRetry is after what time somebody else may have stopped using it, which causes no event.
-	useRetry = 6 * time.Hour
-)
+// useRetry is after what time somebody else may have stopped using a thing, which causes no event.
+const useRetry = 6 * time.Hour
 
 // use is since when the cloud has refused to delete something because it is used, when it last did, and how.
 type use struct {
@@ -22,7 +17,8 @@ type use struct {
 	err         error
 }
 
-// Uses are things that the cloud does not delete, most often because something uses them, by id. The zero value is empty; several goroutines may use it.
+// Uses are things that the cloud does not delete, most often because something uses them, by id. The zero value is empty; several
+// goroutines may use it.
 type Uses struct {
 	mu   sync.Mutex // guards byID
 	byID map[string]use
@@ -60,12 +56,13 @@ func (u *Uses) Note(id string, err error, stays bool, now time.Time) {
 	u.byID[id] = known
 }
 
-// Left returns why a thing is left as it is, but for what is ours in it, since the cloud has not deleted it for a while; nil where it is not.
+// Left returns why a thing is left as it is, but for what is ours in it, since the cloud has not deleted it for a while; nil where it is
+// not.
 func (u *Uses) Left(id string, now time.Time) error {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	known, ok := u.byID[id]
-	if !ok || now.Sub(known.since) < useGrace || now.Sub(known.last) >= useRetry {
+	if !ok || now.Sub(known.since) < waits.InUse || now.Sub(known.last) >= useRetry {
 		return nil
 	}
 	return known.err

@@ -14,6 +14,7 @@ import (
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/nodes"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/waits"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/backend"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
@@ -29,13 +30,13 @@ func TestBuildClusterBackends(t *testing.T) {
 	}{
 		{"ready nodes", func(*fixture) {}, []string{a, b}},
 		{"not ready", func(c *fixture) { c.nodes[1] = testkit.Node("b", testkit.Silent(time.Time{})) }, []string{a}},
-		{"silent since a moment ago", func(c *fixture) { c.nodes[1] = testkit.Node("b", silentFor(backend.SilentGrace-time.Second)) }, []string{a, b}},
+		{"silent since a moment ago", func(c *fixture) { c.nodes[1] = testkit.Node("b", silentFor(waits.NodeSilent-time.Second)) }, []string{a, b}},
 		{"silent since a moment ago, and shut down", func(c *fixture) {
 			c.nodes[1] = testkit.Node("b", silentFor(time.Second), func(n *corev1.Node) {
 				n.Spec.Taints = append(n.Spec.Taints, corev1.Taint{Key: api.TaintNodeShutdown, Effect: corev1.TaintEffectNoSchedule})
 			})
 		}, []string{a}},
-		{"silent for long", func(c *fixture) { c.nodes[1] = testkit.Node("b", silentFor(backend.SilentGrace)) }, []string{a}},
+		{"silent for long", func(c *fixture) { c.nodes[1] = testkit.Node("b", silentFor(waits.NodeSilent)) }, []string{a}},
 		{"silent by a clock that is far ahead", func(c *fixture) { c.nodes[1] = testkit.Node("b", silentFor(-time.Hour)) }, []string{a}},
 		{"says that it is not ready", func(c *fixture) { c.nodes[1] = testkit.Node("b", testkit.NotReady(now)) }, []string{a}},
 		{"none ready, one silent", func(c *fixture) {

@@ -18,14 +18,12 @@ type PendingCharge struct {
 var (
 	// BillingZone is where the days of the bills begin.
 	BillingZone = time.FixedZone("UTC+8", 8*60*60)
-	// chargeGrace is how long after the day's end the old type may still be read.
-	chargeGrace = waits.ChargeType
 )
 
 // AskedCharge notes that a charge type was asked for.
 func AskedCharge(loadBalancerID, asked string, now time.Time) PendingCharge {
 	year, month, day := now.In(BillingZone).Date()
-	return PendingCharge{loadBalancerID, asked, time.Date(year, month, day+1, 0, 0, 0, 0, BillingZone).Add(chargeGrace)}
+	return PendingCharge{loadBalancerID, asked, time.Date(year, month, day+1, 0, 0, 0, 0, BillingZone).Add(waits.ChargeType)}
 }
 
 // Correct makes of the CLB as it was read what it will be when the day ends.
