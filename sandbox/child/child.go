@@ -23,11 +23,16 @@ type Process struct {
 
 // Start starts a program with further variables in its environment. Whatever it prints goes to log.
 func Start(program string, log io.Writer, args, env []string) (*Process, error) {
-	//nolint:noctx // Stop ends it, with its own grace
-	p := &Process{cmd: exec.Command(program, args...), done: make(chan struct{})}
-	p.cmd.Env = append(os.Environ(), env...)
-	p.cmd.Stdout, p.cmd.Stderr = log, log
-	p.cmd.SysProcAttr = DieWithParent()
+	cmd := exec.Command(program, args...) //nolint:noctx // Stop ends it, with its own grace
+	cmd.Env = append(os.Environ(), env...)
+	cmd.Stdout, cmd.Stderr = log, log
+	return StartCommand(cmd)
+}
+
+// StartCommand is [Start] for a command with a directory, arguments, environment and output of its own.
+func StartCommand(cmd *exec.Cmd) (*Process, error) {
+	p := &Process{cmd: cmd, done: make(chan struct{})}
+	p.cmd.SysProcAttr = dieWithParent()
 	started := make(chan error)
 	go func() {
 		// To the kernel the parent is the thread that started the program; it must live as long.
@@ -49,6 +54,9 @@ func (p *Process) Done() <-chan struct{} { return p.done }
 func (p *Process) Ended() error {
 	return fmt.Errorf("%s has ended: %s", filepath.Base(p.cmd.Path), p.cmd.ProcessState)
 }
+
+// ExitCode is that of a program that has ended, -1 where a signal ended it.
+func (p *Process) ExitCode() int { return p.cmd.ProcessState.ExitCode() }
 
 // Stop ends the program, and waits for it. It kills one that does not end by itself.
 func (p *Process) Stop() {

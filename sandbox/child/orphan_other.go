@@ -4,5 +4,5 @@ package child
 
 import "syscall"
 
-// DieWithParent is for Linux only; elsewhere a sandbox that is killed leaves the program running.
-func DieWithParent() *syscall.SysProcAttr { return nil }
+// dieWithParent is for Linux only; elsewhere a sandbox that is killed leaves the program running.
+func dieWithParent() *syscall.SysProcAttr { return nil }

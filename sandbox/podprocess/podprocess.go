@@ -12,10 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"slices"
-	"syscall"
-	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -38,9 +35,6 @@ var programs = map[string]string{"/usr/bin/init": "provider-initor", manager: "c
 
 // tokenSeconds is how long tokens are valid: nothing renews them here.
 const tokenSeconds = int64(7 * 24 * 60 * 60)
-
-// stopTime is how long a process has to end in order, which releases the Lease of a manager.
-const stopTime = 10 * time.Second
 
 // messageLimit is how much of a log a kubelet takes for the termination message.
 const messageLimit = 2048
@@ -111,20 +105,22 @@ func (r *Runner) Run(ctx context.Context, pod *corev1.Pod, instanceID string) (_
 		return lightnode.Exit{}, err
 	}
 	defer func() { err = errors.Join(err, output.Close()) }()
-	cmd := exec.CommandContext(ctx, filepath.Join(r.opts.BinDir, programs[c.Command[0]]), args...)
-	cmd.Cancel, cmd.WaitDelay = func() error { return cmd.Process.Signal(syscall.SIGTERM) }, stopTime
+	cmd := exec.Command(filepath.Join(r.opts.BinDir, programs[c.Command[0]]), args...) //nolint:noctx // Stop ends it in order: a manager releases its Lease
 	cmd.Stdout, cmd.Stderr = output, output
-	cmd.SysProcAttr = child.DieWithParent()
-	runtime.LockOSThread() // to the kernel, this thread is the parent
-	defer runtime.UnlockOSThread()
 	cmd.Env = append(env, "KUBECONFIG="+kubeconfig, "METADATA_ENDPOINT="+r.opts.Metadata(instanceID), "ALICLOUD_CLIENT_SCHEME=HTTP")
 	for _, product := range []string{"ECS", "SLB", "NLB", "VPC", "STS", "QUOTAS"} {
 		cmd.Env = append(cmd.Env, product+"_ENDPOINT="+r.opts.CloudURL)
 	}
-	if err = cmd.Run(); err != nil && cmd.ProcessState == nil {
+	process, err := child.StartCommand(cmd)
+	if err != nil {
 		return lightnode.Exit{}, fmt.Errorf("run %s: %w", c.Command[0], err)
 	}
-	code := cmd.ProcessState.ExitCode()
+	select {
+	case <-process.Done():
+	case <-ctx.Done():
+		process.Stop()
+	}
+	code := process.ExitCode()
 	message, err := c.terminationMessage(code, output)
 	return lightnode.Exit{Code: int32(code), Message: message}, err
 }
