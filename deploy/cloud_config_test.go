@@ -73,7 +73,8 @@ func global(t *testing.T, manifest string) map[string]string {
 
 func TestScriptAppliesTheConfig(t *testing.T) {
 	t.Parallel()
-	code, output, record := script(t, keys("VPC_ID=vpc-1", "VSWITCH_ID=cn-hangzhou-a:vsw-1", `CLUSTER_ID=a"b\c&d`, "ROUTE_TABLE_IDS=vtb-1,vtb-2"))
+	code, output, record := script(t,
+		keys("VPC_ID=vpc-1", "VSWITCH_ID=cn-hangzhou-a:vsw-1", `CLUSTER_ID=a"b\c&d`, "ROUTE_TABLE_IDS=vtb-1,vtb-2"))
 	if code != 0 {
 		t.Fatalf("exit code %d: %s", code, output)
 	}
@@ -121,7 +122,8 @@ func TestScriptMakesASecret(t *testing.T) {
 	if err := json.Unmarshal(secret.Data["cloud-config.conf"], &config); err != nil {
 		t.Fatalf("cloud-config.conf: %v", err)
 	}
-	if secret.Kind != "Secret" || secret.Metadata.Name != "cloud-config" || config.Global.Region != "cn-hangzhou" || string(config.Global.AccessKeySecret) != testSecret {
+	if secret.Kind != "Secret" || secret.Metadata.Name != "cloud-config" || config.Global.Region != "cn-hangzhou" ||
+		string(config.Global.AccessKeySecret) != testSecret {
 		t.Errorf("the manifest is of %s %+v with region %s", secret.Kind, secret.Metadata, config.Global.Region)
 	}
 }
@@ -133,7 +135,8 @@ func TestScriptAsksWithoutEcho(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(bin, "kubectl"), []byte(fakeKubectl), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	command := exec.CommandContext(t.Context(), "script", "--quiet", "--return", "--command", "bash cloud-config.sh --region cn-hangzhou", "/dev/null")
+	command := exec.CommandContext(t.Context(), "script", "--quiet", "--return", "--command", "bash cloud-config.sh --region cn-hangzhou",
+		"/dev/null")
 	command.Env = []string{"PATH=" + bin + ":/usr/bin:/bin", "RECORD=" + record, "TERM=dumb"}
 	keyboard, err := command.StdinPipe()
 	if err != nil {

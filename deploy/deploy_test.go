@@ -66,7 +66,9 @@ func TestInitializerMayGetAndPatchNodesOnly(t *testing.T) {
 func TestManagerHasNoBroadRight(t *testing.T) {
 	t.Parallel()
 	for _, rule := range clusterRole(t, "ccm.yaml").Rules {
-		if slices.Equal(rule.Resources, []string{"pods"}) && !slices.ContainsFunc(rule.Verbs, func(verb string) bool { return verb != "get" && verb != "list" && verb != "watch" }) {
+		if slices.Equal(rule.Resources, []string{"pods"}) && !slices.ContainsFunc(rule.Verbs, func(verb string) bool {
+			return verb != "get" && verb != "list" && verb != "watch"
+		}) {
 			continue // readiness gates are read by name; whether an address is that of a Pod of the namespace needs a list
 		}
 		if slices.Equal(rule.ResourceNames, []string{"cluster-info"}) {
@@ -86,9 +88,11 @@ func TestManifestsHoldWhatIsInstalled(t *testing.T) {
 	for name, want := range map[string][]string{
 		"admission-policy.yaml":       {"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"},
 		"admission-restrictions.yaml": {"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"},
-		"ccm.yaml":                    {"ServiceAccount", "ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding", "Deployment", "PodDisruptionBudget"},
-		"example-service.yaml":        {"Deployment", "Service"},
-		"provider-initor.yaml":        {"ServiceAccount", "ClusterRole", "ClusterRoleBinding", "BroadcastJob", "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"},
+		"ccm.yaml": {"ServiceAccount", "ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding", "Deployment",
+			"PodDisruptionBudget"},
+		"example-service.yaml": {"Deployment", "Service"},
+		"provider-initor.yaml": {"ServiceAccount", "ClusterRole", "ClusterRoleBinding", "BroadcastJob", "ValidatingAdmissionPolicy",
+			"ValidatingAdmissionPolicyBinding"},
 	} {
 		kinds := manifests(t, name)
 		for _, kind := range want {

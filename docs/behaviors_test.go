@@ -65,7 +65,8 @@ func checkTests(t *testing.T, row, cell string, tests map[string][]string, other
 	}
 	for _, match := range testName.FindAllStringSubmatch(cell, -1) {
 		found := slices.DeleteFunc(slices.Clone(tests[match[2]]), func(path string) bool {
-			return strings.HasPrefix(path, other) || strings.HasPrefix(path, "internal/emulator/") || !strings.HasSuffix(filepath.Dir(path), match[1])
+			return strings.HasPrefix(path, other) || strings.HasPrefix(path, "internal/emulator/") ||
+				!strings.HasSuffix(filepath.Dir(path), match[1])
 		})
 		if len(found) != 1 {
 			t.Errorf("behaviors.md: %s: %s is in %v, want one file", row, match[0], found)

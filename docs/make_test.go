@@ -21,11 +21,13 @@ func TestMakeNamesMissingPrograms(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for target, program := range map[string]string{"shellcheck": "shellcheck", "lint": "shellcheck", "test-browser": "chromium", "soak": "cc"} {
+	for target, program := range map[string]string{"shellcheck": "shellcheck", "lint": "shellcheck", "test-browser": "chromium",
+		"soak": "cc"} {
 		command := exec.CommandContext(t.Context(), "make", "--no-print-directory", "-C", root, target)
 		command.Env = []string{"PATH=" + bin, "HOME=" + t.TempDir()}
 		output, err := command.CombinedOutput()
-		if want := "make " + target + ": the program " + program + " is missing: install it"; err == nil || !strings.Contains(strings.ReplaceAll(string(output), "make shellcheck:", "make "+target+":"), want) {
+		if want := "make " + target + ": the program " + program + " is missing: install it"; err == nil ||
+			!strings.Contains(strings.ReplaceAll(string(output), "make shellcheck:", "make "+target+":"), want) {
 			t.Errorf("make %s without %s: %v, %s, want %q", target, program, err, output, want)
 		}
 	}

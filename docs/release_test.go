@@ -44,7 +44,8 @@ func TestReleaseRefuses(t *testing.T) {
 func TestScansSayThatNothingIsKnown(t *testing.T) {
 	t.Parallel()
 	nowhere := []string{"GOVULNDB=http://127.0.0.1:1", "GOVULNCHECK=false"}
-	if code, output := script(t.Context(), t, nowhere, "hack/vuln.sh"); code != 3 || !strings.Contains(output, "http://127.0.0.1:1 cannot be reached: nothing was checked") {
+	if code, output := script(t.Context(), t, nowhere, "hack/vuln.sh"); code != 3 ||
+		!strings.Contains(output, "http://127.0.0.1:1 cannot be reached: nothing was checked") {
 		t.Errorf("vuln without a database: exit code %d, %s", code, output)
 	}
 	db := t.TempDir()
@@ -54,7 +55,8 @@ func TestScansSayThatNothingIsKnown(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(db, "index/db.json"), []byte(`{"modified":"2026-01-01T00:00:00Z"}`), 0o644); err != nil { //nolint:gosec // nothing secret
 		t.Fatal(err)
 	}
-	if code, output := script(t.Context(), t, []string{"GOVULNDB=file://" + db, "GOVULNCHECK=echo checked"}, "hack/vuln.sh"); code != 0 || strings.Count(output, "checked") < 4 {
+	if code, output := script(t.Context(), t, []string{"GOVULNDB=file://" + db, "GOVULNCHECK=echo checked"}, "hack/vuln.sh"); code != 0 ||
+		strings.Count(output, "checked") < 4 {
 		t.Errorf("vuln with a database: exit code %d, %s", code, output)
 	}
 	if code, output := script(t.Context(), t, []string{"GOVULNDB=file://" + db, "GOVULNCHECK=false"}, "hack/vuln.sh"); code != 1 {
@@ -70,7 +72,8 @@ func TestScansSayThatNothingIsKnown(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if code, output := script(t.Context(), t, []string{"PATH=" + bin}, "hack/image-scan.sh"); code != 3 || !strings.Contains(output, "nothing was checked") {
+	if code, output := script(t.Context(), t, []string{"PATH=" + bin}, "hack/image-scan.sh"); code != 3 ||
+		!strings.Contains(output, "nothing was checked") {
 		t.Errorf("image-scan without a scanner: exit code %d, %s", code, output)
 	}
 }
@@ -140,14 +143,17 @@ func TestRelease(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{"cloud-controller-manager.tar", "provider-initor.tar", "alicloud-emulator.tar", "cloud-controller-manager-" + version + ".tgz", "provider-initor-darwin-arm64", "alicloud-emulator-linux-amd64", "ccm.yaml", "cloud-config.sh", "NOTES.md"} {
+	for _, name := range []string{"cloud-controller-manager.tar", "provider-initor.tar", "alicloud-emulator.tar",
+		"cloud-controller-manager-" + version + ".tgz", "provider-initor-darwin-arm64", "alicloud-emulator-linux-amd64", "ccm.yaml",
+		"cloud-config.sh", "NOTES.md"} {
 		i := slices.IndexFunc(statement.Subject, func(s subject) bool { return s.Name == name })
 		if i < 0 || !strings.Contains(string(sums), statement.Subject[i].Digest.SHA256+"  "+name+"\n") {
 			t.Errorf("%s is not in the provenance, or with another checksum:\n%s", name, sums)
 		}
 	}
 	commit, err := os.ReadFile(filepath.Join(checkout, "commit"))
-	if dependencies := statement.Predicate.BuildDefinition.ResolvedDependencies; err != nil || len(dependencies) != 1 || dependencies[0].Digest.GitCommit != strings.TrimSpace(string(commit)) {
+	if dependencies := statement.Predicate.BuildDefinition.ResolvedDependencies; err != nil || len(dependencies) != 1 ||
+		dependencies[0].Digest.GitCommit != strings.TrimSpace(string(commit)) {
 		t.Errorf("the provenance names %+v, want the commit %s", dependencies, commit)
 	}
 }

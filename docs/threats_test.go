@@ -17,7 +17,8 @@ func TestPagesOnSecurityNameRealSettings(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for path, least := range map[string]int{"docs/explanation/threat-model.md": 8, "docs/how-to/multi-tenancy.md": 2, "charts/cloud-controller-manager/README.md": 7} {
+	for path, least := range map[string]int{"docs/explanation/threat-model.md": 8, "docs/how-to/multi-tenancy.md": 2,
+		"charts/cloud-controller-manager/README.md": 7} {
 		found := setting.FindAllStringSubmatch(pages(t)[path], -1)
 		if len(found) < least {
 			t.Errorf("%s names %d settings, want at least %d", path, len(found), least)

@@ -43,7 +43,8 @@ func parseConformance(args []string) (conformanceFlags, error) {
 	set.StringVar(&f.instanceType, "instance-type", "ecs.t6-c1m1.large", "type of the instances that are created")
 	set.StringVar(&f.role, "role", "", "ARN of a role that the key can assume; without it, STS is checked in part")
 	set.StringVar(&f.out, "out", "", "file to write the recording to")
-	set.StringVar(&f.tag, "tag", "", "value of the tag of everything that the run makes (default: random); clean removes what has it, by default of all runs")
+	set.StringVar(&f.tag, "tag", "",
+		"value of the tag of everything that the run makes (default: random); clean removes what has it, by default of all runs")
 	if err := set.Parse(args); err != nil {
 		return f, err
 	}
@@ -238,7 +239,8 @@ func (f *conformanceFlags) options(out io.Writer) (conformance.Options, error) {
 			Region: f.region, VPC: f.vpc, VSwitches: [2]string(f.vSwitches), Image: f.image, InstanceType: f.instanceType, Role: f.role,
 		},
 		Key: conformance.Key{
-			ID: os.Getenv("ALIBABA_CLOUD_ACCESS_KEY_ID"), Secret: os.Getenv("ALIBABA_CLOUD_ACCESS_KEY_SECRET"), Token: os.Getenv("ALIBABA_CLOUD_SECURITY_TOKEN"),
+			ID: os.Getenv("ALIBABA_CLOUD_ACCESS_KEY_ID"), Secret: os.Getenv("ALIBABA_CLOUD_ACCESS_KEY_SECRET"),
+			Token: os.Getenv("ALIBABA_CLOUD_SECURITY_TOKEN"),
 		},
 	}
 	if f.real {

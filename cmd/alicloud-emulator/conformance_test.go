@@ -35,7 +35,8 @@ func TestConformanceDryRun(t *testing.T) {
 			t.Errorf("the plan lacks %q:\n%s", want, &out)
 		}
 	}
-	if err := runConformance(t.Context(), []string{"--real", "--products", "slb", "--budget", "1"}, &out); err == nil || !strings.Contains(err.Error(), "--budget") {
+	if err := runConformance(t.Context(), []string{"--real", "--products", "slb", "--budget", "1"}, &out); err == nil ||
+		!strings.Contains(err.Error(), "--budget") {
 		t.Errorf("a plan above the budget: %v", err)
 	}
 }

@@ -61,13 +61,15 @@ type flags struct {
 func parse(args []string) (flags, error) {
 	var f flags
 	set := pflag.NewFlagSet("alicloud-emulator", pflag.ContinueOnError)
-	set.StringVar(&f.listen, "listen", cmp.Or(os.Getenv(envListen), "127.0.0.1:18080"), "address of all products, the metadata service and the console (default also from "+envListen+")")
+	set.StringVar(&f.listen, "listen", cmp.Or(os.Getenv(envListen), "127.0.0.1:18080"),
+		"address of all products, the metadata service and the console (default also from "+envListen+")")
 	set.StringVar(&f.adminClients, "admin-clients", cmp.Or(os.Getenv(envAdminClients), adminLoopback),
 		"who may use the admin API and the console, which need no key: loopback, or any (default also from "+envAdminClients+")")
 	set.StringVar(&f.config, "config", "", "YAML file with the region, networks, instances, keys and quotas (default: built in)")
 	set.DurationVar(&f.options.Latency, "latency", 0, "time to add to every OpenAPI call")
 	set.DurationVar(&f.options.Settle, "settle", 0, "duration of asynchronous state changes")
-	set.StringVar(&f.options.RateLimits, "rate-limits", emulator.RateLimitsOff, "off, or published: the published limits, in fixed windows per action and account")
+	set.StringVar(&f.options.RateLimits, "rate-limits", emulator.RateLimitsOff,
+		"off, or published: the published limits, in fixed windows per action and account")
 	set.BoolVar(&f.options.Fabric, "fabric", false, "listeners of active load balancers accept real connections")
 	set.StringVar(&f.journal, "journal", "", "file to append every call to, as one line of JSON")
 	set.StringVar(&f.options.Snapshot, "snapshot", "", "file to restore all resources from at the start, and to save them to at the end")

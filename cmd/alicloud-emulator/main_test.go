@@ -110,7 +110,8 @@ func TestEnvironment(t *testing.T) {
 	if f, err := parse([]string{"--fabric"}); err != nil || f.listen != ":18080" || !f.options.OpenAdmin {
 		t.Errorf("with variables: %+v, %v", f, err)
 	}
-	if f, err := parse([]string{"--listen", "127.0.0.1:0", "--admin-clients", adminLoopback}); err != nil || f.listen != "127.0.0.1:0" || f.options.OpenAdmin {
+	if f, err := parse([]string{"--listen", "127.0.0.1:0", "--admin-clients", adminLoopback}); err != nil || f.listen != "127.0.0.1:0" ||
+		f.options.OpenAdmin {
 		t.Errorf("flags must win over variables: %+v, %v", f, err)
 	}
 }
@@ -118,7 +119,8 @@ func TestEnvironment(t *testing.T) {
 func TestVersion(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
-	if err := run(t.Context(), []string{"--version"}, &out); err != nil || !regexp.MustCompile(`^alicloud-emulator v\S+ \(commit \S+, go\S+, \w+/\w+\)\n$`).MatchString(out.String()) {
+	if err := run(t.Context(), []string{"--version"}, &out); err != nil ||
+		!regexp.MustCompile(`^alicloud-emulator v\S+ \(commit \S+, go\S+, \w+/\w+\)\n$`).MatchString(out.String()) {
 		t.Errorf("%v, %q", err, out.String())
 	}
 }

@@ -27,7 +27,8 @@ type addresses struct {
 }
 
 func (a *addresses) addTo(flags *pflag.FlagSet) {
-	flags.StringVar(&a.health, healthFlag, "", "Additional address to serve health on over plain HTTP, as \"host:port\" or \":port\". \"0\" or empty: serve health on --secure-port only.")
+	flags.StringVar(&a.health, healthFlag, "",
+		"Additional address to serve health on over plain HTTP, as \"host:port\" or \":port\". \"0\" or empty: serve health on --secure-port only.")
 	flags.StringVar(&a.metrics, metricsFlag, "",
 		"Additional address to serve metrics on over plain HTTP, without authentication. \"0\" or empty: serve metrics on --secure-port only, with authentication.")
 	flags.StringVar(&a.profiling, profilingFlag, "",

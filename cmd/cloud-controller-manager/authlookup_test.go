@@ -20,8 +20,10 @@ func TestForbiddenLookupIsSkipped(t *testing.T) {
 		status int
 		want   bool
 	}{
-		"allowed":   {`{"kind":"SelfSubjectAccessReview","apiVersion":"authorization.k8s.io/v1","status":{"allowed":true}}`, http.StatusCreated, false},
-		"forbidden": {`{"kind":"SelfSubjectAccessReview","apiVersion":"authorization.k8s.io/v1","status":{"allowed":false}}`, http.StatusCreated, true},
+		"allowed": {`{"kind":"SelfSubjectAccessReview","apiVersion":"authorization.k8s.io/v1","status":{"allowed":true}}`, http.StatusCreated,
+			false},
+		"forbidden": {`{"kind":"SelfSubjectAccessReview","apiVersion":"authorization.k8s.io/v1","status":{"allowed":false}}`, http.StatusCreated,
+			true},
 		"no answer": {"", http.StatusInternalServerError, false},
 	} {
 		t.Run(name, func(t *testing.T) {

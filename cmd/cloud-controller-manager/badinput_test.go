@@ -135,14 +135,17 @@ func TestBadInput(t *testing.T) {
 			func(_ *testing.T, w world) []string { return []string{"--cloud-config=" + w.dir, cidr} },
 			[]string{"--cloud-config: ", "directory"},
 		},
-		"malformed file": {with(`{"Global": {"region": `), []string{"--cloud-config: ", "cloud-config.conf", "not valid YAML or JSON", "accepted: "}},
+		"malformed file": {with(`{"Global": {"region": `),
+			[]string{"--cloud-config: ", "cloud-config.conf", "not valid YAML or JSON", "accepted: "}},
 		"no file": {
 			func(*testing.T, world) []string { return []string{cidr} },
 			[]string{"--cloud-config: (not set)", "Global.region: not set", "accepted: "},
 		},
 		"unknown region": {with(cloudConfig(goodID, goodSecret, "cn-nowhere")), []string{`Global.region: "cn-nowhere"`, "accepted: "}},
-		"unknown key":    {with(cloudConfig("nobody", goodSecret, "cn-hangzhou")), []string{"Global.accessKeyID", "InvalidAccessKeyId.NotFound", "accepted: "}},
-		"wrong secret":   {with(cloudConfig(goodID, badSecret, "cn-hangzhou")), []string{"Global.accessKeySecret", "SignatureDoesNotMatch", "accepted: "}},
+		"unknown key": {with(cloudConfig("nobody", goodSecret, "cn-hangzhou")),
+			[]string{"Global.accessKeyID", "InvalidAccessKeyId.NotFound", "accepted: "}},
+		"wrong secret": {with(cloudConfig(goodID, badSecret, "cn-hangzhou")),
+			[]string{"Global.accessKeySecret", "SignatureDoesNotMatch", "accepted: "}},
 		"plain key": {
 			with(`{"Global": {"accessKeyID": "` + goodID + `!", "accessKeySecret": "` + goodSecret + `!", "region": "cn-hangzhou"}}`),
 			[]string{"Global.accessKeyID", "Global.accessKeySecret", "base64"},
@@ -296,7 +299,8 @@ func TestAPIServerFails(t *testing.T) {
 		"--kubeconfig="+w.kubeconfigFor(t, api.URL+"/"))
 	lines := strings.Split(strings.TrimSpace(result.Output), "\n")
 	last := lines[len(lines)-1]
-	if result.Code != 1 || !strings.Contains(last, "API server at "+api.URL) || !strings.Contains(last, "etcdserver: request timed out") || strings.Contains(last, "--cloud-config") {
+	if result.Code != 1 || !strings.Contains(last, "API server at "+api.URL) || !strings.Contains(last, "etcdserver: request timed out") ||
+		strings.Contains(last, "--cloud-config") {
 		t.Errorf("exit code %d, %q", result.Code, last)
 	}
 }

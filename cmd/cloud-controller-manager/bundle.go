@@ -21,7 +21,8 @@ const bundleName = "support-bundle"
 type bundleFlags struct{ file, namespace, selector string }
 
 func (b *bundleFlags) addTo(flags *pflag.FlagSet) {
-	flags.StringVar(&b.file, "file", "", "File to create, or - for standard output. (default ccm-support-TIME.tar.gz in the current directory)")
+	flags.StringVar(&b.file, "file", "",
+		"File to create, or - for standard output. (default ccm-support-TIME.tar.gz in the current directory)")
 	flags.StringVar(&b.namespace, "pod-namespace", metav1.NamespaceSystem, "Namespace of the pods of the manager.")
 	flags.StringVar(&b.selector, "pod-selector", "k8s-app=cloud-controller-manager", "Labels of the pods of the manager.")
 }
@@ -31,7 +32,8 @@ func newBundleCommand(root *cobra.Command, opts *options.CloudControllerManagerO
 	given := &bundleFlags{}
 	command := &cobra.Command{
 		Use: bundleName, Short: "Write what a bug report needs to one archive, without secrets", Args: cobra.NoArgs,
-		Long: bundleName + " takes the flags of the manager and writes a .tar.gz with versions, flags, the cloud-config without keys, the output of doctor,\n" +
+		Long: bundleName +
+			" takes the flags of the manager and writes a .tar.gz with versions, flags, the cloud-config without keys, the output of doctor,\n" +
 			"plan and orphans, Services, Nodes, events, Leases, and logs and metrics of all replicas. It changes nothing in the cluster or the cloud.\n" +
 			"Access keys, tokens and passwords are replaced; names, addresses and IDs of resources are not. README.txt in the archive lists its\n" +
 			"contents, and what could not be read.\n" +
@@ -67,7 +69,8 @@ func (b *bundleFlags) run(ctx context.Context, command *cobra.Command, opts *opt
 	for _, text := range missing {
 		fmt.Fprintln(command.ErrOrStderr(), "missing: "+text)
 	}
-	fmt.Fprintf(command.ErrOrStderr(), "The archive is %s. Access keys, tokens and passwords are not in it; names and addresses of your resources are.\n", to.name)
+	fmt.Fprintf(command.ErrOrStderr(),
+		"The archive is %s. Access keys, tokens and passwords are not in it; names and addresses of your resources are.\n", to.name)
 	return nil
 }
 

@@ -28,12 +28,15 @@ func leaking(secrets ...string) http.HandlerFunc {
 	}
 	answers := map[string]string{
 		"/version": `{"major":"1","minor":"37","gitVersion":"v1.37.1"}`,
-		"/api/v1/services": list("Service", fmt.Sprintf(`{"metadata":{"name":"web","namespace":"default","uid":"u1","annotations":{"service.beta.kubernetes.io/alibaba-cloud-loadbalancer-name":%[1]q,
+		"/api/v1/services": list("Service",
+			fmt.Sprintf(`{"metadata":{"name":"web","namespace":"default","uid":"u1","annotations":{"service.beta.kubernetes.io/alibaba-cloud-loadbalancer-name":%[1]q,
 			"kubectl.kubernetes.io/last-applied-configuration":%[1]q}},"spec":{"type":"LoadBalancer"},"status":{"conditions":[{"type":"Synced","status":"False","reason":"Why","message":%[1]q}]}}`, all)),
 		"/api/v1/nodes": list("Node", fmt.Sprintf(`{"metadata":{"name":"n1","annotations":{"a":%q}}}`, all)),
-		"/api/v1/events": list("Event", fmt.Sprintf(`{"metadata":{"name":"e","namespace":"default"},"source":{"component":"service-controller"},"type":"Warning","reason":"Failed","message":%q,
+		"/api/v1/events": list("Event",
+			fmt.Sprintf(`{"metadata":{"name":"e","namespace":"default"},"source":{"component":"service-controller"},"type":"Warning","reason":"Failed","message":%q,
 			"involvedObject":{"kind":"Service","namespace":"default","name":"web"}}`, all)),
-		"/api/v1/namespaces/kube-system/pods": list("Pod", fmt.Sprintf(`{"metadata":{"name":"ccm-1","namespace":"kube-system"},"spec":{"containers":[{"name":"c","image":"i:1",
+		"/api/v1/namespaces/kube-system/pods": list("Pod",
+			fmt.Sprintf(`{"metadata":{"name":"ccm-1","namespace":"kube-system"},"spec":{"containers":[{"name":"c","image":"i:1",
 			"args":["--v=2"],"env":[{"name":"ACCESS_KEY_SECRET","value":%q}]}]},"status":{"podIP":"127.0.0.1"}}`, all)),
 		"/api/v1/namespaces/kube-system/pods/ccm-1/log": "I0101 \"Wrote to the cloud\" action=\"X\" " + all + "\n",
 	}
@@ -90,7 +93,8 @@ func TestSupportBundle(t *testing.T) {
 			t.Cleanup(api.Close)
 			archive := filepath.Join(t.TempDir(), "bundle.tar.gz")
 			args := []string{
-				bundleName, "--file=" + archive, "--kubeconfig=" + w.kubeconfigWith(t, api.URL, bearer), "--cloud-config=" + w.file(t, misspelled(cloudConfig(goodID, test.secret, "cn-hangzhou"))),
+				bundleName, "--file=" + archive, "--kubeconfig=" + w.kubeconfigWith(t, api.URL, bearer),
+				"--cloud-config=" + w.file(t, misspelled(cloudConfig(goodID, test.secret, "cn-hangzhou"))),
 				"--cluster-cidr=10.244.0.0/16",
 			}
 			// A token without a key is not used.
@@ -107,9 +111,12 @@ func TestSupportBundle(t *testing.T) {
 			}
 			files := filesOf(t, archive)
 			for name, want := range map[string]string{
-				"version.txt": "cloud-controller-manager ", "flags.txt": "--cluster-cidr=10.244.0.0/16", "cloud-config.yaml": "vpcid: vpc-emulator", "doctor.txt": test.doctor,
-				"doctor.json": `"checks"`, "services.json": `"Why"`, "nodes.json": `"n1"`, "events.txt": "Warning Failed Service default/web", "pods.json": `"i:1"`,
-				"logs/ccm-1.log": "Wrote to the cloud", "writes.txt": "ccm-1 I0101", "README.txt": "metrics/ccm-1.txt: metrics need a kubeconfig with a client certificate",
+				"version.txt": "cloud-controller-manager ", "flags.txt": "--cluster-cidr=10.244.0.0/16", "cloud-config.yaml": "vpcid: vpc-emulator",
+				"doctor.txt":  test.doctor,
+				"doctor.json": `"checks"`, "services.json": `"Why"`, "nodes.json": `"n1"`, "events.txt": "Warning Failed Service default/web",
+				"pods.json":      `"i:1"`,
+				"logs/ccm-1.log": "Wrote to the cloud", "writes.txt": "ccm-1 I0101",
+				"README.txt": "metrics/ccm-1.txt: metrics need a kubeconfig with a client certificate",
 			} {
 				if !strings.Contains(files[name], want) {
 					t.Errorf("%s has no %q:\n%s", name, want, files[name])

@@ -22,7 +22,8 @@ func TestDoctorRunsWhereTheManagerCannotStart(t *testing.T) {
 		detail  string
 	}{
 		"malformed file": {config: `{"Global": `, code: exitFindings, subject: "cloud-config", detail: "not valid YAML"},
-		"wrong secret":   {config: cloudConfig(goodID, badSecret, "cn-hangzhou"), code: exitFindings, subject: "access key", detail: "SignatureDoesNotMatch"},
+		"wrong secret": {config: cloudConfig(goodID, badSecret, "cn-hangzhou"), code: exitFindings, subject: "access key",
+			detail: "SignatureDoesNotMatch"},
 		"no API server": {
 			config: cloudConfig(goodID, goodSecret, "cn-hangzhou"), args: []string{"--kubeconfig=none"}, code: exitFindings,
 			subject: "API server", detail: "127.0.0.1:1",
@@ -32,7 +33,8 @@ func TestDoctorRunsWhereTheManagerCannotStart(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
-			args := append([]string{"doctor", "--v=2", "--output=json", "--kubeconfig=" + w.kubeconfig, "--cloud-config=" + w.file(t, test.config), cidr}, test.args...)
+			args := append([]string{"doctor", "--v=2", "--output=json", "--kubeconfig=" + w.kubeconfig, "--cloud-config=" + w.file(t, test.config),
+				cidr}, test.args...)
 			for i, arg := range args {
 				if arg == "--kubeconfig=none" {
 					args[i] = "--kubeconfig=" + w.kubeconfigFor(t, "http://127.0.0.1:1")

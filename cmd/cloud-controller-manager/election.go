@@ -67,9 +67,10 @@ func (e *election) takeOver(completed *config.CompletedConfig) (*leadership.Opti
 	if err != nil {
 		return nil, fmt.Errorf("leader election: %w", err)
 	}
-	lock, err := resourcelock.NewFromKubeconfig(lease.ResourceLock, lease.ResourceNamespace, lease.ResourceName, resourcelock.ResourceLockConfig{
-		Identity: host + "_" + string(uuid.NewUUID()), EventRecorder: eventsUntil{completed.EventRecorder, e.stop},
-	}, completed.Kubeconfig, lease.RenewDeadline.Duration)
+	lock, err := resourcelock.NewFromKubeconfig(lease.ResourceLock, lease.ResourceNamespace, lease.ResourceName,
+		resourcelock.ResourceLockConfig{
+			Identity: host + "_" + string(uuid.NewUUID()), EventRecorder: eventsUntil{completed.EventRecorder, e.stop},
+		}, completed.Kubeconfig, lease.RenewDeadline.Duration)
 	if err != nil {
 		return nil, fmt.Errorf("leader election: %w", err)
 	}

@@ -61,7 +61,8 @@ func (f *ownFlags) addTo(flags *pflag.FlagSet) {
 			"The manager watches it for changes. It takes precedence over the environment, the cloud-config and the RAM role.")
 	flags.StringToStringVar(&f.endpoints, "endpoints", nil,
 		"Endpoints to use instead of the defaults, as \"product=address\", for the products slb, nlb, vpc, ecs, sts, quotas and metadata. They take precedence over the environment and the cloud-config.")
-	flags.BoolVar(&f.tokenMode, "enable-imdsv2", true, "Request a token from the metadata service first, and read without one if it grants none. If false, never request a token.")
+	flags.BoolVar(&f.tokenMode, "enable-imdsv2", true,
+		"Request a token from the metadata service first, and read without one if it grants none. If false, never request a token.")
 	flags.BoolVar(&f.takeover, "takeover", false,
 		"Start even though the official CCM holds its Lease kube-system/ccm. By default, the manager waits until the official CCM has stopped, because two managers undo each other's work.")
 	flags.BoolVar(&f.dryRun, "dry-run", false, "Must be false. For a dry run, use the command \"cloud-controller-manager plan\".")

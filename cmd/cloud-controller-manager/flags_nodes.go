@@ -23,8 +23,9 @@ func (f *nodeFlags) addTo(flags *pflag.FlagSet) {
 	flags.DurationVar(&f.guard.Over, "node-gone-over", 2*time.Minute, "Minimum time between the first and the last of these responses.")
 	flags.IntVar(&f.guard.MaxDeletions, "node-deletion-cap", 5,
 		"Maximum number of Nodes to delete per interval, limited to a third of the nodes. One Node can always be deleted.")
-	flags.IntVar(&f.guard.MaxPercent, "node-deletion-cap-percent", 10, "Percentage of the remaining nodes that replaces --node-deletion-cap if it is more. If most nodes are gone, "+
-		"the last Nodes are deleted late: with the defaults, 270 of 300 take 2 hours.")
+	flags.IntVar(&f.guard.MaxPercent, "node-deletion-cap-percent", 10,
+		"Percentage of the remaining nodes that replaces --node-deletion-cap if it is more. If most nodes are gone, "+
+			"the last Nodes are deleted late: with the defaults, 270 of 300 take 2 hours.")
 	flags.DurationVar(&f.guard.Interval, "node-deletion-interval", 5*time.Minute, "Interval of --node-deletion-cap.")
 	flags.StringSliceVar(&f.onPremisesCIDRs, "on-premises-cidrs", nil,
 		"Addresses of machines on premises or in another cloud. Nodes that have only such addresses and no provider ID are initialized without an ECS instance.")

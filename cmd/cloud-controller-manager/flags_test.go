@@ -74,7 +74,8 @@ func parseFlags(t *testing.T, args ...string) (*options.CloudControllerManagerOp
 func TestOwnFlagsRefuse(t *testing.T) {
 	t.Parallel()
 	for _, arg := range []string{
-		"--dry-run", "--control-plane-nodes=some", "--node-gone-confirmations=0", "--node-gone-over=-1s", "--route-table-tag=pods", "--route-table-tag==yes",
+		"--dry-run", "--control-plane-nodes=some", "--node-gone-confirmations=0", "--node-gone-over=-1s", "--route-table-tag=pods",
+		"--route-table-tag==yes",
 		"--sg-batch-size=0", "--route-reconcile-batch-size=-1", "--node-reconcile-batch-size=0", "--node-event-aggregation-wait-seconds=0",
 		"--metrics-bind-addr=8080", "--health-probe-bind-addr=:http", "--pprof-bind-addr=:70000",
 	} {

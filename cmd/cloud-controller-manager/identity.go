@@ -19,7 +19,9 @@ import (
 // controllerClients returns the clients of the controllers under --use-service-account-credentials: one identity each where
 // the role may make their tokens, else this process's own. The vendor's published manifest sets the flag under a role that
 // may not, and every call of every controller would fail.
-func controllerClients(ctx context.Context, kube kubernetes.Interface, config *rest.Config, each cloudprovider.ControllerClientBuilder) (cloudprovider.ControllerClientBuilder, error) {
+func controllerClients(
+	ctx context.Context, kube kubernetes.Interface, config *rest.Config, each cloudprovider.ControllerClientBuilder,
+) (cloudprovider.ControllerClientBuilder, error) {
 	allowed, err := provider.Allowed(ctx, kube, authorizationv1.ResourceAttributes{
 		Namespace: metav1.NamespaceSystem, Verb: "create", Resource: "serviceaccounts", Subresource: "token",
 	})

@@ -36,7 +36,9 @@ func TestControllerClients(t *testing.T) {
 func TestControllerClientsNeedsAnAnswer(t *testing.T) {
 	t.Parallel()
 	kube, down := fake.NewClientset(), errors.New("down")
-	kube.PrependReactor("create", "selfsubjectaccessreviews", func(clienttesting.Action) (bool, runtime.Object, error) { return true, nil, down })
+	kube.PrependReactor("create", "selfsubjectaccessreviews", func(clienttesting.Action) (bool, runtime.Object, error) {
+		return true, nil, down
+	})
 	if _, err := controllerClients(t.Context(), kube, &rest.Config{}, nil); !errors.Is(err, down) {
 		t.Errorf("error %v, want the API server's", err)
 	}

@@ -16,7 +16,8 @@ func TestAllLogsHaveTheFormat(t *testing.T) {
 		switch {
 		case strings.HasPrefix(line, "{"):
 			logged++
-		case strings.HasSuffix(line, "Data race detection enabled\n"): // only programs that are built with the race detector say so, as they start
+		// Only programs that are built with the race detector say so, as they start.
+		case strings.HasSuffix(line, "Data race detection enabled\n"):
 		case !strings.HasPrefix(line, "cloud-controller-manager: --cluster-cidr"): // the error that ends the program
 			t.Errorf("a line of text: %s", line)
 		}

@@ -19,9 +19,11 @@ func TestPolicyFlag(t *testing.T) {
 			LoadBalancerReuse: policy.ReuseTagged, AllowedIDs: []policy.IDRule{{Namespaces: []string{"team-*"}, IDs: []string{"cert-1"}}},
 		},
 		`{"endpointAddresses": "pods", "allowedAddresses": [{"namespaces": ["db"], "cidrs": ["10.0.8.0/24"]}]}`: {
-			EndpointAddresses: policy.AddressesPods, AllowedAddresses: []policy.AddressRule{{Namespaces: []string{"db"}, CIDRs: []string{"10.0.8.0/24"}}},
+			EndpointAddresses: policy.AddressesPods,
+			AllowedAddresses:  []policy.AddressRule{{Namespaces: []string{"db"}, CIDRs: []string{"10.0.8.0/24"}}},
 		},
-		`{"allowedGroups": [{"namespaces": [7], "groups": ["edge/*"]}]}`: {AllowedGroups: []policy.GroupRule{{Namespaces: []string{"7"}, Groups: []string{"edge/*"}}}},
+		`{"allowedGroups": [{"namespaces": [7], "groups": ["edge/*"]}]}`: {AllowedGroups: []policy.GroupRule{{Namespaces: []string{"7"},
+			Groups: []string{"edge/*"}}}},
 	} {
 		flags := ownFlags{policy: given}
 		got, err := flags.tenantPolicy()
@@ -51,7 +53,8 @@ func TestPolicyFlag(t *testing.T) {
 	} {
 		flags := ownFlags{policy: given}
 		_, err := flags.tenantPolicy()
-		if err == nil || !strings.HasPrefix(err.Error(), "--policy: ") || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") || strings.Contains(err.Error(), "Go ") {
+		if err == nil || !strings.HasPrefix(err.Error(), "--policy: ") || !strings.Contains(err.Error(), want) ||
+			strings.Contains(err.Error(), "\n") || strings.Contains(err.Error(), "Go ") {
 			t.Errorf("%q: error %v, want one line with %q", given, err, want)
 		}
 	}

@@ -88,7 +88,8 @@ func addFlags(command, root *cobra.Command, own *pflag.FlagSet) {
 	command.Flags().AddFlagSet(own)
 	// The stock command's help would be inherited, and shows its own flags only.
 	command.SetHelpFunc(func(command *cobra.Command, _ []string) {
-		fmt.Fprintf(command.OutOrStdout(), "%s\n\nUsage:\n  %s\n\nFlags, in addition to those of the manager:\n%s", command.Long, command.UseLine(), own.FlagUsages())
+		fmt.Fprintf(command.OutOrStdout(), "%s\n\nUsage:\n  %s\n\nFlags, in addition to those of the manager:\n%s", command.Long,
+			command.UseLine(), own.FlagUsages())
 	})
 }
 
@@ -124,7 +125,9 @@ func complete(opts *options.CloudControllerManagerOptions) (*config.CompletedCon
 
 // findCluster uses KUBECONFIG unless a flag names the cluster, as users expect of a command on their machine.
 func findCluster(opts *options.CloudControllerManagerOptions) error {
-	files := slices.DeleteFunc(filepath.SplitList(os.Getenv(clientcmd.RecommendedConfigPathEnvVar)), func(file string) bool { return file == "" })
+	files := slices.DeleteFunc(filepath.SplitList(os.Getenv(clientcmd.RecommendedConfigPathEnvVar)), func(file string) bool {
+		return file == ""
+	})
 	if len(files) == 0 || opts.Master != "" || opts.Generic.ClientConnection.Kubeconfig != "" {
 		return nil
 	}

@@ -38,7 +38,8 @@ func reporters() []reporter {
 				"The exit code is 0 if there are none, 2 if there are any, and 1 on an error. If something cannot be read, for example because the\n" +
 				"access key lacks a permission, orphans lists the rest, names what it could not read, and the exit code is 1.",
 			flags: func(flags *pflag.FlagSet) {
-				flags.BoolVar(&preserved, "preserved", false, "Also list load balancers that the annotation preserve-lb-on-delete has kept, and that no Service uses.")
+				flags.BoolVar(&preserved, "preserved", false,
+					"Also list load balancers that the annotation preserve-lb-on-delete has kept, and that no Service uses.")
 			},
 			make: fromCluster(func(cloud *provider.Cloud, ctx context.Context, _ []string) (provider.Orphans, error) {
 				return cloud.Orphans(ctx, preserved)
@@ -133,6 +134,7 @@ func examineAs(ctx context.Context, completed *config.CompletedConfig, start sta
 // badConfig is the report if the cloud-config cannot be read: this is a finding, and nothing else can be checked.
 func badConfig(err error) doctor.Report {
 	return doctor.Report{Checks: []doctor.Check{{
-		Area: "cloud", Subject: "cloud-config", Status: doctor.Wrong, Detail: err.Error(), Fix: "correct the value that this line names, and run doctor again",
+		Area: "cloud", Subject: "cloud-config", Status: doctor.Wrong, Detail: err.Error(),
+		Fix: "correct the value that this line names, and run doctor again",
 	}}}
 }

@@ -55,8 +55,10 @@ func TestReportsHonourKUBECONFIG(t *testing.T) {
 			args: func(world) []string { return nil }, code: exitFindings, want: "127.0.0.1:1",
 		},
 		"flag wins": {
-			env:  func(world) string { return "/nowhere" },
-			args: func(w world) []string { return []string{"--kubeconfig=" + w.kubeconfigFor(t, "http://127.0.0.1:1")} }, code: exitFindings, want: "127.0.0.1:1",
+			env: func(world) string { return "/nowhere" },
+			args: func(w world) []string {
+				return []string{"--kubeconfig=" + w.kubeconfigFor(t, "http://127.0.0.1:1")}
+			}, code: exitFindings, want: "127.0.0.1:1",
 		},
 		"two files": {
 			env: func(world) string { return "/a:/b" }, args: func(world) []string { return nil }, code: 1, want: "KUBECONFIG names 2 files",
@@ -65,7 +67,8 @@ func TestReportsHonourKUBECONFIG(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
-			args := append([]string{"doctor", "--cloud-config=" + w.file(t, cloudConfig(goodID, goodSecret, "cn-hangzhou")), "--cluster-cidr=10.244.0.0/16"}, test.args(w)...)
+			args := append([]string{"doctor", "--cloud-config=" + w.file(t, cloudConfig(goodID, goodSecret, "cn-hangzhou")),
+				"--cluster-cidr=10.244.0.0/16"}, test.args(w)...)
 			got := selfexec.Run(t, "cloud-controller-manager", append(w.env(), "KUBECONFIG="+test.env(w)), args...)
 			if got.Code != test.code || !strings.Contains(got.Output, test.want) {
 				t.Errorf("exit code %d, want %d and output with %q:\n%s", got.Code, test.code, test.want, got.Output)

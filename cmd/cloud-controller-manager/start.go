@@ -68,7 +68,8 @@ func (s starter) start(ctx context.Context, completed *config.CompletedConfig) (
 	}
 	debugging := &completed.ComponentConfig.Generic.Debugging
 	secure := completed.SecureServing.Listener.Addr()
-	health, err := healthport.Serve(completed.SecureServing, debugging, &completed.Authentication, &completed.Authorization, cloud.Ready, s.stop)
+	health, err := healthport.Serve(completed.SecureServing, debugging, &completed.Authentication, &completed.Authorization, cloud.Ready,
+		s.stop)
 	if err != nil {
 		return nil, fmt.Errorf("--secure-port: serve health: %w", err)
 	}
@@ -140,7 +141,8 @@ func (s starter) settings(completed *config.CompletedConfig) (provider.Settings,
 		WithoutNLB:           !isEnabled(nlbController, completed),
 	}
 	if lease := completed.ComponentConfig.Generic.LeaderElection; lease.LeaderElect {
-		settings.Lease = provider.ElectionLease{Namespace: lease.ResourceNamespace, Name: lease.ResourceName, RetryPeriod: lease.RetryPeriod.Duration}
+		settings.Lease = provider.ElectionLease{Namespace: lease.ResourceNamespace, Name: lease.ResourceName,
+			RetryPeriod: lease.RetryPeriod.Duration}
 	}
 	if shared.AllocateNodeCIDRs {
 		klog.InfoS("Pod CIDRs are assigned by the kube-controller-manager; set this flag there", "flag", "--allocate-node-cidrs")
@@ -224,7 +226,8 @@ func waitForAPIServer(ctx context.Context, completed *config.CompletedConfig) er
 		return last == nil, nil
 	})
 	if err != nil {
-		return fmt.Errorf("--kubeconfig, --master: no answer from the API server at %s within %s: %w", completed.Kubeconfig.Host, apiServerTimeout, last)
+		return fmt.Errorf("--kubeconfig, --master: no answer from the API server at %s within %s: %w", completed.Kubeconfig.Host,
+			apiServerTimeout, last)
 	}
 	return nil
 }

@@ -34,7 +34,8 @@ func TestConfigMapSource(t *testing.T) {
 		"read once":       {text: config, want: "cn-hangzhou.i-1", wantGets: 1},
 		"may not be read": {errs: []error{forbidden, forbidden}, wantErr: initor.ErrNotUsable, wantText: "forbidden", wantGets: 1},
 		"busy at first":   {errs: []error{busy}, text: config, want: "cn-hangzhou.i-1", wantGets: 2},
-		"without a VPC":   {text: strings.Replace(config, "vpcid", "other", 1), wantErr: initor.ErrIncomplete, wantText: "Global.vpcid", wantGets: 1},
+		"without a VPC": {text: strings.Replace(config, "vpcid", "other", 1), wantErr: initor.ErrIncomplete, wantText: "Global.vpcid",
+			wantGets: 1},
 		"without the key": {wantErr: initor.ErrIncomplete, wantText: "cloud-config.conf", wantGets: 1},
 		"with a misspelled field": {
 			text: strings.Replace(config, "vpcid", "vpcidd", 1), wantErr: initor.ErrIncomplete,
@@ -44,7 +45,8 @@ func TestConfigMapSource(t *testing.T) {
 			text:    strings.Replace(config, `"region"`, `"backendSubset":[25],"region"`, 1),
 			wantErr: initor.ErrIncomplete, wantText: `Global.backendSubset: a list, accepted: "auto", "off"`, wantGets: 1,
 		},
-		"with a bad value": {text: strings.Replace(config, "ZW11bGF0b3Itc2VjcmV0", "plain-secret", 1), wantErr: initor.ErrIncomplete, wantText: "accessKeySecret", wantGets: 1},
+		"with a bad value": {text: strings.Replace(config, "ZW11bGF0b3Itc2VjcmV0", "plain-secret", 1), wantErr: initor.ErrIncomplete,
+			wantText: "accessKeySecret", wantGets: 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -57,7 +57,8 @@ func TestProgressShowsWhyPodsCannotStart(t *testing.T) {
 	}
 	var out strings.Builder
 	p := newProgress(&out)
-	pull := []rollout.NodeState{blocked("a", "ErrImagePull: not found"), blocked("b", "ErrImagePull: not found"), blocked("c", "Unschedulable: too full")}
+	pull := []rollout.NodeState{blocked("a", "ErrImagePull: not found"), blocked("b", "ErrImagePull: not found"),
+		blocked("c", "Unschedulable: too full")}
 	p.show(pull)
 	p.show(pull)
 	p.end()

@@ -38,7 +38,8 @@ var errNodes = errors.New("nodes need attention")
 
 func newRunCommand() *cobra.Command {
 	w := newWorkstation(os.Getenv)
-	return w.command("run", "Run provider-initor on every node, from a workstation", runLong, runRun, w.addJobFlags, w.addPodFlags, w.addOutputFlag)
+	return w.command("run", "Run provider-initor on every node, from a workstation", runLong, runRun, w.addJobFlags, w.addPodFlags,
+		w.addOutputFlag)
 }
 
 func runRun(command *cobra.Command, w *workstation) error {
@@ -243,11 +244,15 @@ const (
 )
 
 func writeStates(w io.Writer, output string, states []rollout.NodeState) error {
-	return writeNodes(w, output, "RESULT", states, func(s rollout.NodeState) []string { return []string{s.Node, s.ProviderID, string(s.Result), s.Reason} })
+	return writeNodes(w, output, "RESULT", states, func(s rollout.NodeState) []string {
+		return []string{s.Node, s.ProviderID, string(s.Result), s.Reason}
+	})
 }
 
 func writeVerdicts(w io.Writer, output string, verdicts []audit.NodeVerdict) error {
-	return writeNodes(w, output, "VERDICT", verdicts, func(v audit.NodeVerdict) []string { return []string{v.Node, v.ProviderID, string(v.Verdict), v.Reason} })
+	return writeNodes(w, output, "VERDICT", verdicts, func(v audit.NodeVerdict) []string {
+		return []string{v.Node, v.ProviderID, string(v.Verdict), v.Reason}
+	})
 }
 
 // writeNodes writes a table with a row for each node, or one document: {"nodes":[...]}, an empty list if there are none.

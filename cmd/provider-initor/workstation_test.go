@@ -32,7 +32,8 @@ func TestWorkstationBadInputIsOneLine(t *testing.T) {
 		{args: []string{"manifest", "--driver=daemonset", "--name=A", "--timeout=0s"}, want: []string{"daemonset", `"A"`, "0s"}},
 		{args: []string{"status", "--driver=job", "--kubeconfig=/does/not/exist"}, want: []string{"/does/not/exist"}},
 		{args: []string{"check", "--output=yaml"}, want: []string{"--output", "yaml"}},
-		{args: []string{"check", "--kubeconfig=" + noOpenKruise, "--cloud-config=/does/not/exist"}, want: []string{"--cloud-config", "/does/not/exist"}},
+		{args: []string{"check", "--kubeconfig=" + noOpenKruise, "--cloud-config=/does/not/exist"},
+			want: []string{"--cloud-config", "/does/not/exist"}},
 	} {
 		code, output := program(t, "provider-initor", nil, test.args...)
 		if code != initor.ExitFailed || strings.Count(output, "\n") != 1 {

@@ -93,7 +93,8 @@ func (c *container) mount(volume corev1.Volume, dir string) {
 // token is one of a ServiceAccount, for the API server or for another audience.
 func (s *sandbox) token(namespace, account string, audiences ...string) string {
 	s.Helper()
-	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{Audiences: audiences, ExpirationSeconds: ptr.To[int64](3600)}}
+	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{Audiences: audiences,
+		ExpirationSeconds: ptr.To[int64](3600)}}
 	got, err := s.client.CoreV1().ServiceAccounts(namespace).CreateToken(s.Context(), account, request, metav1.CreateOptions{})
 	if err != nil {
 		s.Fatal(err)

@@ -9,7 +9,8 @@ func TestCredentials(t *testing.T) {
 	t.Parallel()
 	s := newSandbox(t, helm4)
 	const noKey = "cloudConfig.global.region=cn-hangzhou,cloudConfig.global.vpcid=vpc-emulator,cloudConfig.global.vswitchid=vsw-a"
-	s.must("deploy/cloud-config.sh --region cn-hangzhou --secret", "ACCESS_KEY_ID=emulator", "ACCESS_KEY_SECRET=emulator-secret", "VPC_ID=vpc-emulator", "VSWITCH_ID=vsw-a")
+	s.must("deploy/cloud-config.sh --region cn-hangzhou --secret", "ACCESS_KEY_ID=emulator", "ACCESS_KEY_SECRET=emulator-secret",
+		"VPC_ID=vpc-emulator", "VSWITCH_ID=vsw-a")
 	s.must("kubectl -n kube-system create secret generic key --from-literal=id=emulator --from-literal=secret=emulator-secret")
 	for name, sets := range map[string]string{
 		"values":          noKey + ",credentials.accessKeyID=emulator,credentials.accessKeySecret=emulator-secret",

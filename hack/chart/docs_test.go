@@ -250,7 +250,8 @@ func (s *sandbox) official() *process {
 		s.Fatal(err)
 	}
 	spec := set.Spec.Template.Spec
-	for name, value := range map[string]string{"ALICLOUD_CLIENT_SCHEME": "HTTP", "SLB_ENDPOINT": s.host(), "NLB_ENDPOINT": s.host(), "VPC_ENDPOINT": s.host(), "ECS_ENDPOINT": s.host()} {
+	for name, value := range map[string]string{"ALICLOUD_CLIENT_SCHEME": "HTTP", "SLB_ENDPOINT": s.host(), "NLB_ENDPOINT": s.host(),
+		"VPC_ENDPOINT": s.host(), "ECS_ENDPOINT": s.host()} {
 		spec.Containers[0].Env = append(spec.Containers[0].Env, corev1.EnvVar{Name: name, Value: value})
 	}
 	running := s.container(system, spec).start()

@@ -29,7 +29,8 @@ func (r *reader) appliesExamples() {
 		return ""
 	})
 	// A CLB of somebody else, for the example of an existing one.
-	r.run("kubectl create service loadbalancer kept --tcp=8080:80 && kubectl annotate service kept " + annotationPrefix + "loadbalancer-preserve-lb-on-delete=true && address kept")
+	r.run("kubectl create service loadbalancer kept --tcp=8080:80 && kubectl annotate service kept " + annotationPrefix +
+		"loadbalancer-preserve-lb-on-delete=true && address kept")
 	existing := strings.TrimSpace(r.run("kubectl get service kept --output jsonpath='{.metadata.labels.service\\.k8s\\.alibaba/loadbalancer-id}{\"\\n\"}'"))
 	r.run("kubectl delete service kept")
 	files, err := filepath.Glob(root + "/docs/examples/*.yaml")

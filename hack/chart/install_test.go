@@ -81,7 +81,8 @@ func (s *sandbox) failsWithoutAllReplicas() {
 	for _, replicas := range []string{"2", "1 --set nodeSelector.pool=missing"} {
 		got := s.shell("helm install " + release + s.emulated() + " --wait --timeout 15s --set replicas=" + replicas)
 		if got.code == 0 {
-			s.Errorf("helm install --wait succeeds while a pod cannot start, replicas=%s:\n%s", replicas, s.must("kubectl -n kube-system get pods -o wide"))
+			s.Errorf("helm install --wait succeeds while a pod cannot start, replicas=%s:\n%s", replicas,
+				s.must("kubectl -n kube-system get pods -o wide"))
 		}
 		s.must("helm uninstall cloud-controller-manager --namespace kube-system --wait --timeout 2m")
 	}
@@ -120,7 +121,8 @@ func (s *sandbox) deployment() *appsv1.Deployment {
 		if d, err = s.client.AppsV1().Deployments(system).Get(ctx, d.Name, metav1.GetOptions{}); err != nil {
 			return err.Error()
 		}
-		if d.Status.ObservedGeneration != d.Generation || d.Status.ReadyReplicas != *d.Spec.Replicas || d.Status.UpdatedReplicas != *d.Spec.Replicas {
+		if d.Status.ObservedGeneration != d.Generation || d.Status.ReadyReplicas != *d.Spec.Replicas ||
+			d.Status.UpdatedReplicas != *d.Spec.Replicas {
 			return fmt.Sprintf("%+v", d.Status)
 		}
 		return ""
@@ -217,7 +219,8 @@ func (c *container) badKeyIsShown() {
 func (s *sandbox) metricsAreForReaders(manager *process) {
 	s.Helper()
 	s.must("kubectl create namespace monitoring && kubectl -n monitoring create serviceaccount prometheus && kubectl -n monitoring create serviceaccount other")
-	s.must("helm upgrade " + release + " --reuse-values --wait --set metrics.readers[0].name=prometheus,metrics.readers[0].namespace=monitoring")
+	s.must("helm upgrade " + release +
+		" --reuse-values --wait --set metrics.readers[0].name=prometheus,metrics.readers[0].namespace=monitoring")
 	port := ""
 	for _, arg := range manager.command.Args {
 		if after, found := strings.CutPrefix(arg, "--secure-port="); found {
@@ -258,7 +261,8 @@ func (s *sandbox) metricsAreForReaders(manager *process) {
 // seriesOfOthers are series that alerts and dashboard of the chart use, and libraries export: nothing else notices when they get other
 // names or labels. The program leads.
 var seriesOfOthers = []string{
-	`leader_election_master_status{name="cloud-controller-manager"} 1`, `workqueue_depth{name="`, "process_resident_memory_bytes ", "process_cpu_seconds_total ",
+	`leader_election_master_status{name="cloud-controller-manager"} 1`, `workqueue_depth{name="`, "process_resident_memory_bytes ",
+	"process_cpu_seconds_total ",
 }
 
 // upgrades changes values; the other kind of workload takes the place of the first.
@@ -270,7 +274,8 @@ func (s *sandbox) upgrades() {
 		s.Errorf("the strategy of one replica is %+v", got)
 	}
 	s.must("helm upgrade " + release + " --reuse-values --wait --timeout 2m --set replicas=3 --set extraArgs={--v=2}")
-	if got := s.deployment().Spec.Strategy; got.RollingUpdate == nil || got.RollingUpdate.MaxSurge.IntValue() != 0 || got.RollingUpdate.MaxUnavailable.IntValue() != 1 {
+	if got := s.deployment().Spec.Strategy; got.RollingUpdate == nil || got.RollingUpdate.MaxSurge.IntValue() != 0 ||
+		got.RollingUpdate.MaxUnavailable.IntValue() != 1 {
 		s.Errorf("after the upgrade, the strategy is %+v", got)
 	}
 	if d := s.deployment(); *d.Spec.Replicas != 3 || !strings.Contains(strings.Join(d.Spec.Template.Spec.Containers[0].Args, " "), "--v=2") {
@@ -307,7 +312,8 @@ func (s *sandbox) upgradesWait(lenient bool) {
 	missing := func(values string, accepted bool) {
 		s.Helper()
 		if got := s.shell(upgrade + values); (got.code == 0) != accepted {
-			s.Errorf("helm upgrade --wait --set %s: exit code %d, want success: %t\n%s%s", values, got.code, accepted, got.stderr, s.must("kubectl -n kube-system get pods -o wide"))
+			s.Errorf("helm upgrade --wait --set %s: exit code %d, want success: %t\n%s%s", values, got.code, accepted, got.stderr,
+				s.must("kubectl -n kube-system get pods -o wide"))
 		}
 		kind := "deployment"
 		if values == daemons {

@@ -13,7 +13,8 @@ import (
 
 // chartKinds are the kinds of Kubernetes' own that the chart and deploy/ use, by their definitions' names in its OpenAPI document.
 var chartKinds = []string{
-	"io.k8s.api.core.v1.ConfigMap", "io.k8s.api.core.v1.Pod", "io.k8s.api.core.v1.Secret", "io.k8s.api.core.v1.Service", "io.k8s.api.core.v1.ServiceAccount",
+	"io.k8s.api.core.v1.ConfigMap", "io.k8s.api.core.v1.Pod", "io.k8s.api.core.v1.Secret", "io.k8s.api.core.v1.Service",
+	"io.k8s.api.core.v1.ServiceAccount",
 	"io.k8s.api.apps.v1.DaemonSet", "io.k8s.api.apps.v1.Deployment", "io.k8s.api.batch.v1.Job",
 	"io.k8s.api.rbac.v1.ClusterRole", "io.k8s.api.rbac.v1.ClusterRoleBinding", "io.k8s.api.rbac.v1.Role", "io.k8s.api.rbac.v1.RoleBinding",
 	"io.k8s.api.policy.v1.PodDisruptionBudget", "io.k8s.api.networking.v1.NetworkPolicy",

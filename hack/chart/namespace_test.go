@@ -38,7 +38,8 @@ func TestStrictNamespace(t *testing.T) {
 	t.Parallel()
 	s := newSandbox(t, helm4)
 	s.must(strictNamespace)
-	for _, sets := range []string{"routes.enabled=false", "routes.enabled=false,hostNetwork=false,initializer.enabled=true,initializer.driver=job"} {
+	for _, sets := range []string{"routes.enabled=false",
+		"routes.enabled=false,hostNetwork=false,initializer.enabled=true,initializer.driver=job"} {
 		got := s.shell("helm install ccm charts/cloud-controller-manager --namespace strict --set " + sets)
 		if got.code == 0 || !strings.Contains(got.stderr, "restricted") || !strings.Contains(got.stderr, "kubectl label namespace strict") {
 			t.Errorf("%s where pods of the node's network are not admitted: exit code %d, %s", sets, got.code, got.stderr)

@@ -61,19 +61,23 @@ func checkPods(t *testing.T, what, manifest string) {
 		if len(pod.Containers) == 0 {
 			continue
 		}
-		if s := pod.SecurityContext; s == nil || s.RunAsNonRoot == nil || !*s.RunAsNonRoot || s.SeccompProfile == nil || s.SeccompProfile.Type != corev1.SeccompProfileTypeRuntimeDefault {
+		if s := pod.SecurityContext; s == nil || s.RunAsNonRoot == nil || !*s.RunAsNonRoot || s.SeccompProfile == nil ||
+			s.SeccompProfile.Type != corev1.SeccompProfileTypeRuntimeDefault {
 			t.Errorf("%s: the pods of the %s run with %+v", what, w.Kind, s)
 		}
 		if pod.ServiceAccountName == "cloud-controller-manager" && !inTheCloud(pod.Affinity) {
-			t.Errorf("%s: the pods of the %s may run on machines on premises, which reach neither the endpoints of a VPC nor the metadata service", what, w.Kind)
+			t.Errorf("%s: the pods of the %s may run on machines on premises, which reach neither the endpoints of a VPC nor the metadata service",
+				what, w.Kind)
 		}
 		for _, container := range pod.Containers {
 			s := container.SecurityContext
-			if s == nil || s.ReadOnlyRootFilesystem == nil || !*s.ReadOnlyRootFilesystem || s.AllowPrivilegeEscalation == nil || *s.AllowPrivilegeEscalation ||
+			if s == nil || s.ReadOnlyRootFilesystem == nil || !*s.ReadOnlyRootFilesystem || s.AllowPrivilegeEscalation == nil ||
+				*s.AllowPrivilegeEscalation ||
 				s.Capabilities == nil || len(s.Capabilities.Drop) != 1 || s.Capabilities.Drop[0] != "ALL" {
 				t.Errorf("%s: container %s of the %s runs with %+v", what, container.Name, w.Kind, s)
 			}
-			if container.Resources.Requests.Cpu().IsZero() || container.Resources.Requests.Memory().IsZero() || container.Resources.Limits.Memory().IsZero() {
+			if container.Resources.Requests.Cpu().IsZero() || container.Resources.Requests.Memory().IsZero() ||
+				container.Resources.Limits.Memory().IsZero() {
 				t.Errorf("%s: container %s of the %s has the resources %+v", what, container.Name, w.Kind, container.Resources)
 			}
 		}
@@ -96,7 +100,8 @@ func inTheCloud(affinity *corev1.Affinity) bool {
 // TestCustomResources decodes what Kubernetes' own schemas do not know with the types of those who define it.
 func TestCustomResources(t *testing.T) {
 	t.Parallel()
-	sets := []string{"initializer.enabled=true", "metrics.serviceMonitor.enabled=true", "metrics.serviceMonitor.labels.release=prometheus", "serving.tlsSecretName=ccm-tls"}
+	sets := []string{"initializer.enabled=true", "metrics.serviceMonitor.enabled=true", "metrics.serviceMonitor.labels.release=prometheus",
+		"serving.tlsSecretName=ccm-tls"}
 	got := run(t.Context(), t, nil, tool(t, helm4), append([]string{"template", "ccm", chartDir}, arguments(sets)...)...)
 	if got.code != 0 {
 		t.Fatal(got.stderr)
@@ -126,7 +131,8 @@ func TestCustomResources(t *testing.T) {
 func TestTheDoctorRunsWhereTheManagerDoes(t *testing.T) {
 	t.Parallel()
 	for _, setting := range []string{"placement", "daemon set", "one replica", "no budget"} {
-		got := run(t.Context(), t, nil, tool(t, helm4), append([]string{"template", "ccm", chartDir, "--kube-version", kubernetesVersions[0]}, arguments(settings[setting])...)...)
+		got := run(t.Context(), t, nil, tool(t, helm4),
+			append([]string{"template", "ccm", chartDir, "--kube-version", kubernetesVersions[0]}, arguments(settings[setting])...)...)
 		var doctor, manager corev1.PodSpec
 		for _, document := range documents(t, got.stdout) {
 			var w workload

@@ -45,7 +45,9 @@ func TestAdmissionPolicyJudgesLikeTheProgram(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, text := range slices.Concat(oddValues, []string{annotationpage.ExampleOf(row), row.Default, " " + annotationpage.ExampleOf(row) + "\t", strings.ToUpper(annotationpage.ExampleOf(row))}, bounds(row.Value)) {
+		for _, text := range slices.Concat(oddValues,
+			[]string{annotationpage.ExampleOf(row), row.Default, " " + annotationpage.ExampleOf(row) + "\t",
+				strings.ToUpper(annotationpage.ExampleOf(row))}, bounds(row.Value)) {
 			result, _, err := program.Eval(map[string]any{"value": text})
 			if err != nil {
 				t.Errorf("%s: %q: %v", row.Suffix, text, err)
@@ -61,15 +63,24 @@ func TestAdmissionPolicyJudgesLikeTheProgram(t *testing.T) {
 // oddValues are what users write by mistake, and corners of the kinds of values.
 var oddValues = []string{
 	"", " ", "yes", "'true'", `"on"`, "On", "0", "00", "-1", "+1", "1.5", "1e3", "99999999999999999999", "-520",
-	"a,b", "a,,b", "a, b", "a,a", "a, a", ",", "=", "a=", "=b", "a=b=c", "a=b,a=c", "a==b", "a b=c", "a=b c", "-a=b", "a/b=c", "a.b/c=d", "A.b/c=d",
+	"a,b", "a,,b", "a, b", "a,a", "a, a", ",", "=", "a=", "=b", "a=b=c", "a=b,a=c", "a==b", "a b=c", "a=b c", "-a=b", "a/b=c", "a.b/c=d",
+	"A.b/c=d",
 	"aliyun=1", "x=aliyun1", "acs:a=b", "a=acs:b", "a=http://b", "https://a=b", "kubernetes.do.not.delete=x", strings.Repeat("k", 65) + "=v",
-	"k=" + strings.Repeat("v", 129), strings.Repeat("标", 64) + "=v", strings.Repeat("标", 65) + "=v", "1=1,2=2,3=3,4=4,5=5,6=6,7=7,8=8,9=9,10=1,11=1,12=1,13=1,14=1,15=1,16=1", "1=1,2=2,3=3,4=4,5=5,6=6,7=7,8=8,9=9,10=1,11=1,12=1,13=1,14=1,15=1,16=1,17=1",
-	"1.2.3.4", "01.2.3.4", "256.1.1.1", "1.2.3", "::1", "::ffff:1.2.3.4", "1.2.3.4:80", "web.example.com", "Web.example.com", "web_1.example.com", "web..com", "-web.com",
+	"k=" + strings.Repeat("v", 129), strings.Repeat("标", 64) + "=v", strings.Repeat("标", 65) + "=v",
+	"1=1,2=2,3=3,4=4,5=5,6=6,7=7,8=8,9=9,10=1,11=1,12=1,13=1,14=1,15=1,16=1",
+	"1=1,2=2,3=3,4=4,5=5,6=6,7=7,8=8,9=9,10=1,11=1,12=1,13=1,14=1,15=1,16=1,17=1",
+	"1.2.3.4", "01.2.3.4", "256.1.1.1", "1.2.3", "::1", "::ffff:1.2.3.4", "1.2.3.4:80", "web.example.com", "Web.example.com",
+	"web_1.example.com", "web..com", "-web.com",
 	strings.Repeat("a.", 126) + "a", strings.Repeat("a.", 127) + "a",
-	"lb-1", "lb-", "nlb-1", "vsw-1", "rg-1", "acl-1,acl-2", "acl-1,acl-1", "http:80,https:443", "http:80, https:443", "tcp:0", "sctp:1", "80:443", "rsp-1:80", "slb.s1.small", "nlb.s1.small",
-	"http_2xx,http_3xx", "cn-hangzhou-a:vsw-1,cn-hangzhou-b:vsw-2", "cn-hangzhou-a:vsw-1::eip-1, cn-hangzhou-b:vsw-2:10.0.0.9", "cn-hangzhou-a", "nlb-1", "sgp-1:80", "sg-1,sg-2", "sg-1, sg-1",
-	"80-400:80", "400:80", "tcpssl:443", "TCPSSL:443", "cbwp-1", "DualStack", "dualstack", "tls-x", "$SERVER_IP", "http1only", "/", "/a b", "/" + strings.Repeat("a", 79), "/" + strings.Repeat("a", 80), "$_ip", "web", "1web", "网站", "*.example.com:cert-1", "A.example.com:cert-1,a.example.com:cert-2", "a.b:c,c.d:c", "a.b:c, c.d:c ", "a.b:", ":c", "a:c", "a.b:c:d",
-	strings.Repeat("a", 77) + ".bc:d", strings.Repeat("a", 78) + ".bc:d", "1.a:c,2.a:c,3.a:c,4.a:c,5.a:c,6.a:c,7.a:c,8.a:c,9.a:c,10.a:c,11.a:c",
+	"lb-1", "lb-", "nlb-1", "vsw-1", "rg-1", "acl-1,acl-2", "acl-1,acl-1", "http:80,https:443", "http:80, https:443", "tcp:0", "sctp:1",
+	"80:443", "rsp-1:80", "slb.s1.small", "nlb.s1.small",
+	"http_2xx,http_3xx", "cn-hangzhou-a:vsw-1,cn-hangzhou-b:vsw-2", "cn-hangzhou-a:vsw-1::eip-1, cn-hangzhou-b:vsw-2:10.0.0.9",
+	"cn-hangzhou-a", "nlb-1", "sgp-1:80", "sg-1,sg-2", "sg-1, sg-1",
+	"80-400:80", "400:80", "tcpssl:443", "TCPSSL:443", "cbwp-1", "DualStack", "dualstack", "tls-x", "$SERVER_IP", "http1only", "/", "/a b",
+	"/" + strings.Repeat("a", 79), "/" + strings.Repeat("a", 80), "$_ip", "web", "1web", "网站", "*.example.com:cert-1",
+	"A.example.com:cert-1,a.example.com:cert-2", "a.b:c,c.d:c", "a.b:c, c.d:c ", "a.b:", ":c", "a:c", "a.b:c:d",
+	strings.Repeat("a", 77) + ".bc:d", strings.Repeat("a", 78) + ".bc:d",
+	"1.a:c,2.a:c,3.a:c,4.a:c,5.a:c,6.a:c,7.a:c,8.a:c,9.a:c,10.a:c,11.a:c",
 }
 
 func bounds(v annotation.Value) []string {
@@ -92,8 +103,10 @@ type admitted struct {
 func admittedProducts() []admitted {
 	const class = "object.spec.?type.orValue('') == 'LoadBalancer' && object.spec.?loadBalancerClass.orValue('%[1]s') == '%[2]s'"
 	tunneled, typed := celList(keysOf(annotation.TunnelType)), celList(keysOf(annotation.Type))
-	clb := fmt.Sprintf(class+"\n      && object.metadata.?annotations['%[3]s'].orValue('') == ''\n      && !%[4]s.exists(k, object.metadata.?annotations[k].orValue('').trim() != '')"+
-		"\n      && !%[5]s.exists(k, object.metadata.?annotations[k].orValue('').trim() == 'nlb')", classOfCLB, classOfCLB, annotationClass, tunneled, typed)
+	clb := fmt.Sprintf(class+
+		"\n      && object.metadata.?annotations['%[3]s'].orValue('') == ''\n      && !%[4]s.exists(k, object.metadata.?annotations[k].orValue('').trim() != '')"+
+		"\n      && !%[5]s.exists(k, object.metadata.?annotations[k].orValue('').trim() == 'nlb')", classOfCLB, classOfCLB, annotationClass,
+		tunneled, typed)
 	nlb := fmt.Sprintf(class+"\n      && !%[3]s.exists(k, object.metadata.?annotations[k].orValue('').trim() != '')", "", classOfNLB, tunneled)
 	return []admitted{
 		{"cloud-controller-manager-annotations", clb, withBackendType(annotation.Table())},
@@ -176,7 +189,8 @@ func celTags(text string) string {
 		fmt.Sprintf("size(%s) <= %d", items, annotation.MaxTags-annotation.OwnTags),
 		fmt.Sprintf("%s.all(e, e.trim().matches(r'^[^=]{1,%d}(=(?s:.{0,%d}))?$'))", items, annotation.MaxTagKeyLen, annotation.MaxTagValueLen),
 		fmt.Sprintf("!%s.exists(e, e.trim().matches('^([^=]*=)?(aliyun|acs:)') || e.contains('http://') || e.contains('https://'))", items),
-		fmt.Sprintf("!%s.exists(e, e.trim().split('=')[0] in %s)", items, celList(slices.Sorted(slices.Values(annotation.ReservedTags.UnsortedList())))),
+		fmt.Sprintf("!%s.exists(e, e.trim().split('=')[0] in %s)", items,
+			celList(slices.Sorted(slices.Values(annotation.ReservedTags.UnsortedList())))),
 		fmt.Sprintf("%[1]s.all(e, %[1]s.exists_one(f, f.trim().split('=')[0] == e.trim().split('=')[0]))", items),
 	}, " && ")
 }
@@ -187,7 +201,8 @@ func celDomains(text string) string {
 	domain := func(item string) string { return item + ".trim().split(':')[0].lowerAscii()" }
 	return strings.Join([]string{
 		fmt.Sprintf("size(%s) <= %d", items, annotation.MaxExtensions),
-		fmt.Sprintf("%s.all(e, e.trim()%s && size(%s) <= %d)", items, celMatches(annotation.DomainPattern+":"+annotation.CertificatePattern), domain("e"), annotation.MaxDomainLen),
+		fmt.Sprintf("%s.all(e, e.trim()%s && size(%s) <= %d)", items, celMatches(annotation.DomainPattern+":"+annotation.CertificatePattern),
+			domain("e"), annotation.MaxDomainLen),
 		fmt.Sprintf("%[1]s.all(e, %[1]s.exists_one(f, %[2]s == %[3]s))", items, domain("f"), domain("e")),
 	}, " && ")
 }
@@ -247,12 +262,16 @@ func renderPolicyOf(t *testing.T, product admitted) string {
 	t.Helper()
 	var variables, validations strings.Builder
 	for i, group := range admissionGroups(t, product.rows) {
-		fmt.Fprintf(&variables, "  - name: bad%d\n    expression: >-\n      variables.changed.filter(k, k in %s\n      && !(%s))\n", i, celList(group.keys), group.rule)
-		fmt.Fprintf(&validations, "  - expression: size(variables.bad%[1]d) == 0\n    messageExpression: >-\n      variables.bad%[1]d.map(k, k + ': \"' + variables.annotations[k] + '\"').join(', ')\n      + %[2]s\n",
+		fmt.Fprintf(&variables, "  - name: bad%d\n    expression: >-\n      variables.changed.filter(k, k in %s\n      && !(%s))\n", i,
+			celList(group.keys), group.rule)
+		fmt.Fprintf(&validations,
+			"  - expression: size(variables.bad%[1]d) == 0\n    messageExpression: >-\n      variables.bad%[1]d.map(k, k + ': \"' + variables.annotations[k] + '\"').join(', ')\n      + %[2]s\n",
 			i, celString(" is not accepted; accepted: "+group.accepts))
 	}
-	text := fmt.Sprintf(admissionTemplate, product.policy, product.served, celString(annotation.Prefixes[0]), celString(annotation.Prefixes[1]), variables.String(), validations.String())
-	if rest := strings.ReplaceAll(text, "{{- ", ""); strings.Count(rest, "{{") != strings.Count(admissionTemplate, "{{")-strings.Count(admissionTemplate, "{{- ") {
+	text := fmt.Sprintf(admissionTemplate, product.policy, product.served, celString(annotation.Prefixes[0]),
+		celString(annotation.Prefixes[1]), variables.String(), validations.String())
+	if rest := strings.ReplaceAll(text, "{{- ", ""); strings.Count(rest,
+		"{{") != strings.Count(admissionTemplate, "{{")-strings.Count(admissionTemplate, "{{- ") {
 		t.Fatal("an expression holds {{, which Helm would read as its own")
 	}
 	return text

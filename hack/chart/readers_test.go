@@ -26,12 +26,14 @@ func TestKeyReaders(t *testing.T) {
 		}
 		return ""
 	})
-	for _, want := range []string{"these can read the access key in the ConfigMap:\n", "  dev@example.com\n", "  system:serviceaccount:team:bot\n", "  operators (group)\n", "use --secret"} {
+	for _, want := range []string{"these can read the access key in the ConfigMap:\n", "  dev@example.com\n",
+		"  system:serviceaccount:team:bot\n", "  operators (group)\n", "use --secret"} {
 		if !strings.Contains(printed, want) {
 			t.Errorf("the script does not print %q:\n%s", want, printed)
 		}
 	}
-	if strings.Contains(printed, "outsider") || strings.Contains(printed, "kube-system:") || strings.Contains(printed, "system:kube-controller-manager") {
+	if strings.Contains(printed, "outsider") || strings.Contains(printed, "kube-system:") ||
+		strings.Contains(printed, "system:kube-controller-manager") {
 		t.Errorf("the script names others than those who can read the key:\n%s", printed)
 	}
 	const wrong = "2 who may not read Secrets in kube-system can read it: serviceAccount team/bot, user dev@example.com"
@@ -40,7 +42,8 @@ func TestKeyReaders(t *testing.T) {
 	}
 
 	printed = s.must("deploy/cloud-config.sh --region cn-hangzhou --secret", key...)
-	if !strings.Contains(printed, "these can read the access key in the Secret:\n  operators (group)\n") || strings.Contains(printed, "dev@") || strings.Contains(printed, "use --secret") {
+	if !strings.Contains(printed, "these can read the access key in the Secret:\n  operators (group)\n") ||
+		strings.Contains(printed, "dev@") || strings.Contains(printed, "use --secret") {
 		t.Errorf("the script prints of the Secret:\n%s", printed)
 	}
 	s.must("kubectl --namespace kube-system delete configmap cloud-config")
@@ -58,7 +61,8 @@ func (s *sandbox) doctorOf() string {
 	s.Helper()
 	got := s.shell("cloud-controller-manager doctor --cloud-provider=alicloud --kubeconfig=$KUBECONFIG --cluster-cidr="+podCIDR,
 		"ACCESS_KEY_ID=emulator", "ACCESS_KEY_SECRET=emulator-secret", "ALICLOUD_CLIENT_SCHEME=HTTP",
-		"SLB_ENDPOINT="+s.host(), "NLB_ENDPOINT="+s.host(), "VPC_ENDPOINT="+s.host(), "ECS_ENDPOINT="+s.host(), "METADATA_ENDPOINT="+s.url+"/metadata/"+s.instance())
+		"SLB_ENDPOINT="+s.host(), "NLB_ENDPOINT="+s.host(), "VPC_ENDPOINT="+s.host(), "ECS_ENDPOINT="+s.host(),
+		"METADATA_ENDPOINT="+s.url+"/metadata/"+s.instance())
 	return got.stdout + got.stderr
 }
 

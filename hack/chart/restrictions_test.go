@@ -102,7 +102,8 @@ func TestRestrictions(t *testing.T) {
 	}
 	s.must("helm upgrade " + release + " --reset-then-reuse-values --set admissionPolicy.unknownKeys=Deny")
 	a.deniesUnknownKeys()
-	s.must("helm upgrade " + release + " --reset-then-reuse-values --set admissionPolicy.enabled=false --set-json admissionPolicy.restrictions=[]")
+	s.must("helm upgrade " + release +
+		" --reset-then-reuse-values --set admissionPolicy.enabled=false --set-json admissionPolicy.restrictions=[]")
 	a.judgesNothing()
 }
 
@@ -138,32 +139,41 @@ type restrictionCase struct {
 }
 
 func restrictionCases() map[string]restrictionCase {
-	const public = "load balancers of the address type internet are not allowed in namespace tenant; set " + annotationPrefix + "loadbalancer-address-type to intranet"
+	const public = "load balancers of the address type internet are not allowed in namespace tenant; set " + annotationPrefix +
+		"loadbalancer-address-type to intranet"
 	intranet := []string{annotationPrefix + "loadbalancer-address-type", "intranet"}
 	clusterIP := service()
 	clusterIP.Spec.Type = corev1.ServiceTypeClusterIP
 	foreign := service()
 	foreign.Spec.LoadBalancerClass = ptr.To("example.com/other")
 	return map[string]restrictionCase{
-		"public by default":        {service(), public},
-		"public":                   {service(annotationPrefix+"loadbalancer-address-type", "Internet"), public},
-		"public by an empty value": {service(annotationPrefix+"loadbalancer-address-type", "", olderPrefix+"loadbalancer-address-type", "intranet"), public},
-		"newer key wins":           {service(annotationPrefix+"loadbalancer-address-type", "internet", olderPrefix+"loadbalancer-address-type", "intranet"), public},
-		"public NLB":               {ofNLB(service()), public},
-		"intranet":                 {service(intranet...), ""},
-		"intranet, older key":      {service(olderPrefix+"loadbalancer-address-type", " Intranet "), ""},
-		"NLB with public IPv6":     {ofNLB(service(append(intranet, annotationPrefix+"loadbalancer-ipv6-address-type", "internet")...)), "IPv6 addresses of the type internet"},
-		"existing CLB":             {service(append(intranet, annotationPrefix+"loadbalancer-id", "lb-1")...), annotationPrefix + "loadbalancer-id: not allowed in namespace tenant"},
-		"existing CLB, older key":  {service(append(intranet, olderPrefix+"loadbalancer-id", "lb-1")...), olderPrefix + "loadbalancer-id: not allowed"},
+		"public by default": {service(), public},
+		"public":            {service(annotationPrefix+"loadbalancer-address-type", "Internet"), public},
+		"public by an empty value": {service(annotationPrefix+"loadbalancer-address-type", "", olderPrefix+"loadbalancer-address-type",
+			"intranet"), public},
+		"newer key wins": {service(annotationPrefix+"loadbalancer-address-type", "internet", olderPrefix+"loadbalancer-address-type",
+			"intranet"), public},
+		"public NLB":          {ofNLB(service()), public},
+		"intranet":            {service(intranet...), ""},
+		"intranet, older key": {service(olderPrefix+"loadbalancer-address-type", " Intranet "), ""},
+		"NLB with public IPv6": {ofNLB(service(append(intranet, annotationPrefix+"loadbalancer-ipv6-address-type", "internet")...)),
+			"IPv6 addresses of the type internet"},
+		"existing CLB": {service(append(intranet, annotationPrefix+"loadbalancer-id", "lb-1")...),
+			annotationPrefix + "loadbalancer-id: not allowed in namespace tenant"},
+		"existing CLB, older key": {service(append(intranet, olderPrefix+"loadbalancer-id", "lb-1")...),
+			olderPrefix + "loadbalancer-id: not allowed"},
 		"public NLB that claims to be of another class": {
 			ofNLB(service("service.beta.kubernetes.io/class", "other")), public,
 		},
 		"public, and claims to be of another class": {
 			service("service.beta.kubernetes.io/class", "other", annotationPrefix+"loadbalancer-type", "nlb"), public,
 		},
-		"to be preserved":             {service(append(intranet, annotationPrefix+"loadbalancer-preserve-lb-on-delete", "true")...), annotationPrefix + "loadbalancer-preserve-lb-on-delete: not allowed"},
-		"paused":                      {service(append(intranet, "service.alibabacloud.com/paused", "true")...), "service.alibabacloud.com/paused: not allowed"},
-		"paused by an empty value":    {service(append(intranet, "service.alibabacloud.com/paused", "")...), "service.alibabacloud.com/paused: not allowed"},
+		"to be preserved": {service(append(intranet, annotationPrefix+"loadbalancer-preserve-lb-on-delete", "true")...),
+			annotationPrefix + "loadbalancer-preserve-lb-on-delete: not allowed"},
+		"paused": {service(append(intranet, "service.alibabacloud.com/paused", "true")...),
+			"service.alibabacloud.com/paused: not allowed"},
+		"paused by an empty value": {service(append(intranet, "service.alibabacloud.com/paused", "")...),
+			"service.alibabacloud.com/paused: not allowed"},
 		"not paused":                  {service(append(intranet, "service.alibabacloud.com/paused", "false")...), ""},
 		"an empty value is no value":  {service(append(intranet, annotationPrefix+"loadbalancer-id", " ")...), ""},
 		"no load balancer":            {clusterIP, ""},
@@ -240,7 +250,9 @@ func (a asker) leavesNothingBehind() {
 	refuses("no finalizer", `{"metadata": {"finalizers": null}}`, released)
 	refuses("no finalizer and another type", `{"metadata": {"finalizers": null}, "spec": {"type": "ClusterIP"}}`, released)
 	refuses("preserved and another type", `{"spec": {"type": "ClusterIP"}, `+preserve+`}`, preserved)
-	refuses("preserved and another class", `{"metadata": {"annotations": {"service.beta.kubernetes.io/class": "other", "`+annotationPrefix+`loadbalancer-preserve-lb-on-delete": "true"}}}`, preserved)
+	refuses("preserved and another class",
+		`{"metadata": {"annotations": {"service.beta.kubernetes.io/class": "other", "`+annotationPrefix+
+			`loadbalancer-preserve-lb-on-delete": "true"}}}`, preserved)
 	if err := patch(tenant, `{"spec": {"type": "ClusterIP"}, "metadata": {"annotations": null}}`); err != nil {
 		a.Errorf("another type: %v", err)
 	}
@@ -278,7 +290,8 @@ func (a asker) judgesSubresources() {
 		a.Fatal(err)
 	}
 	patch := func(client kubernetes.Interface, patch string) error {
-		_, err := client.CoreV1().Services("tenant").Patch(a.Context(), "status", types.MergePatchType, []byte(patch), metav1.PatchOptions{}, "status")
+		_, err := client.CoreV1().Services("tenant").Patch(a.Context(), "status", types.MergePatchType, []byte(patch), metav1.PatchOptions{},
+			"status")
 		return err
 	}
 	owner, manager := as("owner"), as("system:serviceaccount:kube-system:cloud-controller-manager")
@@ -305,20 +318,27 @@ func (a asker) warnsOfUnknownKeys() {
 		svc  *corev1.Service
 		want []string // parts of the warning; none: no warning
 	}{
-		"misspelled":               {service(annotationPrefix+"loadbalancer-adress-type", "intranet"), []string{annotationPrefix + "loadbalancer-adress-type", "no such annotation of a CLB"}},
-		"without loadbalancer-":    {service(annotationPrefix+"address-type", "intranet"), []string{annotationPrefix + "address-type"}},
-		"older prefix":             {service(olderPrefix+"loadbalancer-adress-type", "intranet"), []string{olderPrefix + "loadbalancer-adress-type"}},
-		"another domain":           {service("service.kubernetes.io/alibaba-cloud-loadbalancer-address-type", "intranet"), []string{"service.kubernetes.io/alibaba-cloud-loadbalancer-address-type"}},
-		"another spelling":         {service("service.beta.kubernetes.io/AlibabaCloud-LoadBalancer-address-type", "intranet"), []string{"AlibabaCloud-LoadBalancer-address-type"}},
-		"misspelled pause":         {service("service.alibabacloud.com/pause", "true"), []string{"service.alibabacloud.com/pause"}},
-		"pause":                    {service("service.alibabacloud.com/paused", "true"), nil},
-		"of an NLB":                {service(annotationPrefix+"loadbalancer-zone-maps", "cn-hangzhou-a:vsw-1"), []string{"loadbalancer-zone-maps: no such annotation of a CLB"}},
-		"on an NLB":                {ofNLB(service(annotationPrefix+"loadbalancer-zone-maps", "cn-hangzhou-a:vsw-1")), nil},
-		"of a CLB, on an NLB":      {ofNLB(service(annotationPrefix+"loadbalancer-spec", "slb.s1.small")), []string{"loadbalancer-spec: no such annotation of an NLB"}},
-		"known":                    {service(annotationPrefix+"loadbalancer-address-type", "intranet"), nil},
-		"of a private zone":        {service(annotationPrefix+"private-zone-name", "example.com"), nil},
-		"of others":                {service("example.com/adress-type", "intranet"), nil},
-		"of another load balancer": {service("service.beta.kubernetes.io/class", "other", annotationPrefix+"loadbalancer-adress-type", "intranet"), nil},
+		"misspelled": {service(annotationPrefix+"loadbalancer-adress-type", "intranet"),
+			[]string{annotationPrefix + "loadbalancer-adress-type", "no such annotation of a CLB"}},
+		"without loadbalancer-": {service(annotationPrefix+"address-type", "intranet"), []string{annotationPrefix + "address-type"}},
+		"older prefix": {service(olderPrefix+"loadbalancer-adress-type", "intranet"),
+			[]string{olderPrefix + "loadbalancer-adress-type"}},
+		"another domain": {service("service.kubernetes.io/alibaba-cloud-loadbalancer-address-type", "intranet"),
+			[]string{"service.kubernetes.io/alibaba-cloud-loadbalancer-address-type"}},
+		"another spelling": {service("service.beta.kubernetes.io/AlibabaCloud-LoadBalancer-address-type", "intranet"),
+			[]string{"AlibabaCloud-LoadBalancer-address-type"}},
+		"misspelled pause": {service("service.alibabacloud.com/pause", "true"), []string{"service.alibabacloud.com/pause"}},
+		"pause":            {service("service.alibabacloud.com/paused", "true"), nil},
+		"of an NLB": {service(annotationPrefix+"loadbalancer-zone-maps", "cn-hangzhou-a:vsw-1"),
+			[]string{"loadbalancer-zone-maps: no such annotation of a CLB"}},
+		"on an NLB": {ofNLB(service(annotationPrefix+"loadbalancer-zone-maps", "cn-hangzhou-a:vsw-1")), nil},
+		"of a CLB, on an NLB": {ofNLB(service(annotationPrefix+"loadbalancer-spec", "slb.s1.small")),
+			[]string{"loadbalancer-spec: no such annotation of an NLB"}},
+		"known":             {service(annotationPrefix+"loadbalancer-address-type", "intranet"), nil},
+		"of a private zone": {service(annotationPrefix+"private-zone-name", "example.com"), nil},
+		"of others":         {service("example.com/adress-type", "intranet"), nil},
+		"of another load balancer": {service("service.beta.kubernetes.io/class", "other", annotationPrefix+"loadbalancer-adress-type",
+			"intranet"), nil},
 	} {
 		a.warnings.take()
 		err := a.create("open", test.svc)
@@ -362,15 +382,18 @@ func (a asker) judgesNothing() {
 func TestRestrictionsAreRefused(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct{ json, version, want string }{
-		"nothing":       {`[{"name":"a","namespaceSelector":{}}]`, "1.30.0", `"a" restricts nothing`},
-		"misspelled":    {`[{"name":"a","namespaceSelector":{},"annotations":["loadbalancer-ids"]}]`, "1.30.0", `"loadbalancer-ids", which does not exist`},
+		"nothing": {`[{"name":"a","namespaceSelector":{}}]`, "1.30.0", `"a" restricts nothing`},
+		"misspelled": {`[{"name":"a","namespaceSelector":{},"annotations":["loadbalancer-ids"]}]`, "1.30.0",
+			`"loadbalancer-ids", which does not exist`},
 		"no selector":   {`[{"name":"a","annotations":["loadbalancer-id"]}]`, "1.30.0", "namespaceSelector"},
 		"address type":  {`[{"name":"a","namespaceSelector":{},"addressTypes":["private"]}]`, "1.30.0", "intranet"},
 		"old cluster":   {`[{"name":"a","namespaceSelector":{},"annotations":["loadbalancer-id"]}]`, "1.29.0", "they need 1.30 or later"},
 		"unknown field": {`[{"name":"a","namespaceSelector":{},"annotation":["loadbalancer-id"]}]`, "1.30.0", "annotation"},
 	} {
 		for helm, pkg := range helms() {
-			got := run(t.Context(), t, nil, tool(t, pkg), append([]string{"template", "ccm", chartDir, "--kube-version", test.version, "--set-json", "admissionPolicy.restrictions=" + test.json}, arguments(nil)...)...)
+			got := run(t.Context(), t, nil, tool(t, pkg),
+				append([]string{"template", "ccm", chartDir, "--kube-version", test.version, "--set-json", "admissionPolicy.restrictions=" + test.json},
+					arguments(nil)...)...)
 			if got.code == 0 || !strings.Contains(got.stderr, test.want) {
 				t.Errorf("%s, %s: exit code %d, %s, want an error that says %q", helm, name, got.code, got.stderr, test.want)
 			}

@@ -120,7 +120,8 @@ func newSandbox(t *testing.T, helm string, up ...string) *sandbox {
 		}
 	}
 	s.checkOut(filepath.Join(tmp, "checkout"))
-	p := start(t, []string{"TMPDIR=" + tmp}, program(t, "sandbox"), append([]string{"up", "--nodes", "3", "--node-ip", "--dir", s.dir}, up...)...)
+	p := start(t, []string{"TMPDIR=" + tmp}, program(t, "sandbox"),
+		append([]string{"up", "--nodes", "3", "--node-ip", "--dir", s.dir}, up...)...)
 	s.until("the sandbox is ready", func(context.Context) string {
 		select {
 		case <-p.done:
@@ -149,7 +150,8 @@ func newSandbox(t *testing.T, helm string, up ...string) *sandbox {
 
 // environment is that of a user's shell for this cluster.
 func (s *sandbox) environment() []string {
-	return []string{"PATH=" + s.path + ":" + os.Getenv("PATH"), "KUBECONFIG=" + filepath.Join(s.dir, "kubeconfig"), "HOME=" + filepath.Dir(s.dir)}
+	return []string{"PATH=" + s.path + ":" + os.Getenv("PATH"), "KUBECONFIG=" + filepath.Join(s.dir, "kubeconfig"),
+		"HOME=" + filepath.Dir(s.dir)}
 }
 
 // checkOut makes a directory that shows what users have of the project.

@@ -21,31 +21,43 @@ var settings = map[string][]string{
 	"daemon set, all": {"kind=DaemonSet", "controlPlaneNodes=ignore"},
 	"one replica":     {"replicas=1", "controlPlaneNodes=require"},
 	"pod network":     {"hostNetwork=false", "networkPolicy.enabled=true"},
-	"policy peers":    {"hostNetwork=false", "networkPolicy.enabled=true", "networkPolicy.metricsFrom[0].namespaceSelector.matchLabels.team=monitoring"},
-	"placement":       {"nodeSelector.pool=system", "tolerations[0].key=dedicated", "tolerations[0].operator=Exists", "priorityClassName=system-node-critical"},
-	"images":          {"image.repository=registry.example.com/ccm", "image.tag=v9", "image.pullPolicy=Always", "imagePullSecrets[0].name=pull"},
-	"two families":    {`clusterCIDR=10.244.0.0/16\,fd00:10::/56`},
-	"secret file":     {"cloudConfig.secretName=cloud-config"},
-	"global":          {"cloudConfig.global.region=cn-hangzhou", "cloudConfig.global.disablePublicSLB=true", "cloudConfig.global.quotas.slb_quota_listeners_num=70", "cloudConfig.global.allowedIDs[0].ids={cert-1}"},
+	"policy peers": {"hostNetwork=false", "networkPolicy.enabled=true",
+		"networkPolicy.metricsFrom[0].namespaceSelector.matchLabels.team=monitoring"},
+	"placement": {"nodeSelector.pool=system", "tolerations[0].key=dedicated", "tolerations[0].operator=Exists",
+		"priorityClassName=system-node-critical"},
+	"images": {"image.repository=registry.example.com/ccm", "image.tag=v9", "image.pullPolicy=Always",
+		"imagePullSecrets[0].name=pull"},
+	"two families": {`clusterCIDR=10.244.0.0/16\,fd00:10::/56`},
+	"secret file":  {"cloudConfig.secretName=cloud-config"},
+	"global": {"cloudConfig.global.region=cn-hangzhou", "cloudConfig.global.disablePublicSLB=true",
+		"cloudConfig.global.quotas.slb_quota_listeners_num=70", "cloudConfig.global.allowedIDs[0].ids={cert-1}"},
 	"global with key": {"cloudConfig.global.region=cn-hangzhou", "credentials.accessKeyID=id", "credentials.accessKeySecret=secret"},
 	"key secret":      {"credentials.secretName=key", "credentials.secretIDKey=id", "credentials.secretSecretKey=secret"},
-	"rrsa":            {"credentials.rrsa.enabled=true", "credentials.rrsa.roleARN=acs:ram::1:role/ccm", "credentials.rrsa.oidcProviderARN=acs:ram::1:oidc-provider/k"},
-	"endpoints":       {"endpoints.ecs=ecs.example.com", "endpoints.slb=slb.example.com:8443", "endpoints.nlb=nlb.example.com", "endpoints.vpc=https://vpc.example.com", "endpoints.sts=sts.example.com", "endpoints.metadata=http://10.0.0.1"},
-	"extras":          {"extraArgs[0]=--v=4", "extraEnv[0].name=HTTPS_PROXY", "extraEnv[0].value=http://proxy:3128", "podLabels.a=b", "podAnnotations.c=d", "resources.limits.memory=1Gi"},
-	"metrics":         {"metrics.serviceMonitor.enabled=true", "metrics.serviceMonitor.labels.release=p", "metrics.readers[0].name=prometheus", "metrics.readers[0].namespace=monitoring"},
-	"certificate":     {"metrics.serviceMonitor.enabled=true", "serving.tlsSecretName=ccm-tls"},
-	"alerts":          {"metrics.prometheusRule.enabled=true", "metrics.prometheusRule.labels.release=p", "metrics.dashboard.enabled=true", "metrics.dashboard.labels.team=a"},
-	"no policy":       {"admissionPolicy.enabled=false"},
-	"warning policy":  {"admissionPolicy.action=Warn"},
+	"rrsa": {"credentials.rrsa.enabled=true", "credentials.rrsa.roleARN=acs:ram::1:role/ccm",
+		"credentials.rrsa.oidcProviderARN=acs:ram::1:oidc-provider/k"},
+	"endpoints": {"endpoints.ecs=ecs.example.com", "endpoints.slb=slb.example.com:8443", "endpoints.nlb=nlb.example.com",
+		"endpoints.vpc=https://vpc.example.com", "endpoints.sts=sts.example.com", "endpoints.metadata=http://10.0.0.1"},
+	"extras": {"extraArgs[0]=--v=4", "extraEnv[0].name=HTTPS_PROXY", "extraEnv[0].value=http://proxy:3128", "podLabels.a=b",
+		"podAnnotations.c=d", "resources.limits.memory=1Gi"},
+	"metrics": {"metrics.serviceMonitor.enabled=true", "metrics.serviceMonitor.labels.release=p", "metrics.readers[0].name=prometheus",
+		"metrics.readers[0].namespace=monitoring"},
+	"certificate": {"metrics.serviceMonitor.enabled=true", "serving.tlsSecretName=ccm-tls"},
+	"alerts": {"metrics.prometheusRule.enabled=true", "metrics.prometheusRule.labels.release=p", "metrics.dashboard.enabled=true",
+		"metrics.dashboard.labels.team=a"},
+	"no policy":      {"admissionPolicy.enabled=false"},
+	"warning policy": {"admissionPolicy.action=Warn"},
 	"restrictions": {
-		"admissionPolicy.restrictions[0].name=a", "admissionPolicy.restrictions[0].namespaceSelector.matchLabels.team=a", "admissionPolicy.restrictions[0].annotations={loadbalancer-id,loadbalancer-spec}",
-		"admissionPolicy.restrictions[1].name=b", "admissionPolicy.restrictions[1].namespaceSelector.matchLabels.team=b", "admissionPolicy.restrictions[1].addressTypes={intranet}", "admissionPolicy.restrictions[1].action=Warn",
+		"admissionPolicy.restrictions[0].name=a", "admissionPolicy.restrictions[0].namespaceSelector.matchLabels.team=a",
+		"admissionPolicy.restrictions[0].annotations={loadbalancer-id,loadbalancer-spec}",
+		"admissionPolicy.restrictions[1].name=b", "admissionPolicy.restrictions[1].namespaceSelector.matchLabels.team=b",
+		"admissionPolicy.restrictions[1].addressTypes={intranet}", "admissionPolicy.restrictions[1].action=Warn",
 	},
 	"no NLB":      {"nlb.enabled=false"},
 	"no budget":   {"podDisruptionBudget.enabled=false"},
 	"initializer": {"initializer.enabled=true", "initializer.image.tag=v9"},
 	"initializer, jobs": {
-		"initializer.enabled=true", "initializer.driver=job", "initializer.nodes={node-1,node-2}", "initializer.cloudConfig.configMapName=cloud-config",
+		"initializer.enabled=true", "initializer.driver=job", "initializer.nodes={node-1,node-2}",
+		"initializer.cloudConfig.configMapName=cloud-config",
 		"initializer.extraArgs[0]=--require-ecs",
 	},
 	"part of another": {"global.imageRegistry=registry.example.com"},
@@ -63,7 +75,8 @@ func arguments(sets []string) []string {
 func TestLint(t *testing.T) {
 	t.Parallel()
 	for name, pkg := range helms() {
-		got := run(t.Context(), t, nil, tool(t, pkg), "lint", "--strict", chartDir, "--set", "clusterCIDR=10.244.0.0/16", "--kube-version", kubernetesVersions[0])
+		got := run(t.Context(), t, nil, tool(t, pkg), "lint", "--strict", chartDir, "--set", "clusterCIDR=10.244.0.0/16", "--kube-version",
+			kubernetesVersions[0])
 		if got.code != 0 {
 			t.Errorf("%s lint: %s%s", name, got.stdout, got.stderr)
 		}
@@ -79,7 +92,8 @@ func TestRendersValidManifests(t *testing.T) {
 			dir := t.TempDir()
 			for name, pkg := range helms() {
 				for setting, sets := range settings {
-					got := run(t.Context(), t, nil, tool(t, pkg), append([]string{"template", "ccm", chartDir, "--kube-version", version}, arguments(sets)...)...)
+					got := run(t.Context(), t, nil, tool(t, pkg),
+						append([]string{"template", "ccm", chartDir, "--kube-version", version}, arguments(sets)...)...)
 					if got.code != 0 {
 						t.Errorf("%s, %s: %s", name, setting, got.stderr)
 					}
@@ -98,7 +112,8 @@ func TestRendersValidManifests(t *testing.T) {
 // conform lets kubeconform judge manifests. Custom resources are judged by their own Go types, see TestCustomResources.
 func conform(t *testing.T, version string, paths ...string) {
 	t.Helper()
-	args := []string{"-strict", "-summary", "-skip", "BroadcastJob,PrometheusRule,ServiceMonitor", "-schema-location", schemas(t, version) + "/{{ .ResourceKind }}.json"}
+	args := []string{"-strict", "-summary", "-skip", "BroadcastJob,PrometheusRule,ServiceMonitor", "-schema-location",
+		schemas(t, version) + "/{{ .ResourceKind }}.json"}
 	got := run(t.Context(), t, nil, tool(t, kubeconform), append(args, paths...)...)
 	if got.code != 0 || !strings.Contains(got.stdout, "Invalid: 0, Errors: 0") {
 		t.Errorf("kubeconform for Kubernetes %s: %s%s", version, got.stdout, got.stderr)
@@ -136,7 +151,8 @@ func TestConformRefuses(t *testing.T) {
 			if err := os.WriteFile(path, []byte(manifest), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			if got := run(t.Context(), t, nil, tool(t, kubeconform), "-strict", "-schema-location", schemas(t, version)+"/{{ .ResourceKind }}.json", path); got.code == 0 {
+			if got := run(t.Context(), t, nil, tool(t, kubeconform), "-strict", "-schema-location", schemas(t, version)+"/{{ .ResourceKind }}.json",
+				path); got.code == 0 {
 				t.Errorf("%s, Kubernetes %s: accepted", name, version)
 			}
 		}
@@ -198,7 +214,8 @@ func TestBadValuesAreRefused(t *testing.T) {
 		{[]string{"metrics.readers[0].name=prometheus"}, []string{"readers", "namespace"}},
 	} {
 		for name, pkg := range helms() {
-			got := run(t.Context(), t, nil, tool(t, pkg), append([]string{"template", "ccm", chartDir, "--kube-version", kubernetesVersions[2]}, arguments(test.sets)...)...)
+			got := run(t.Context(), t, nil, tool(t, pkg),
+				append([]string{"template", "ccm", chartDir, "--kube-version", kubernetesVersions[2]}, arguments(test.sets)...)...)
 			missing := slices.ContainsFunc(test.want, func(want string) bool { return !strings.Contains(got.stderr, want) })
 			if got.code == 0 || missing || strings.Contains(got.stderr, "s3cr3t") {
 				t.Errorf("%s with %v: exit code %d, %s, want an error that holds %q", name, test.sets, got.code, got.stderr, test.want)
@@ -218,11 +235,13 @@ func TestDeployIsFresh(t *testing.T) {
 func TestOldKubernetes(t *testing.T) {
 	t.Parallel()
 	for name, pkg := range helms() {
-		got := run(t.Context(), t, nil, tool(t, pkg), append([]string{"template", "ccm", chartDir, "--kube-version", "1.29.0"}, arguments(nil)...)...)
+		got := run(t.Context(), t, nil, tool(t, pkg),
+			append([]string{"template", "ccm", chartDir, "--kube-version", "1.29.0"}, arguments(nil)...)...)
 		if got.code != 0 || strings.Contains(got.stdout, "AdmissionPolicy") {
 			t.Errorf("%s for 1.29: exit code %d, %s, want manifests without admission policy", name, got.code, got.stderr)
 		}
-		got = run(t.Context(), t, nil, tool(t, pkg), append([]string{"template", "ccm", chartDir, "--kube-version", "1.20.0"}, arguments(nil)...)...)
+		got = run(t.Context(), t, nil, tool(t, pkg),
+			append([]string{"template", "ccm", chartDir, "--kube-version", "1.20.0"}, arguments(nil)...)...)
 		if got.code == 0 || !strings.Contains(got.stderr, ">=1.21.0") {
 			t.Errorf("%s for 1.20: exit code %d, %s, want an error that names the version needed", name, got.code, fmt.Sprint(got.stderr))
 		}

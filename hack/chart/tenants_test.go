@@ -60,7 +60,8 @@ func TestAuthorsGetNothingOfOthers(t *testing.T) {
 				svc *corev1.Service
 				of  types.UID
 			}{
-				"guest":      {service(annotationPrefix+"loadbalancer-id", company, annotationPrefix+"loadbalancer-force-override-listeners", "true"), bait},
+				"guest": {service(annotationPrefix+"loadbalancer-id", company, annotationPrefix+"loadbalancer-force-override-listeners", "true"),
+					bait},
 				"member":     {inGroup(edgeGroup, 8081), bait},
 				"member-nlb": {ofNLB(inGroup(edgeGroup+"-nlb", 8081)), baitNLB},
 				"first":      {inGroup("mine", 8082), victim},
@@ -107,7 +108,8 @@ func TestAuthorsGetNothingOfOthers(t *testing.T) {
 func newTenants(t *testing.T, policies string) *tenants {
 	t.Helper()
 	s := newSandbox(t, helm4)
-	s.must("kubectl create namespace " + infra + " && kubectl create namespace " + team + " && kubectl label namespace " + infra + " alicloud-ccm/internet=allowed")
+	s.must("kubectl create namespace " + infra + " && kubectl create namespace " + team + " && kubectl label namespace " + infra +
+		" alicloud-ccm/internet=allowed")
 	s.must("kubectl -n " + team + " create rolebinding author --clusterrole edit --user author")
 	s.must("deploy/cloud-config.sh --region cn-hangzhou", "ACCESS_KEY_ID=emulator", "ACCESS_KEY_SECRET=emulator-secret", "VPC_ID=vpc-emulator")
 	host := strings.TrimPrefix(s.url, "http://")
@@ -140,10 +142,12 @@ func inGroup(group string, port int32) *corev1.Service {
 func (w *tenants) madeByHand() string {
 	w.Helper()
 	ctx := w.Context()
-	lb, err := w.cloud.CreateLoadBalancer(ctx, alicloud.LoadBalancer{Name: "company", AddressType: alicloud.AddressInternet, Spec: "slb.s1.small", DeleteProtection: "on"}, "by-hand")
+	lb, err := w.cloud.CreateLoadBalancer(ctx,
+		alicloud.LoadBalancer{Name: "company", AddressType: alicloud.AddressInternet, Spec: "slb.s1.small", DeleteProtection: "on"}, "by-hand")
 	if err == nil {
 		err = w.cloud.CreateListener(ctx, lb.ID, alicloud.Listener{
-			ListenerKey: alicloud.ListenerKey{Port: 443, Protocol: "tcp"}, Description: "payroll, by hand", Attributes: alicloud.Attributes{"BackendServerPort": "443"},
+			ListenerKey: alicloud.ListenerKey{Port: 443, Protocol: "tcp"}, Description: "payroll, by hand",
+			Attributes: alicloud.Attributes{"BackendServerPort": "443"},
 		})
 	}
 	if err != nil {

@@ -84,7 +84,8 @@ func newReader(t *testing.T) *reader {
 		}
 	}
 	for name, path := range map[string]string{
-		"sandbox": program(t, "sandbox"), "kubectl": program(t, "kubectl"), "provider-initor": program(t, "provider-initor"), "helm": tool(t, helm4),
+		"sandbox": program(t, "sandbox"), "kubectl": program(t, "kubectl"), "provider-initor": program(t, "provider-initor"),
+		"helm": tool(t, helm4),
 	} {
 		if err := os.Symlink(path, filepath.Join(bin, name)); err != nil {
 			t.Fatal(err)
@@ -313,7 +314,8 @@ func (r *reader) checkExcerpts(page, text string) {
 // seesTheAlert: with the metrics that the page saved, while a Service was broken, its alert fires after its time.
 func (r *reader) seesTheAlert() {
 	r.Helper()
-	got := run(r.Context(), r.T, []string{"CGO_ENABLED=0"}, "go", "-C", root+"/hack/monitoring", "test", "-count=1", "-run", "^TestMetricsOfAProgram$", ".",
+	got := run(r.Context(), r.T, []string{"CGO_ENABLED=0"}, "go", "-C", root+"/hack/monitoring", "test", "-count=1", "-run",
+		"^TestMetricsOfAProgram$", ".",
 		"-metrics", filepath.Join(r.checkout, "cluster/metrics.txt"), "-alerts", "CloudControllerManagerServicesNeedTheirOwners")
 	if got.code != 0 {
 		r.Errorf("alerts on the metrics of the manager: %s%s", got.stdout, got.stderr)

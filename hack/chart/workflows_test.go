@@ -24,7 +24,8 @@ func TestWorkflows(t *testing.T) {
 	if err := os.WriteFile(broken, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if got := run(t.Context(), t, nil, tool(t, actionlint), append(check, broken)...); got.code == 0 || !strings.Contains(got.stdout, "no_such_thing") {
+	if got := run(t.Context(), t, nil, tool(t, actionlint), append(check, broken)...); got.code == 0 ||
+		!strings.Contains(got.stdout, "no_such_thing") {
 		t.Errorf("actionlint accepts a broken workflow: exit code %d, %s%s", got.code, got.stdout, got.stderr)
 	}
 }

@@ -44,8 +44,10 @@ func newBrowser(t *testing.T, home string) *browser {
 	if err != nil {
 		t.Fatalf("chromium is missing: install the package chromium (%v)", err)
 	}
-	options := append([]chromedp.ExecAllocatorOption{}, chromedp.ExecPath(path), chromedp.Headless, chromedp.NoSandbox, chromedp.DisableGPU, chromedp.NoFirstRun)
-	for _, f := range []string{"disable-quic", "disable-background-networking", "disable-component-update", "disable-sync", "disable-dev-shm-usage"} {
+	options := append([]chromedp.ExecAllocatorOption{}, chromedp.ExecPath(path), chromedp.Headless, chromedp.NoSandbox, chromedp.DisableGPU,
+		chromedp.NoFirstRun)
+	for _, f := range []string{"disable-quic", "disable-background-networking", "disable-component-update", "disable-sync",
+		"disable-dev-shm-usage"} {
 		options = append(options, chromedp.Flag(f, true))
 	}
 	options = append(options, chromedp.WSURLReadTimeout(time.Minute))
@@ -158,7 +160,8 @@ func newScene(t *testing.T) *scene {
 	config := cloud.DefaultConfig()
 	// Windows of a day: the test should not meet the end of one.
 	config.RateLimits = map[string]cloud.RateLimitConfig{"slb:CreateLoadBalancer": {Calls: 60, Seconds: 86400}}
-	return &scene{emulatortest.New(t, emulator.Options{Config: config, Fabric: true, Machines: m, RateLimits: emulator.RateLimitsPublished}), t}
+	return &scene{emulatortest.New(t, emulator.Options{Config: config, Fabric: true, Machines: m, RateLimits: emulator.RateLimitsPublished}),
+		t}
 }
 
 func (s *scene) put(id string, spec emulator.InstanceSpec) {
@@ -205,7 +208,8 @@ func (s *scene) create(name string, i int) string {
 		"BackendServers": `[{"ServerId":"i-worker1","Port":30080,"Weight":100},{"ServerId":"i-worker2","Port":30080,"Weight":50},{"ServerId":"i-worker3","Port":30080,"Weight":100}]`,
 	}, &group)
 	s.Raw("2014-05-15", "CreateLoadBalancerTCPListener", map[string]string{
-		"LoadBalancerId": lb.LoadBalancerId, "ListenerPort": "8443", "VServerGroupId": group.VServerGroupId, "Bandwidth": "-1", "Description": mark("8443"),
+		"LoadBalancerId": lb.LoadBalancerId, "ListenerPort": "8443", "VServerGroupId": group.VServerGroupId, "Bandwidth": "-1",
+		"Description":        mark("8443"),
 		"UnhealthyThreshold": "2", "HealthyThreshold": "2", "healthCheckInterval": "1",
 	}, nil)
 	s.Raw("2014-05-15", "CreateLoadBalancerHTTPListener", map[string]string{
@@ -220,19 +224,23 @@ func TestInChromium(t *testing.T) {
 	s := newScene(t)
 	home := s.URL()
 	b := newBrowser(t, home)
-	b.do("open", network.Enable(), log.Enable(), emulation.SetFocusEmulationEnabled(true), prefers("light"), chromedp.EmulateViewport(1280, 1000), chromedp.Navigate(home))
+	b.do("open", network.Enable(), log.Enable(), emulation.SetFocusEmulationEnabled(true), prefers("light"),
+		chromedp.EmulateViewport(1280, 1000), chromedp.Navigate(home))
 	b.holds("the address of the emulator leads to the console", `location.pathname === "/console/"`)
 	b.holds("the stream is on", `document.getElementById("live").textContent === "live"`)
 
 	// Changes appear without a reload.
 	lb := s.populate()
 	b.holds("load balancers appear", `document.querySelectorAll("details.card[open]").length === 2`)
-	b.holds("Services appear", `[...document.querySelectorAll("#services tbody tr")].map(r => r.querySelector("strong").textContent).join() === "payments/api,shop/web"`)
+	b.holds("Services appear",
+		`[...document.querySelectorAll("#services tbody tr")].map(r => r.querySelector("strong").textContent).join() === "payments/api,shop/web"`)
 	b.holds("Services that fail", `document.querySelectorAll("#services .status.bad").length === 2`)
-	b.holds("checks appear", `document.querySelectorAll("#loadbalancers .health .status.bad").length === 2 && document.querySelectorAll("#loadbalancers .health .status.good").length === 4`)
+	b.holds("checks appear",
+		`document.querySelectorAll("#loadbalancers .health .status.bad").length === 2 && document.querySelectorAll("#loadbalancers .health .status.good").length === 4`)
 	b.holds("routes appear", `document.getElementById("routes").textContent.includes("172.20.3.0/24")`)
 	b.holds("calls appear", `document.querySelector("#calls .code").textContent === "InvalidParameter"`)
-	b.holds("windows appear", `[...document.querySelectorAll("#windows li")].some(l => l.textContent.includes("CreateLoadBalancer") && l.textContent.includes("2 of 60"))`)
+	b.holds("windows appear",
+		`[...document.querySelectorAll("#windows li")].some(l => l.textContent.includes("CreateLoadBalancer") && l.textContent.includes("2 of 60"))`)
 	b.picture("console-light.png")
 	b.do("scroll", chromedp.Evaluate(`document.getElementById("instances-h").scrollIntoView()`, nil))
 	b.picture("console-calls.png")
@@ -275,9 +283,11 @@ func (b *browser) keyboard(lb string, change func()) {
 	slash := input.DispatchKeyEvent(input.KeyDown).WithKey("/").WithText("/")
 	b.do("filter", slash, input.DispatchKeyEvent(input.KeyUp).WithKey("/"), chromedp.KeyEvent("payments"), chromedp.KeyEvent(kb.Enter))
 	b.holds("one card is left", `location.search === "?q=payments&calls=" && document.querySelectorAll("details.card").length === 1`)
-	b.do("choose failed calls", chromedp.Evaluate(`document.getElementById("only").value = "errors", document.getElementById("q").value = ""`, nil))
+	b.do("choose failed calls",
+		chromedp.Evaluate(`document.getElementById("only").value = "errors", document.getElementById("q").value = ""`, nil))
 	b.press(`form button`, kb.Enter)
-	b.holds("only failed calls", `location.search === "?q=&calls=errors" && document.querySelectorAll("#calls .call").length === 1 && document.getElementById("summary").textContent.includes("Only calls that failed")`)
+	b.holds("only failed calls",
+		`location.search === "?q=&calls=errors" && document.querySelectorAll("#calls .call").length === 1 && document.getElementById("summary").textContent.includes("Only calls that failed")`)
 	b.press(`.filter a`, kb.Enter)
 	b.holds("two cards again", `location.search === "" && document.querySelectorAll("details.card").length === 2`)
 }
@@ -286,7 +296,8 @@ func (b *browser) keyboard(lb string, change func()) {
 // remember may be replaced, by a change or by the next page, before it is used.
 func (b *browser) press(selector, key string) {
 	b.t.Helper()
-	b.do("press a key on "+selector, chromedp.Evaluate(fmt.Sprintf(`document.querySelector(%q).focus()`, selector), nil), chromedp.KeyEvent(key))
+	b.do("press a key on "+selector, chromedp.Evaluate(fmt.Sprintf(`document.querySelector(%q).focus()`, selector), nil),
+		chromedp.KeyEvent(key))
 }
 
 // looks checks the dark colors and the narrow page.

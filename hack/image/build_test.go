@@ -28,7 +28,8 @@ func TestBuilds(t *testing.T) {
 	command(t, one, "umask 022; cd hack/image; exec go run . --root ../.. --version "+testVersion+" --out ../../dist")
 
 	t.Run("another directory, umask, time zone, cache and taste give the same bytes", func(t *testing.T) {
-		command(t, other, "umask 077; find . -exec touch -d 2001-02-03 {} +; cd hack/image; exec go run . --root ../.. --version "+testVersion+" --out ../../dist",
+		command(t, other,
+			"umask 077; find . -exec touch -d 2001-02-03 {} +; cd hack/image; exec go run . --root ../.. --version "+testVersion+" --out ../../dist",
 			"GOCACHE="+cmp.Or(os.Getenv(envSecondCache), t.TempDir()), "TZ=Asia/Shanghai", "GOAMD64=v3", "GOFLAGS=-tags=anything", "LC_ALL=C")
 		for _, p := range programs {
 			first, second := read(t, archiveOf(one, p)), read(t, archiveOf(other, p))
@@ -40,9 +41,11 @@ func TestBuilds(t *testing.T) {
 	for _, architecture := range []string{"amd64", "arm64"} {
 		t.Run("the Dockerfile's steps give the same files for "+architecture, func(t *testing.T) {
 			out := filepath.Join(t.TempDir(), "out")
-			command(t, one, "umask 022; "+strings.NewReplacer("/src", one, "/out", out).Replace(dockerfileRun(t)), "TARGETARCH="+architecture, "VERSION="+testVersion)
+			command(t, one, "umask 022; "+strings.NewReplacer("/src", one, "/out", out).Replace(dockerfileRun(t)), "TARGETARCH="+architecture,
+				"VERSION="+testVersion)
 			for _, p := range programs {
-				if diff := gocmp.Diff(filesOfImage(t, load(t, archiveOf(one, p), architecture)), filesOfTree(t, filepath.Join(out, p.name))); diff != "" {
+				if diff := gocmp.Diff(filesOfImage(t, load(t, archiveOf(one, p), architecture)),
+					filesOfTree(t, filepath.Join(out, p.name))); diff != "" {
 					t.Errorf("%s: files of the image (-) and of the steps (+):\n%s", p.name, diff)
 				}
 			}
@@ -59,7 +62,8 @@ func checkout(t *testing.T, name string) string {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	command(t, "../..", `git ls-files -z --cached --others --exclude-standard | tar --create --null --files-from=- | tar --extract --directory="$TO"`, "TO="+dir)
+	command(t, "../..",
+		`git ls-files -z --cached --others --exclude-standard | tar --create --null --files-from=- | tar --extract --directory="$TO"`, "TO="+dir)
 	return dir
 }
 

@@ -18,7 +18,8 @@ func TestGivenBinaries(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	opts := options{binaries: dir, out: filepath.Join(t.TempDir(), "out"), version: "v1.2.3", repository: "registry.example.com", architectures: []string{runtime.GOARCH}}
+	opts := options{binaries: dir, out: filepath.Join(t.TempDir(), "out"), version: "v1.2.3", repository: "registry.example.com",
+		architectures: []string{runtime.GOARCH}}
 	err := run(t.Context(), opts)
 	if !isStatic(t) {
 		if err == nil || !strings.Contains(err.Error(), "CGO_ENABLED=1") {

@@ -123,7 +123,8 @@ func TestEmulatorIsReachable(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, exposed := config.Config.ExposedPorts["18080/tcp"]; !exposed || !slices.Equal(config.Config.Env, programs[i].env) || config.Config.Cmd != nil {
+	if _, exposed := config.Config.ExposedPorts["18080/tcp"]; !exposed || !slices.Equal(config.Config.Env, programs[i].env) ||
+		config.Config.Cmd != nil {
 		t.Errorf("config %+v, want the port, the environment, and no arguments that others would replace", config.Config)
 	}
 }
@@ -167,7 +168,8 @@ func TestBillOfMaterials(t *testing.T) {
 	for _, p := range document.Packages {
 		versions[p.PackageName] = p.PackageVersion
 	}
-	for _, want := range []string{"github.com/alicloud-ccm/cloud-provider-alicloud/hack/image", "stdlib", "github.com/google/go-containerregistry", "golang.org/x/crypto/x509roots/fallback"} {
+	for _, want := range []string{"github.com/alicloud-ccm/cloud-provider-alicloud/hack/image", "stdlib",
+		"github.com/google/go-containerregistry", "golang.org/x/crypto/x509roots/fallback"} {
 		if versions[want] == "" {
 			t.Errorf("the bill lacks %s: %v", want, versions)
 		}

@@ -48,7 +48,8 @@ func TestModuleWithoutLicense(t *testing.T) {
 		t.Fatal(err)
 	}
 	text, err := grouped(map[string]string{"example.com/m v1.0.0": dir, "example.com/n v1.0.0": dir})
-	if err != nil || strings.Count(string(text), "free\n") != 1 || !strings.Contains(string(text), "example.com/m v1.0.0\nexample.com/n v1.0.0\n") {
+	if err != nil || strings.Count(string(text), "free\n") != 1 ||
+		!strings.Contains(string(text), "example.com/m v1.0.0\nexample.com/n v1.0.0\n") {
 		t.Errorf("%s, %v", text, err)
 	}
 	if got := escaped("github.com/Azure/go-autorest"); got != "github.com/!azure/go-autorest" {

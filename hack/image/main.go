@@ -46,12 +46,14 @@ func main() {
 	var opts options
 	var architectures string
 	flag.StringVar(&opts.root, "root", "../..", "directory of the main module")
-	flag.StringVar(&opts.binaries, "binaries", "", "directory of static programs for the architecture, to make the images of these instead of compiling them")
+	flag.StringVar(&opts.binaries, "binaries", "",
+		"directory of static programs for the architecture, to make the images of these instead of compiling them")
 	flag.StringVar(&opts.out, "out", "../../dist", "directory of the archives")
 	flag.StringVar(&opts.version, "version", "v0.0.0", "version, also the image's tag")
 	flag.StringVar(&opts.repository, "repository", "ghcr.io/alicloud-ccm", "what stands before the image's name")
 	flag.StringVar(&architectures, "arch", "amd64,arm64", "architectures, separated by commas")
-	flag.BoolVar(&opts.push, "push", false, "push the images to the registry at the beginning of --repository, with the credentials of docker login")
+	flag.BoolVar(&opts.push, "push", false,
+		"push the images to the registry at the beginning of --repository, with the credentials of docker login")
 	flag.BoolVar(&opts.tree, "tree", false, "write the files of the images for the first architecture into directories, and no archives")
 	flag.StringVar(&opts.licenses, "licenses", "", "write the licences of the programs in the arguments into this file, and make no images")
 	flag.Parse()

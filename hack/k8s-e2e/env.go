@@ -160,7 +160,8 @@ func (e *env) installClass(ctx context.Context) error {
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
 	for {
-		class, err := e.run(ctx, "", "create", "service", "loadbalancer", "probe", "--tcp=80", "--dry-run=server", "-o", "jsonpath={.spec.loadBalancerClass}")
+		class, err := e.run(ctx, "", "create", "service", "loadbalancer", "probe", "--tcp=80", "--dry-run=server", "-o",
+			"jsonpath={.spec.loadBalancerClass}")
 		if err != nil || class == nlbClass {
 			return err
 		}

@@ -65,11 +65,14 @@ const (
 // Obstacles of several specs.
 var (
 	// Affinity is decided after so many requests, or two minutes.
-	noAffinity = obstacle{limit: 5 * time.Minute, why: "listeners of an NLB have no session persistence, and the manager reports that the field has no effect; " +
-		"the annotation `scheduler: sch` is the alternative"}
-	noFinalizer = obstacle{limit: 3 * time.Minute, why: "it expects the finalizer of the service controller of Kubernetes; this project writes that of the official CCM, " +
-		"so that you can migrate back to it"}
-	noNodePort  = obstacle{limit: 3 * time.Minute, why: "the backend servers of a CLB are instances and network interfaces: without its own interface, a pod is reachable only through a node port"}
+	noAffinity = obstacle{limit: 5 * time.Minute,
+		why: "listeners of an NLB have no session persistence, and the manager reports that the field has no effect; " +
+			"the annotation `scheduler: sch` is the alternative"}
+	noFinalizer = obstacle{limit: 3 * time.Minute,
+		why: "it expects the finalizer of the service controller of Kubernetes; this project writes that of the official CCM, " +
+			"so that you can migrate back to it"}
+	noNodePort = obstacle{limit: 3 * time.Minute,
+		why: "the backend servers of a CLB are instances and network interfaces: without its own interface, a pod is reachable only through a node port"}
 	noAddress   = obstacle{limit: 3 * time.Minute, why: "it sends packets to the IP address in the status, and an NLB has a host name"}
 	skipsByName = obstacle{skips: true, why: "it skips itself without an IP address in the status"}
 )
@@ -89,15 +92,20 @@ var entries = []entry{
 		shows: "`sessionAffinity: ClientIP` makes the listener send a client to the same backend server", nlb: noAffinity},
 	{name: general + "be able to switch session affinity for LoadBalancer service with Local traffic policy",
 		shows: "removing `sessionAffinity` disables session persistence", nlb: noAffinity},
-	{name: general + "have session affinity work for LoadBalancer service with Cluster traffic policy", shows: "the same with all machines as backend servers", nlb: noAffinity},
-	{name: general + "be able to switch session affinity for LoadBalancer service with Cluster traffic policy", shows: "the same with all machines as backend servers", nlb: noAffinity},
+	{name: general + "have session affinity work for LoadBalancer service with Cluster traffic policy",
+		shows: "the same with all machines as backend servers", nlb: noAffinity},
+	{name: general + "be able to switch session affinity for LoadBalancer service with Cluster traffic policy",
+		shows: "the same with all machines as backend servers", nlb: noAffinity},
 	{name: general + "be able to preserve UDP traffic when server pod cycles for a LoadBalancer service on different nodes",
 		shows: "a client that keeps its UDP port reaches the new pod", nlb: noAddress},
-	{name: general + "be able to preserve UDP traffic when server pod cycles for a LoadBalancer service on the same nodes", shows: "the same on one machine", nlb: noAddress},
+	{name: general + "be able to preserve UDP traffic when server pod cycles for a LoadBalancer service on the same nodes",
+		shows: "the same on one machine", nlb: noAddress},
 	{name: general + "handle load balancer cleanup finalizer for service", clb: noFinalizer, nlb: noFinalizer},
 	{name: general + "be able to create LoadBalancer Service without NodePort and change it", clb: noNodePort,
 		shows: "pods without a network interface are backend servers by their addresses"},
-	{name: local + "work for type=LoadBalancer", shows: "the pod sees the source address of the client; the node port for health checks is released with the load balancer", nlb: skipsByName},
+	{name: local + "work for type=LoadBalancer",
+		shows: "the pod sees the source address of the client; the node port for health checks is released with the load balancer",
+		nlb:   skipsByName},
 	{name: local + "only target nodes with endpoints", shows: "only machines with a pod of the Service are healthy backend servers"},
 	{name: local + "target all nodes with endpoints", shows: "all machines with a pod of the Service get requests"},
 	{name: "Services should fail health check node port if there are only terminating endpoints",

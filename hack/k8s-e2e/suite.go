@@ -94,7 +94,8 @@ func (s suite) run(ctx context.Context, spec spec, name string) result {
 	}
 	ctx, cancel := context.WithTimeout(ctx, limit+cleanUp)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, "nsenter", "--net="+s.namespace, "unshare", "--mount", "sh", "-c", `mount --bind "$0" /etc/resolv.conf && exec "$@"`,
+	cmd := exec.CommandContext(ctx, "nsenter", "--net="+s.namespace, "unshare", "--mount", "sh", "-c",
+		`mount --bind "$0" /etc/resolv.conf && exec "$@"`,
 		s.resolvConf, s.binary, "--kubeconfig="+s.kubeconfig(), "--host="+s.server,
 		"--kubectl-path="+s.kubectl, "--ginkgo.focus="+regexp.QuoteMeta(name)+"$", "--ginkgo.timeout="+limit.String(), "--ginkgo.no-color",
 		"--ginkgo.v", "--ginkgo.json-report="+report)

@@ -111,7 +111,8 @@ func TestAlertsHaveRunbooks(t *testing.T) {
 	t.Parallel()
 	pages := map[string]bool{}
 	for name, rule := range alerts(t) {
-		if !slices.Contains([]string{"critical", "warning", "info"}, rule.Labels["severity"]) || rule.Annotations["summary"] == "" || rule.Annotations["description"] == "" || rule.For == 0 {
+		if !slices.Contains([]string{"critical", "warning", "info"}, rule.Labels["severity"]) || rule.Annotations["summary"] == "" ||
+			rule.Annotations["description"] == "" || rule.For == 0 {
 			t.Errorf("%s: labels %v, annotations %v, for %s", name, rule.Labels, rule.Annotations, rule.For)
 		}
 		page := path.Base(rule.Annotations["runbook_url"])

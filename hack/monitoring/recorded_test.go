@@ -74,7 +74,8 @@ func TestEveryMetricIsServed(t *testing.T) {
 	t.Parallel()
 	recording := read(t, "testdata/recorded.txt")
 	for series := range known(t) {
-		if strings.HasPrefix(series, "alicloud_") && !strings.Contains(recording, "\n"+series+"{") && !strings.Contains(recording, "\n"+series+" ") {
+		if strings.HasPrefix(series, "alicloud_") && !strings.Contains(recording, "\n"+series+"{") &&
+			!strings.Contains(recording, "\n"+series+" ") {
 			t.Errorf("no %s was served: run record.sh", series)
 		}
 	}
@@ -112,7 +113,8 @@ func TestAlertsOfARealManager(t *testing.T) {
 	}
 	slices.Sort(fire)
 	// The route table is not read any more, because time stands still for the manager.
-	want := []string{"NodesNotInitialized", "QuotaNearlyUsedUp", "RouteTableUnread", "RoutesMissing", "ServicesNeedTheirOwners", "ServicesNotSynced"}
+	want := []string{"NodesNotInitialized", "QuotaNearlyUsedUp", "RouteTableUnread", "RoutesMissing", "ServicesNeedTheirOwners",
+		"ServicesNotSynced"}
 	if !slices.Equal(fire, want) {
 		t.Errorf("alerts %v, want %v", fire, want)
 	}

@@ -29,7 +29,8 @@ func TestAlertTexts(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		alerting := rules.NewAlertingRule(name, expr, time.Duration(rule.For), 0, labels.FromMap(rule.Labels), labels.FromMap(rule.Annotations), labels.EmptyLabels(), "", true, slog.Default())
+		alerting := rules.NewAlertingRule(name, expr, time.Duration(rule.For), 0, labels.FromMap(rule.Labels), labels.FromMap(rule.Annotations),
+			labels.EmptyLabels(), "", true, slog.Default())
 		query := rules.EngineQueryFunc(engine, store)
 		for when := time.Hour; when <= time.Hour+time.Duration(rule.For); when += time.Minute {
 			if _, err = alerting.Eval(t.Context(), 0, start.Add(when), query, &url.URL{}, 0); err != nil {

@@ -60,7 +60,8 @@ type account struct {
 func newAccount(t *testing.T) account {
 	t.Helper()
 	client, err := openapi.NewClient(&openapiutil.Config{
-		AccessKeyId: tea.String("emulator"), AccessKeySecret: tea.String("emulator-secret"), Endpoint: tea.String(emulator(t)), Protocol: tea.String("http"),
+		AccessKeyId: tea.String("emulator"), AccessKeySecret: tea.String("emulator-secret"), Endpoint: tea.String(emulator(t)),
+		Protocol: tea.String("http"),
 		RegionId: tea.String(region),
 	})
 	if err != nil {
@@ -72,7 +73,8 @@ func newAccount(t *testing.T) account {
 // try calls an action with parameters in the query, or in a form where the body is not empty.
 func (a account) try(version, action string, query, body map[string]any) (map[string]any, error) {
 	params := &openapiutil.Params{
-		Action: tea.String(action), Version: tea.String(version), Protocol: tea.String("HTTP"), Pathname: tea.String("/"), Method: tea.String("POST"),
+		Action: tea.String(action), Version: tea.String(version), Protocol: tea.String("HTTP"), Pathname: tea.String("/"),
+		Method:   tea.String("POST"),
 		AuthType: tea.String("AK"), Style: tea.String("RPC"), ReqBodyType: tea.String("formData"), BodyType: tea.String("json"),
 	}
 	request := &openapiutil.OpenApiRequest{Query: openapiutil.Query(query)}
@@ -121,7 +123,8 @@ func TestSLB(t *testing.T) {
 	t.Parallel()
 	a := newAccount(t)
 	const version = "2014-05-15"
-	lb := text(a.call(version, "CreateLoadBalancer", p{"RegionId": region, "AddressType": "internet", "LoadBalancerName": "ü * ~"}, nil), "LoadBalancerId")
+	lb := text(a.call(version, "CreateLoadBalancer", p{"RegionId": region, "AddressType": "internet", "LoadBalancerName": "ü * ~"}, nil),
+		"LoadBalancerId")
 	list := a.call(version, "DescribeLoadBalancers", p{"RegionId": region, "LoadBalancerName": "ü * ~"}, nil)
 	if got := text(list, "LoadBalancers", "LoadBalancer", 0, "LoadBalancerId"); got != lb {
 		t.Errorf("the list has %q, want %q", got, lb)
@@ -150,9 +153,11 @@ func TestNLB(t *testing.T) {
 		t.Errorf("the list has %q: %v", got, list)
 	}
 	group := text(a.call(version, "CreateServerGroup", nil, p{
-		"ServerGroupName": "generic", "VpcId": "vpc-emulator", "HealthCheckConfig": p{"HealthCheckEnabled": true, "HealthCheckHttpCode": []any{"http_2xx"}},
+		"ServerGroupName": "generic", "VpcId": "vpc-emulator",
+		"HealthCheckConfig": p{"HealthCheckEnabled": true, "HealthCheckHttpCode": []any{"http_2xx"}},
 	}), "ServerGroupId")
-	listener := text(a.call(version, "CreateListener", nil, p{"LoadBalancerId": lb, "ServerGroupId": group, "ListenerProtocol": "TCP", "ListenerPort": 80}), "ListenerId")
+	listener := text(a.call(version, "CreateListener", nil,
+		p{"LoadBalancerId": lb, "ServerGroupId": group, "ListenerProtocol": "TCP", "ListenerPort": 80}), "ListenerId")
 	a.call(version, "UpdateListenerAttribute", nil, p{"ListenerId": listener, "IdleTimeout": 100})
 	a.call(version, "DeleteListener", nil, p{"ListenerId": listener})
 	a.call(version, "DeleteServerGroup", nil, p{"ServerGroupId": group})
@@ -163,11 +168,13 @@ func TestVPC(t *testing.T) {
 	t.Parallel()
 	a := newAccount(t)
 	const version = "2016-04-28"
-	table := text(a.call(version, "CreateRouteTable", p{"RegionId": region, "VpcId": "vpc-emulator", "RouteTableName": "generic"}, nil), "RouteTableId")
+	table := text(a.call(version, "CreateRouteTable", p{"RegionId": region, "VpcId": "vpc-emulator", "RouteTableName": "generic"}, nil),
+		"RouteTableId")
 	instance := text(a.call("2014-05-26", "RunInstances", p{
 		"RegionId": region, "ImageId": "aliyun_3", "InstanceType": "ecs.g7.large", "VSwitchId": "vsw-a", "SecurityGroupId": "sg-emulator",
 	}, nil), "InstanceIdSets", "InstanceIdSet", 0)
-	batch := p{"RegionId": region, "RouteEntries": []any{p{"RouteTableId": table, "DstCidrBlock": "172.31.0.0/24", "NextHop": instance, "NextHopType": "Instance"}}}
+	batch := p{"RegionId": region,
+		"RouteEntries": []any{p{"RouteTableId": table, "DstCidrBlock": "172.31.0.0/24", "NextHop": instance, "NextHopType": "Instance"}}}
 	if made := a.call(version, "CreateRouteEntries", batch, nil); made["FailedCount"] == nil || text(made, "RouteEntryIds", 0) == "" {
 		t.Errorf("the batch answers %v", made)
 	}
@@ -184,7 +191,8 @@ func TestECS(t *testing.T) {
 	a := newAccount(t)
 	const version = "2014-05-26"
 	id := text(a.call(version, "RunInstances", p{
-		"RegionId": region, "ImageId": "aliyun_3", "InstanceType": "ecs.g7.large", "VSwitchId": "vsw-a", "SecurityGroupId": "sg-emulator", "InstanceName": "generic",
+		"RegionId": region, "ImageId": "aliyun_3", "InstanceType": "ecs.g7.large", "VSwitchId": "vsw-a", "SecurityGroupId": "sg-emulator",
+		"InstanceName": "generic",
 	}, nil), "InstanceIdSets", "InstanceIdSet", 0)
 	list := a.call(version, "DescribeInstances", p{"RegionId": region, "InstanceIds": `["` + id + `"]`}, nil)
 	if got := text(list, "Instances", "Instance", 0, "InstanceName"); got != "generic" {

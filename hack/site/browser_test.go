@@ -46,7 +46,8 @@ func TestInChromium(t *testing.T) {
 	b.open(server.URL + "/")
 	b.holds("the start leads to the documentation", `location.pathname === "/main/"`)
 	b.do("search", chromedp.SendKeys(".search input", "CertificateExpiring"))
-	b.holds("search finds the event", `[...document.querySelectorAll(".search li a")].some((a) => a.textContent.startsWith("Troubleshooting"))`)
+	b.holds("search finds the event",
+		`[...document.querySelectorAll(".search li a")].some((a) => a.textContent.startsWith("Troubleshooting"))`)
 	const empty = `document.querySelector(".search input").value = ""`
 	b.do("nothing", chromedp.Evaluate(empty, nil), chromedp.SendKeys(".search input", "nosuchword"))
 	b.holds("search says that it finds nothing", `document.querySelector(".search ol").textContent === "No page has all these words"`)
@@ -91,7 +92,8 @@ func newBrowser(t *testing.T) *browser {
 	}
 	options := []chromedp.ExecAllocatorOption{
 		chromedp.ExecPath(program), chromedp.Headless, chromedp.NoSandbox, chromedp.DisableGPU, chromedp.NoFirstRun,
-		chromedp.Flag("disable-background-networking", true), chromedp.Flag("disable-dev-shm-usage", true), chromedp.WSURLReadTimeout(time.Minute),
+		chromedp.Flag("disable-background-networking", true), chromedp.Flag("disable-dev-shm-usage", true),
+		chromedp.WSURLReadTimeout(time.Minute),
 	}
 	allocator, stop := chromedp.NewExecAllocator(t.Context(), options...)
 	ctx, closeTab := chromedp.NewContext(allocator)

@@ -60,8 +60,9 @@ func build(ctx context.Context, checkout, out string) error {
 			return fmt.Errorf("version %s: %w", v.Name, err)
 		}
 	}
-	return os.WriteFile(filepath.Join(out, "index.html"), []byte(`<!doctype html><html lang="en"><meta charset="utf-8"><title>cloud-provider-alicloud</title>`+
-		`<meta http-equiv="refresh" content="0; url=`+versions[0].Name+`/"><a href="`+versions[0].Name+`/">Documentation</a></html>`+"\n"), 0o644) //nolint:gosec // for a web server
+	return os.WriteFile(filepath.Join(out, "index.html"),
+		[]byte(`<!doctype html><html lang="en"><meta charset="utf-8"><title>cloud-provider-alicloud</title>`+
+			`<meta http-equiv="refresh" content="0; url=`+versions[0].Name+`/"><a href="`+versions[0].Name+`/">Documentation</a></html>`+"\n"), 0o644) //nolint:gosec // for a web server
 }
 
 // build makes the site of one version in a directory of its own.
@@ -82,7 +83,8 @@ func (v version) build(ctx context.Context, hugo string, all []version, out stri
 	if err := os.WriteFile(file, config, 0o600); err != nil {
 		return err
 	}
-	command := exec.CommandContext(ctx, hugo, "--quiet", "--noBuildLock", "--panicOnWarning", "--config", "hugo.yaml,"+file, "--cacheDir", filepath.Join(tmp, "cache"),
+	command := exec.CommandContext(ctx, hugo, "--quiet", "--noBuildLock", "--panicOnWarning", "--config", "hugo.yaml,"+file, "--cacheDir",
+		filepath.Join(tmp, "cache"),
 		"--contentDir", filepath.Join(tmp, "content"), "--destination", filepath.Join(out, v.Name))
 	command.Env = append(os.Environ(), "HUGO_RESOURCEDIR="+filepath.Join(tmp, "resources"))
 	command.Stdout, command.Stderr = os.Stdout, os.Stderr

@@ -52,7 +52,8 @@ var sections = []struct{ dir, title string }{
 
 // places are pages outside of docs that a section holds.
 var places = map[string]string{
-	"README.md": "project/about.md", "CONTRIBUTING.md": "contributing/_index.md", "CHANGELOG.md": "project/changelog.md", "SECURITY.md": "project/security.md",
+	"README.md": "project/about.md", "CONTRIBUTING.md": "contributing/_index.md", "CHANGELOG.md": "project/changelog.md",
+	"SECURITY.md":        "project/security.md",
 	"CODE_OF_CONDUCT.md": "project/code-of-conduct.md", "SUPPORT.md": "project/support.md", "MAINTAINERS.md": "project/maintainers.md",
 	"ROADMAP.md": "project/roadmap.md", "README.zh-CN.md": "project/about-zh.md", "sandbox/README.md": "contributing/sandbox.md",
 	"charts/cloud-controller-manager/README.md": "reference/chart.md",
@@ -122,7 +123,8 @@ func readFiles(ctx context.Context, checkout, tag string) (map[string][]byte, er
 		}
 		return unpack(output)
 	}
-	list, err := exec.CommandContext(ctx, "git", "-C", checkout, "ls-files", "-z", "--cached", "--others", "--exclude-standard", "*.md", "docs/images").Output()
+	list, err := exec.CommandContext(ctx, "git", "-C", checkout, "ls-files", "-z", "--cached", "--others", "--exclude-standard", "*.md",
+		"docs/images").Output()
 	if err != nil {
 		return nil, fmt.Errorf("list the pages: %w", err)
 	}

@@ -102,7 +102,8 @@ func (d *document) see(node *html.Node) {
 // TestEveryPageIsInTheSite: each Markdown file of the project, except templates and those that only the forge needs, is a page.
 func TestEveryPageIsInTheSite(t *testing.T) {
 	t.Parallel()
-	list, err := exec.CommandContext(t.Context(), "git", "-C", root, "ls-files", "*.md", ":!hack", ":!.github", ":!internal", ":!*/testdata/*").Output()
+	list, err := exec.CommandContext(t.Context(), "git", "-C", root, "ls-files", "*.md", ":!hack", ":!.github", ":!internal",
+		":!*/testdata/*").Output()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -184,8 +185,9 @@ func TestPagesAreComplete(t *testing.T) {
 	t.Parallel()
 	for name, d := range documents(t, site(t)) {
 		for element, want := range map[string]html.Attribute{
-			"html": {Key: "lang", Val: "en"}, "meta": {Key: "name", Val: "viewport"}, "input": {Key: "type", Val: "search"}, "button": {Key: "class", Val: "theme"},
-			"main": {Key: "id", Val: "content"},
+			"html": {Key: "lang", Val: "en"}, "meta": {Key: "name", Val: "viewport"}, "input": {Key: "type", Val: "search"},
+			"button": {Key: "class", Val: "theme"},
+			"main":   {Key: "id", Val: "content"},
 		} {
 			if !slices.Contains(d.attributes[element], want) {
 				t.Errorf("%s: no <%s %s=%q>", name, element, want.Key, want.Val)

@@ -84,10 +84,12 @@ A key consists of one of these prefixes and a name in the tables. If a Service h
 // Section is a table of annotations with a heading.
 func (e Explanations) Section(title string, annotations []annotation.Row) string {
 	var page strings.Builder
-	fmt.Fprintf(&page, "\n## %s\n\n| name | meaning | accepted | waits if invalid | default | may change later | removed | example |\n| --- | --- | --- | --- | --- | --- | --- | --- |\n", title)
+	fmt.Fprintf(&page,
+		"\n## %s\n\n| name | meaning | accepted | waits if invalid | default | may change later | removed | example |\n| --- | --- | --- | --- | --- | --- | --- | --- |\n", title)
 	for _, row := range annotations {
 		text := e[row.Suffix]
-		fmt.Fprintf(&page, "| `%s` | %s%s | %s | %s | %s | %s | %s | %s |\n", string(row.Suffix), cell(text.Meaning), listenersOf(row), cell(row.Value.Accepts()), waiting[row.Scope], code(row.Default),
+		fmt.Fprintf(&page, "| `%s` | %s%s | %s | %s | %s | %s | %s | %s |\n", string(row.Suffix), cell(text.Meaning), listenersOf(row),
+			cell(row.Value.Accepts()), waiting[row.Scope], code(row.Default),
 			cmp.Or(text.Change, "yes"), removedOf(row), e.exampleCell(row))
 	}
 	return page.String()
@@ -103,7 +105,8 @@ func listenersOf(row annotation.Row) string {
 
 // waiting is what waits while a value is not accepted, in a word.
 var waiting = map[annotation.Scope]string{
-	annotation.ScopeCreation: "load balancer", annotation.ScopeListeners: "listeners", annotation.ScopeBackends: "backends", annotation.ScopeStatus: "status",
+	annotation.ScopeCreation: "load balancer", annotation.ScopeListeners: "listeners", annotation.ScopeBackends: "backends",
+	annotation.ScopeStatus: "status",
 }
 
 func removedOf(row annotation.Row) string {

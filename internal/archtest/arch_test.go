@@ -29,7 +29,8 @@ type rule struct {
 // pure are the packages that decide; impure is what reads, writes or keeps time for them.
 var (
 	pure = []string{
-		"./pkg/service/problem", "./pkg/service/mark", "./pkg/service/annotation", "./pkg/service/backend", "./pkg/service/policy", "./pkg/service/sharing",
+		"./pkg/service/problem", "./pkg/service/mark", "./pkg/service/annotation", "./pkg/service/backend", "./pkg/service/policy",
+		"./pkg/service/sharing",
 		"./pkg/slb/model", "./pkg/slb/build", "./pkg/slb/diff", "./pkg/nlb/model", "./pkg/nlb/build", "./pkg/nlb/diff",
 	}
 	impure = []string{
@@ -61,7 +62,8 @@ var rules = []rule{
 		why: "the frame knows no product: a second one must be able to stand beside the first without a copied line",
 	},
 	{
-		who: []string{"./pkg/service/presence"}, must: []string{"."}, but: []string{"./pkg/service/presence", "./pkg/service/problem", "./internal/waits"}, tests: true,
+		who: []string{"./pkg/service/presence"}, must: []string{"."},
+		but: []string{"./pkg/service/presence", "./pkg/service/problem", "./internal/waits"}, tests: true,
 		why: "what proves that a load balancer is gone must not depend on who asks, nor on the product",
 	},
 	{
@@ -101,12 +103,14 @@ var rules = []rule{
 		why: "features do not know each other: what one needs of another is a function that pkg/provider hands in",
 	},
 	{
-		who: []string{"./pkg/vpcroute"}, must: []string{"./pkg/slb", "./pkg/nlb", "./pkg/service", "./pkg/doctor", "./pkg/node", "./pkg/provider", "./pkg/initor"},
+		who:   []string{"./pkg/vpcroute"},
+		must:  []string{"./pkg/slb", "./pkg/nlb", "./pkg/service", "./pkg/doctor", "./pkg/node", "./pkg/provider", "./pkg/initor"},
 		tests: true,
 		why:   "features do not know each other: what one needs of another is a function that pkg/provider hands in",
 	},
 	{
-		who: []string{"./pkg/node"}, must: []string{"./pkg/slb", "./pkg/nlb", "./pkg/service", "./pkg/doctor", "./pkg/vpcroute", "./pkg/provider", "./pkg/initor"},
+		who:   []string{"./pkg/node"},
+		must:  []string{"./pkg/slb", "./pkg/nlb", "./pkg/service", "./pkg/doctor", "./pkg/vpcroute", "./pkg/provider", "./pkg/initor"},
 		tests: true,
 		why:   "features do not know each other: what one needs of another is a function that pkg/provider hands in",
 	},
@@ -132,7 +136,8 @@ var rules = []rule{
 		why: "every part declares its permissions in this form, so the form knows no part",
 	},
 	{
-		who: []string{"./internal/instruments", "./internal/leadership", "./internal/healthport", "./internal/sleep"}, must: []string{"."}, but: []string{"./internal/sleep"}, tests: true,
+		who: []string{"./internal/instruments", "./internal/leadership", "./internal/healthport", "./internal/sleep"}, must: []string{"."},
+		but: []string{"./internal/sleep"}, tests: true,
 		why: "features and programs are built on these, so they know none of them",
 	},
 	{
@@ -144,13 +149,16 @@ var rules = []rule{
 		why: "only the commands build the manager, so that everything else can be linked into somebody else's",
 	},
 	{
-		except: []string{"./cmd/alicloud-emulator", "./internal/emulator", "./internal/testkit", "./pkg/emulated"}, must: []string{"./internal/emulator", "./pkg/emulated"},
-		why: "the product must not contain its test double",
+		except: []string{"./cmd/alicloud-emulator", "./internal/emulator", "./internal/testkit", "./pkg/emulated"},
+		must:   []string{"./internal/emulator", "./pkg/emulated"},
+		why:    "the product must not contain its test double",
 	},
 	{
-		except: []string{"./internal/golden", "./internal/plot", "./internal/selfexec", "./internal/testkit", "./internal/emulator/emulatortest", "./pkg/emulated"},
-		must:   []string{"testing", "./internal/golden", "./internal/plot", "./internal/selfexec", "./internal/testkit", "./internal/emulator/emulatortest"},
-		why:    "what only tests need would bring the package testing and its flags into the programs",
+		except: []string{"./internal/golden", "./internal/plot", "./internal/selfexec", "./internal/testkit", "./internal/emulator/emulatortest",
+			"./pkg/emulated"},
+		must: []string{"testing", "./internal/golden", "./internal/plot", "./internal/selfexec", "./internal/testkit",
+			"./internal/emulator/emulatortest"},
+		why: "what only tests need would bring the package testing and its flags into the programs",
 	},
 	{
 		who: []string{"./internal/testkit"}, must: []string{"./pkg", "./cmd"}, but: []string{"./pkg/alicloud"},

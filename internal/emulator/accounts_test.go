@@ -46,7 +46,8 @@ func newOther(t *testing.T, url, config string) madeAccount {
 
 func (m madeAccount) slb(t *testing.T, url string) *slbapi.Client {
 	t.Helper()
-	client := testkit.Must(slbapi.NewClientWithOptions("cn-hangzhou", sdk.NewConfig().WithScheme("HTTP"), credentials.NewAccessKeyCredential(m.AccessKeyID, m.AccessKeySecret)))(t)
+	client := testkit.Must(slbapi.NewClientWithOptions("cn-hangzhou", sdk.NewConfig().WithScheme("HTTP"),
+		credentials.NewAccessKeyCredential(m.AccessKeyID, m.AccessKeySecret)))(t)
 	client.Domain = strings.TrimPrefix(url, "http://")
 	return client
 }
@@ -63,7 +64,8 @@ func TestAccountsAreIsolated(t *testing.T) {
 	t.Parallel()
 	url := newAccounts(t)
 	first := madeAccount{AccessKeyID: "emulator", AccessKeySecret: "emulator-secret"}.slb(t, url)
-	one, two := newOther(t, url, ""), newOther(t, url, "region: cn-hangzhou\nvpcs: [{id: vpc-2, cidr: 10.0.0.0/8}]\nrouteTables: [{id: vtb-2, vpcId: vpc-2}]\nvSwitches: [{id: vsw-2, vpcId: vpc-2, zoneId: cn-hangzhou-a, cidr: 10.1.0.0/16}]\n")
+	one, two := newOther(t, url, ""), newOther(t, url,
+		"region: cn-hangzhou\nvpcs: [{id: vpc-2, cidr: 10.0.0.0/8}]\nrouteTables: [{id: vtb-2, vpcId: vpc-2}]\nvSwitches: [{id: vsw-2, vpcId: vpc-2, zoneId: cn-hangzhou-a, cidr: 10.1.0.0/16}]\n")
 	for i, c := range []*slbapi.Client{one.slb(t, url), two.slb(t, url), one.slb(t, url)} {
 		request := slbapi.CreateCreateLoadBalancerRequest()
 		request.LoadBalancerName = fmt.Sprint("lb-", i)
@@ -81,12 +83,14 @@ func TestAccountsAreIsolated(t *testing.T) {
 	_, calls := get(t, "GET", url+"/_emulator/calls", "")
 	wantEqual(t, "calls in the journal of the first account", strings.Count(calls, `"seq"`), 1)
 
-	roles := testkit.Must(stsapi.NewClientWithOptions("cn-hangzhou", sdk.NewConfig().WithScheme("HTTP"), credentials.NewAccessKeyCredential(one.AccessKeyID, one.AccessKeySecret)))(t)
+	roles := testkit.Must(stsapi.NewClientWithOptions("cn-hangzhou", sdk.NewConfig().WithScheme("HTTP"),
+		credentials.NewAccessKeyCredential(one.AccessKeyID, one.AccessKeySecret)))(t)
 	roles.Domain = strings.TrimPrefix(url, "http://")
 	assume := stsapi.CreateAssumeRoleRequest()
 	assume.RoleArn, assume.RoleSessionName = "acs:ram::"+one.AccountID+":role/emulator-role", "test"
 	key := testkit.Must(roles.AssumeRole(assume))(t).Credentials
-	temporary := testkit.Must(slbapi.NewClientWithOptions("cn-hangzhou", sdk.NewConfig().WithScheme("HTTP"), credentials.NewStsTokenCredential(key.AccessKeyId, key.AccessKeySecret, key.SecurityToken)))(t)
+	temporary := testkit.Must(slbapi.NewClientWithOptions("cn-hangzhou", sdk.NewConfig().WithScheme("HTTP"),
+		credentials.NewStsTokenCredential(key.AccessKeyId, key.AccessKeySecret, key.SecurityToken)))(t)
 	temporary.Domain = roles.Domain
 	wantEqual(t, "of account one with a temporary key", balancers(t, temporary), 2)
 

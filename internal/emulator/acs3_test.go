@@ -35,16 +35,21 @@ func TestACS3(t *testing.T) {
 	t.Parallel()
 	e := newEmulator(t, emulator.Options{})
 	query := api.Params{"RegionId": region, "VpcId": "vpc-emulator"}
-	status, body := send(e, "POST", "http://vpc.test/?"+encode(query), "", headers3("POST", "vpc.test", "DescribeVpcs", "2016-04-28", "1", "", query)...)
+	status, body := send(e, "POST", "http://vpc.test/?"+encode(query), "",
+		headers3("POST", "vpc.test", "DescribeVpcs", "2016-04-28", "1", "", query)...)
 	wantEqual(t, "query", []any{status, strings.HasPrefix(body, `{"RequestId":`)}, []any{200, true})
 	form := encode(api.Params{"VSwitchId": "vsw-a"})
-	status, _ = send(e, "POST", "http://vpc.test/", form, headers3("POST", "vpc.test", "DescribeVSwitchAttributes", "2016-04-28", "2", form, nil)...)
+	status, _ = send(e, "POST", "http://vpc.test/", form,
+		headers3("POST", "vpc.test", "DescribeVSwitchAttributes", "2016-04-28", "2", form, nil)...)
 	wantEqual(t, "form body", status, 200)
-	status, body = send(e, "POST", "http://vpc.test/", form+"x", headers3("POST", "vpc.test", "DescribeVSwitchAttributes", "2016-04-28", "3", form, nil)...)
+	status, body = send(e, "POST", "http://vpc.test/", form+"x",
+		headers3("POST", "vpc.test", "DescribeVSwitchAttributes", "2016-04-28", "3", form, nil)...)
 	wantEqual(t, "changed body", []any{status, code(t, body)}, []any{400, "InvalidParameter"})
-	status, body = send(e, "POST", "http://other.test/?"+encode(query), "", headers3("POST", "vpc.test", "DescribeVpcs", "2016-04-28", "4", "", query)...)
+	status, body = send(e, "POST", "http://other.test/?"+encode(query), "",
+		headers3("POST", "vpc.test", "DescribeVpcs", "2016-04-28", "4", "", query)...)
 	wantEqual(t, "another host", []any{status, code(t, body)}, []any{400, "SignatureDoesNotMatch"})
 	// The client was given the prefix as a part of its endpoint and signs the path /.
-	status, _ = send(e, "POST", "http://vpc.test/vpc?"+encode(query), "", headers3("POST", "vpc.test", "DescribeVpcs", "2016-04-28", "5", "", query)...)
+	status, _ = send(e, "POST", "http://vpc.test/vpc?"+encode(query), "",
+		headers3("POST", "vpc.test", "DescribeVpcs", "2016-04-28", "5", "", query)...)
 	wantEqual(t, "prefix", status, 200)
 }

@@ -24,12 +24,14 @@ func TestAdminInstances(t *testing.T) {
 	url := a.url + "/_emulator/instances/i-1"
 	status, _ := get(t, "PUT", url, `{}`)
 	wantEqual(t, "put", status, 200)
-	status, _ = get(t, "PUT", url, `{"InstanceName":"node-1","InstanceType":"ecs.c7.large","Status":"Stopped","RamRoleName":"emulator-role","Tags":[{"TagKey":"k","TagValue":"v"}]}`)
+	status, _ = get(t, "PUT", url,
+		`{"InstanceName":"node-1","InstanceType":"ecs.c7.large","Status":"Stopped","RamRoleName":"emulator-role","Tags":[{"TagKey":"k","TagValue":"v"}]}`)
 	wantEqual(t, "change", status, 200)
 	i := a.Instances()[0]
 	wantEqual(t, "instance", []any{i.Name, i.InstanceType, i.Status, i.RAMRole, i.Tags, i.VSwitchID, i.PrivateIP},
 		[]any{"node-1", "ecs.c7.large", "Stopped", "emulator-role", map[string]string{"k": "v"}, "vsw-a", "10.1.0.1"})
-	for body, want := range map[string]int{`{"PrivateIpAddress":"10.1.9.9"}`: 409, `{"Status":"Flying"}`: 400, `{"Nmae":"x"}`: 400, `nothing`: 400} {
+	for body, want := range map[string]int{`{"PrivateIpAddress":"10.1.9.9"}`: 409, `{"Status":"Flying"}`: 400, `{"Nmae":"x"}`: 400,
+		`nothing`: 400} {
 		status, answer := get(t, "PUT", url, body)
 		wantEqual(t, body+" answered "+answer, status, want)
 	}
@@ -60,7 +62,8 @@ func TestAdminIsLocal(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, path := range []string{"/_emulator/state", "/_emulator/accounts", "/console/", "/accounts/" + config.AccountID + "/_emulator/calls"} {
+		for _, path := range []string{"/_emulator/state", "/_emulator/accounts", "/console/",
+			"/accounts/" + config.AccountID + "/_emulator/calls"} {
 			r := httptest.NewRequest(http.MethodGet, path, nil)
 			r.RemoteAddr = "203.0.113.9:1234"
 			w := httptest.NewRecorder()
@@ -101,7 +104,10 @@ func TestAdminState(t *testing.T) {
 	}
 	testkit.Must(0, json.Unmarshal([]byte(body), &state))(t)
 	l := state.LoadBalancers[0]
-	wantEqual(t, "state", []any{state.Instances[0].InstanceId, state.Instances[0].LoopbackAddress, state.NetworkInterfaces[0].InstanceId, len(state.VPCs), len(state.VSwitches), len(state.RouteTables[0].RouteEntries), l.LoadBalancerId, l.Listeners[0].ListenerPort, l.VServerGroups[0].BackendServers[0].ServerId, l.LoopbackAddress},
+	wantEqual(t, "state",
+		[]any{state.Instances[0].InstanceId, state.Instances[0].LoopbackAddress, state.NetworkInterfaces[0].InstanceId, len(state.VPCs),
+			len(state.VSwitches), len(state.RouteTables[0].RouteEntries), l.LoadBalancerId, l.Listeners[0].ListenerPort,
+			l.VServerGroups[0].BackendServers[0].ServerId, l.LoopbackAddress},
 		[]any{"i-1", "127.1.0.1", "i-1", 1, 2, 3, lb, 80, "i-1", "127.1.0.2"})
 }
 
@@ -120,7 +126,8 @@ func TestAdminCalls(t *testing.T) {
 	wantEqual(t, "calls", sorted(calls, func(c emulator.Call) string {
 		return string(c.Kind) + " " + c.Product + " " + c.Action + " " + c.AccessKeyID
 	}),
-		[]string{"read slb DescribeLoadBalancerAttribute emulator", "write slb CreateLoadBalancer emulator", "write slb CreateLoadBalancer emulator"})
+		[]string{"read slb DescribeLoadBalancerAttribute emulator", "write slb CreateLoadBalancer emulator",
+			"write slb CreateLoadBalancer emulator"})
 	wantEqual(t, "after 2", len(read("?after=2")), 1)
 	status, _ := get(t, "DELETE", a.url+"/_emulator/calls", "")
 	wantEqual(t, "delete", status, 204)
@@ -181,7 +188,8 @@ func TestFaults(t *testing.T) {
 	wantEqual(t, "counters", []int{len(list.Faults), list.Faults[0].Matched, list.Faults[0].Hit, list.Faults[1].Hit}, []int{3, 6, 2, 1})
 	status, _ := get(t, "DELETE", a.url+"/_emulator/faults", "")
 	wantEqual(t, "delete", status, 204)
-	for _, bad := range []string{`{}`, `{"action":"*","kind":"both"}`, `{"action":"*","drop":"now"}`, `{"action":"*","latency":"soon"}`, `{"action":"*","times":-1}`, `{"acton":"*"}`} {
+	for _, bad := range []string{`{}`, `{"action":"*","kind":"both"}`, `{"action":"*","drop":"now"}`, `{"action":"*","latency":"soon"}`,
+		`{"action":"*","times":-1}`, `{"acton":"*"}`} {
 		status, _ := get(t, "POST", a.url+"/_emulator/faults", bad)
 		wantEqual(t, bad, status, 400)
 	}
@@ -195,7 +203,8 @@ func TestFaultLatencyHoldsTheGroup(t *testing.T) {
 		other.connect("emulator.test", direct{a.Handler()})
 		a.put("i-1", emulator.InstanceSpec{})
 		group := a.newGroup(a.newLB(), "")
-		r := httptest.NewRequest(http.MethodPost, "/_emulator/faults", strings.NewReader(`{"action":"AddVServerGroupBackendServers","latency":"10s"}`))
+		r := httptest.NewRequest(http.MethodPost, "/_emulator/faults",
+			strings.NewReader(`{"action":"AddVServerGroupBackendServers","latency":"10s"}`))
 		r.RemoteAddr, r.Host = "127.0.0.1:1", "localhost"
 		w := httptest.NewRecorder()
 		a.Handler().ServeHTTP(w, r)
@@ -282,7 +291,8 @@ func TestAdminRefuses(t *testing.T) {
 		{"GET", "/_emulator/accounts/1", "", 405, "accepted: DELETE"},
 		{"GET", "/_emulator/instances/i-1", "", 405, "accepted: DELETE, PUT"},
 		{"POST", "/_emulator/faults", `{"action":"CreateLoadBalencer"}`, 400, `action \"CreateLoadBalencer\": not an action of slb, nlb`},
-		{"POST", "/_emulator/faults", `{"action":"DescribeVpcs","product":"slb"}`, 400, `action \"DescribeVpcs\": not an action of slb; accepted`},
+		{"POST", "/_emulator/faults", `{"action":"DescribeVpcs","product":"slb"}`, 400,
+			`action \"DescribeVpcs\": not an action of slb; accepted`},
 		{"POST", "/_emulator/faults", `{"action":"*","product":"clb"}`, 400, `product \"clb\"`},
 		{"POST", "/_emulator/faults", `{"action":"*","code":"X","status":100}`, 400, "status: 100, accepted: 200 to 599"},
 		{"POST", "/_emulator/faults", `{"action":"*","times":-1}`, 400, "times: -1, failItems: 0, accepted: numbers from 0"},
@@ -291,7 +301,8 @@ func TestAdminRefuses(t *testing.T) {
 		{"PUT", "/_emulator/accesskeys/emulator", `{"permissions":["slb:*","Describe*"]}`, 400, `permissions[1]: \"Describe*\", accepted`},
 		{"PUT", "/_emulator/instances/i-1", `{"HttpTokens":"on"}`, 400, `HttpTokens \"on\": known are [optional required]`},
 		{"PUT", "/_emulator/loadbalancers/lb-1", `{}`, 400, "accepted: LoadBalancerStatus and Tags for a CLB"},
-		{"PUT", "/_emulator/loadbalancers/lb-1", `{"LoadBalancerStatus":"locked","OperationLocks":[]}`, 400, "accepted: LoadBalancerStatus and Tags for a CLB"},
+		{"PUT", "/_emulator/loadbalancers/lb-1", `{"LoadBalancerStatus":"locked","OperationLocks":[]}`, 400,
+			"accepted: LoadBalancerStatus and Tags for a CLB"},
 		{"PUT", "/_emulator/loadbalancers/lb-1", `{"OperationLocks":[]}`, 404, "NLB lb-1 does not exist"},
 		{"PUT", "/_emulator/loadbalancers/lb-1", `{"Tags":[]}`, 404, "CLB lb-1 does not exist"},
 		{"PUT", "/_emulator/settings", `{"quotas":{"loadBalancers":-1}}`, 400, `quotas.loadBalancers: \"-1\", accepted`},

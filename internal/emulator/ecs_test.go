@@ -93,8 +93,12 @@ func TestInstanceFields(t *testing.T) {
 	a := newAccount(t, emulator.Options{})
 	put := a.put("i-1", emulator.InstanceSpec{Name: "node", Type: "ecs.c7.xlarge"})
 	i := testkit.Must(a.ecs.DescribeInstances(ecsapi.CreateDescribeInstancesRequest()))(t).Instances.Instance[0]
-	wantEqual(t, "fields", []string{i.InstanceName, i.InstanceType, i.InstanceTypeFamily, i.RegionId, i.ZoneId, i.Status, i.InstanceNetworkType, i.VpcAttributes.VpcId, i.VpcAttributes.VSwitchId, i.VpcAttributes.PrivateIpAddress.IpAddress[0], i.NetworkInterfaces.NetworkInterface[0].NetworkInterfaceId},
-		[]string{"node", "ecs.c7.xlarge", "ecs.c7", region, "cn-hangzhou-a", "Running", "vpc", "vpc-emulator", "vsw-a", put.PrivateIP, put.NetworkInterfaceID})
+	wantEqual(t, "fields",
+		[]string{i.InstanceName, i.InstanceType, i.InstanceTypeFamily, i.RegionId, i.ZoneId, i.Status, i.InstanceNetworkType,
+			i.VpcAttributes.VpcId, i.VpcAttributes.VSwitchId, i.VpcAttributes.PrivateIpAddress.IpAddress[0],
+			i.NetworkInterfaces.NetworkInterface[0].NetworkInterfaceId},
+		[]string{"node", "ecs.c7.xlarge", "ecs.c7", region, "cn-hangzhou-a", "Running", "vpc", "vpc-emulator", "vsw-a", put.PrivateIP,
+			put.NetworkInterfaceID})
 	status := ecsapi.CreateDescribeInstanceStatusRequest()
 	status.InstanceId = &[]string{"i-1"}
 	got := testkit.Must(a.ecs.DescribeInstanceStatus(status))(t).InstanceStatuses.InstanceStatus
@@ -114,7 +118,8 @@ func TestNetworkInterfaces(t *testing.T) {
 		return all[0]
 	}
 	eni := describe()
-	wantEqual(t, "fields", []any{eni.NetworkInterfaceId, eni.Type, eni.Status, eni.PrivateIpAddress, eni.SourceDestCheck, eni.Attachment.InstanceId},
+	wantEqual(t, "fields",
+		[]any{eni.NetworkInterfaceId, eni.Type, eni.Status, eni.PrivateIpAddress, eni.SourceDestCheck, eni.Attachment.InstanceId},
 		[]any{put.NetworkInterfaceID, "Primary", "InUse", put.PrivateIP, true, "i-1"})
 	modify := ecsapi.CreateModifyNetworkInterfaceAttributeRequest()
 	modify.NetworkInterfaceId, modify.SourceDestCheck = eni.NetworkInterfaceId, requests.NewBoolean(false)

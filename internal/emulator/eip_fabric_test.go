@@ -30,7 +30,8 @@ func TestElasticAddressOfAnIntranetLoadBalancer(t *testing.T) {
 	if _, err := fromInternet(elastic); !errors.Is(err, syscall.EHOSTUNREACH) {
 		t.Errorf("an address that is bound to nothing answers: %v", err)
 	}
-	_ = testkit.Must(a.call("vpc", "AssociateEipAddress", map[string]string{"AllocationId": id, "InstanceType": "SlbInstance", "InstanceId": lb}))(t)
+	_ = testkit.Must(a.call("vpc", "AssociateEipAddress",
+		map[string]string{"AllocationId": id, "InstanceType": "SlbInstance", "InstanceId": lb}))(t)
 	wantEqual(t, "elastic address", testkit.Must(fromInternet(elastic))(t), "i-1 10.1.0.1:80")
 	sockets := a.sockets().ElasticEndpoints
 	if len(sockets) != 1 || sockets[0].Address != address {

@@ -106,7 +106,9 @@ func TestListenerBalances(t *testing.T) {
 		a.put(id, emulator.InstanceSpec{})
 	}
 	lb := a.newLB()
-	a.newTCP(lb, a.newGroup(lb, `[{"ServerId":"i-1","Port":80,"Weight":30},{"ServerId":"i-2","Port":80,"Weight":10},{"ServerId":"i-3","Port":80,"Weight":0}]`), 80)
+	a.newTCP(lb,
+		a.newGroup(lb,
+			`[{"ServerId":"i-1","Port":80,"Weight":30},{"ServerId":"i-2","Port":80,"Weight":10},{"ServerId":"i-3","Port":80,"Weight":0}]`), 80)
 	vip := a.describeLB(lb).Address + ":80"
 	dial := func() (string, error) {
 		answer, err := ask(a.Fabric().Dial(t.Context(), "i-3", "tcp", vip))

@@ -44,8 +44,9 @@ const minStatus, maxStatus = 200, 599
 // until it is deleted; the status is 400 by default.
 func (f faultRule) rule() (faults.Rule, error) {
 	r := faults.Rule{
-		Product: f.Product, Action: f.Action, Kind: f.Kind, Code: f.Code, Status: cmp.Or(f.Status, http.StatusBadRequest), After: f.After, Times: 1,
-		Drop: f.Drop, FailItems: f.FailItems, Body: f.Body, Job: f.Job, Probability: f.Probability, Seed: f.Seed,
+		Product: f.Product, Action: f.Action, Kind: f.Kind, Code: f.Code, Status: cmp.Or(f.Status, http.StatusBadRequest), After: f.After,
+		Times: 1,
+		Drop:  f.Drop, FailItems: f.FailItems, Body: f.Body, Job: f.Job, Probability: f.Probability, Seed: f.Seed,
 	}
 	if f.Times != nil {
 		r.Times = *f.Times
@@ -116,7 +117,9 @@ func (e *Emulator) matchable(r faults.Rule) error {
 	if len(of) == 0 {
 		return fmt.Errorf("product %q: no such product", r.Product)
 	}
-	if r.Action == "" || r.Action == "*" || slices.ContainsFunc(of, func(product string) bool { return e.table.Find(product, r.Action) != nil }) {
+	if r.Action == "" || r.Action == "*" || slices.ContainsFunc(of, func(product string) bool {
+		return e.table.Find(product, r.Action) != nil
+	}) {
 		return nil
 	}
 	return fmt.Errorf("action %q: not an action of %s; accepted: * or the name of one", r.Action, strings.Join(of, ", "))
@@ -128,7 +131,8 @@ func (e *Emulator) getFaults(w http.ResponseWriter, _ *http.Request) {
 		rules = append(rules, faultRule{
 			Product: s.Product, Action: s.Action, Kind: s.Kind, Code: s.Code, Status: s.Status, After: s.After, Times: &s.Times,
 			Latency: s.Latency.String(), Drop: s.Drop, FailItems: s.FailItems, Stale: s.Stale.String(), ReplicaLag: s.ReplicaLag.String(),
-			TagSearchLag: s.TagSearchLag.String(), Body: s.Body, Job: s.Job, Probability: s.Probability, Seed: s.Seed, Matched: s.Matched, Hit: s.Hit,
+			TagSearchLag: s.TagSearchLag.String(), Body: s.Body, Job: s.Job, Probability: s.Probability, Seed: s.Seed, Matched: s.Matched,
+			Hit: s.Hit,
 		})
 	}
 	reply(w, http.StatusOK, map[string]any{"faults": rules})

@@ -25,7 +25,8 @@ func TestPartialBatchFailure(t *testing.T) {
 	a.put("i-1", emulator.InstanceSpec{})
 	a.fault(`{"action":"CreateRouteEntries","failItems":1}`)
 	made := testkit.Must(a.createRoutes("i-1", "10.244.0.0/24", "10.244.1.0/24"))(t)
-	wantEqual(t, "first", []any{made.SuccessCount, made.FailedCount, made.FailedRouteEntries[0].DstCidrBlock, made.FailedRouteEntries[0].FailedCode},
+	wantEqual(t, "first",
+		[]any{made.SuccessCount, made.FailedCount, made.FailedRouteEntries[0].DstCidrBlock, made.FailedRouteEntries[0].FailedCode},
 		[]any{1, 1, "10.244.0.0/24", "VPC_ROUTE_ENTRY_STATUS_ERROR"})
 	made = testkit.Must(a.createRoutes("i-1", "10.244.0.0/24"))(t)
 	wantEqual(t, "second", made.SuccessCount, 1)

@@ -77,7 +77,9 @@ func TestProtocol(t *testing.T) {
 		spoil      func(api.Params)
 	}{
 		{name: "good", status: 200},
-		{name: "wrong secret", code: "SignatureDoesNotMatch", status: 400, spoil: func(p api.Params) { p["Signature"] = rpc.Sign("no", "GET", p) }},
+		{name: "wrong secret", code: "SignatureDoesNotMatch", status: 400, spoil: func(p api.Params) {
+			p["Signature"] = rpc.Sign("no", "GET", p)
+		}},
 		{name: "changed parameter", code: "SignatureDoesNotMatch", status: 400, spoil: func(p api.Params) { p["VpcId"] = "vpc-x" }},
 		{name: "unknown key", code: "InvalidAccessKeyId.NotFound", status: 404, edit: func(p api.Params) { p["AccessKeyId"] = "who" }},
 		{name: "old", code: "IllegalTimestamp", status: 400, edit: func(p api.Params) {
@@ -158,7 +160,8 @@ func TestXMLIsTheDefault(t *testing.T) {
 		Total     int      `xml:"TotalCount"`
 	}
 	testkit.Must(0, xml.Unmarshal([]byte(body), &answer))(t)
-	wantEqual(t, "answer", []any{answer.IDs, answer.Tables, answer.Total, len(answer.RequestID)}, []any{[]string{"vpc-emulator"}, []string{"vtb-emulator"}, 1, 36})
+	wantEqual(t, "answer", []any{answer.IDs, answer.Tables, answer.Total, len(answer.RequestID)},
+		[]any{[]string{"vpc-emulator"}, []string{"vtb-emulator"}, 1, 36})
 	_, body = send(e, "GET", "/", "")
 	var failure struct {
 		XMLName xml.Name `xml:"Error"`
@@ -235,7 +238,8 @@ func TestJournalHoldsNoSecrets(t *testing.T) {
 		send(e, "GET", "/?"+encode(signed("GET", nonce, func(p api.Params) { p["VpcId"] = "vpc-" + nonce })), "")
 	}
 	calls := e.Calls(0)
-	wantEqual(t, "kept", []any{len(calls), calls[0].Seq, calls[1].Seq, calls[1].Parameters}, []any{2, int64(2), int64(3), api.Params{"VpcId": "vpc-3"}})
+	wantEqual(t, "kept", []any{len(calls), calls[0].Seq, calls[1].Seq, calls[1].Parameters},
+		[]any{2, int64(2), int64(3), api.Params{"VpcId": "vpc-3"}})
 	wantEqual(t, "after", len(e.Calls(2)), 1)
 	wantEqual(t, "lines", strings.Count(lines.String(), "\n"), 3)
 	if strings.Contains(lines.String(), "Signature") {

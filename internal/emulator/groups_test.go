@@ -77,7 +77,8 @@ func TestGroupBackends(t *testing.T) {
 	list := slbapi.CreateDescribeVServerGroupsRequest()
 	list.LoadBalancerId = lb
 	groups := testkit.Must(a.slb.DescribeVServerGroups(list))(t).VServerGroups.VServerGroup
-	wantEqual(t, "list", []any{len(groups), groups[0].VServerGroupId, groups[0].VServerGroupName, groups[0].ServerCount}, []any{1, group, "renamed", int64(2)})
+	wantEqual(t, "list", []any{len(groups), groups[0].VServerGroupId, groups[0].VServerGroupName, groups[0].ServerCount},
+		[]any{1, group, "renamed", int64(2)})
 	testkit.Must(0, a.deleteGroup(group))(t)
 	wantCode(t, a.deleteGroup(group), "InvalidParameter", 404)
 }
@@ -113,7 +114,8 @@ func TestBackendRefusals(t *testing.T) {
 		{"type", `[{"ServerId":"i-1","Port":80,"Type":"vm"}]`, "InvalidParameter", 400},
 		{"not JSON", `i-1`, "InvalidParameter", 400},
 		{"too many in a call", "[" + strings.Repeat(item+",", 40) + item + "]", "TooManyBackendServers", 400},
-		{"quota over all groups", `[{"ServerId":"i-1","Port":2},{"ServerId":"i-1","Port":3},{"ServerId":"i-1","Port":4}]`, "InstanceBackendServerNumberOverLimit", 400},
+		{"quota over all groups", `[{"ServerId":"i-1","Port":2},{"ServerId":"i-1","Port":3},{"ServerId":"i-1","Port":4}]`,
+			"InstanceBackendServerNumberOverLimit", 400},
 	}
 	for _, test := range tests {
 		err := a.addBackends(group, test.backends)

@@ -67,7 +67,8 @@ func TestIPv6Routes(t *testing.T) {
 			wantEqual(t, "entries without an IP version asked for", a.entriesOf(""), all)
 			sw := vpcapi.CreateDescribeVSwitchesRequest()
 			sw.VSwitchId = "vsw-a"
-			wantEqual(t, "range of the vSwitch", testkit.Must(a.vpc.DescribeVSwitches(sw))(t).VSwitches.VSwitch[0].Ipv6CidrBlock, "2408:4005:300:ab01::/64")
+			wantEqual(t, "range of the vSwitch", testkit.Must(a.vpc.DescribeVSwitches(sw))(t).VSwitches.VSwitch[0].Ipv6CidrBlock,
+				"2408:4005:300:ab01::/64")
 			get := vpcapi.CreateDescribeVpcAttributeRequest()
 			get.VpcId = "vpc-emulator"
 			wantEqual(t, "range of the VPC", testkit.Must(a.vpc.DescribeVpcAttribute(get))(t).Ipv6CidrBlock, "2408:4005:300:ab00::/56")

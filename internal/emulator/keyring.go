@@ -103,7 +103,8 @@ func (k *keyring) issue(role cloud.RoleConfig, session string, now time.Time, li
 // session issues a temporary key through STS.
 func (k *keyring) session(role cloud.RoleConfig, session string, now time.Time, life time.Duration) sts.Credentials {
 	c := k.issue(role, session, now, life)
-	return sts.Credentials{AccessKeyID: c.AccessKeyID, AccessKeySecret: c.AccessKeySecret, SecurityToken: c.SecurityToken, Expiration: c.Expiration}
+	return sts.Credentials{AccessKeyID: c.AccessKeyID, AccessKeySecret: c.AccessKeySecret, SecurityToken: c.SecurityToken,
+		Expiration: c.Expiration}
 }
 
 // keepExpired is how long expired temporary keys are remembered.

@@ -72,7 +72,9 @@ func TestTCPListener(t *testing.T) {
 	testkit.Must(a.slb.CreateLoadBalancerTCPListener(create))(t)
 
 	l := a.listeners(lb)[0]
-	wantEqual(t, "created", []any{l.Status, l.ListenerProtocol, l.ListenerPort, l.VServerGroupId, l.Bandwidth, l.Scheduler, l.TCPListenerConfig.HealthCheckInterval, l.TCPListenerConfig.HealthCheck, l.TCPListenerConfig.ProxyProtocolV2Enabled, l.TCPListenerConfig.EstablishedTimeout},
+	wantEqual(t, "created",
+		[]any{l.Status, l.ListenerProtocol, l.ListenerPort, l.VServerGroupId, l.Bandwidth, l.Scheduler, l.TCPListenerConfig.HealthCheckInterval,
+			l.TCPListenerConfig.HealthCheck, l.TCPListenerConfig.ProxyProtocolV2Enabled, l.TCPListenerConfig.EstablishedTimeout},
 		[]any{"stopped", "tcp", 80, group, -1, "wrr", 7, "on", "true", 900})
 
 	set := slbapi.CreateSetLoadBalancerTCPListenerAttributeRequest()
@@ -82,7 +84,9 @@ func TestTCPListener(t *testing.T) {
 	get := slbapi.CreateDescribeLoadBalancerTCPListenerAttributeRequest()
 	get.LoadBalancerId, get.ListenerPort = lb, requests.NewInteger(80)
 	flat := testkit.Must(a.slb.DescribeLoadBalancerTCPListenerAttribute(get))(t)
-	wantEqual(t, "after set", []any{flat.HealthCheckInterval, flat.PersistenceTimeout, flat.Scheduler, flat.Description, flat.VServerGroupId, flat.ProxyProtocolV2Enabled, flat.HealthyThreshold},
+	wantEqual(t, "after set",
+		[]any{flat.HealthCheckInterval, flat.PersistenceTimeout, flat.Scheduler, flat.Description, flat.VServerGroupId,
+			flat.ProxyProtocolV2Enabled, flat.HealthyThreshold},
 		[]any{9, 100, "rr", "web", group, true, 3})
 
 	testkit.Must(0, a.startListener(lb, 80))(t)
@@ -148,7 +152,8 @@ func TestHTTPListeners(t *testing.T) {
 	get := slbapi.CreateDescribeLoadBalancerHTTPListenerAttributeRequest()
 	get.LoadBalancerId, get.ListenerPort = lb, requests.NewInteger(80)
 	flat := testkit.Must(a.slb.DescribeLoadBalancerHTTPListenerAttribute(get))(t)
-	wantEqual(t, "http", []any{flat.ListenerForward, flat.RequestTimeout, flat.HealthCheck, flat.CookieTimeout, flat.IdleTimeout, flat.XForwardedFor},
+	wantEqual(t, "http",
+		[]any{flat.ListenerForward, flat.RequestTimeout, flat.HealthCheck, flat.CookieTimeout, flat.IdleTimeout, flat.XForwardedFor},
 		[]any{"off", 9, "on", 60, 15, "on"})
 
 	secure := slbapi.CreateCreateLoadBalancerHTTPSListenerRequest()
@@ -167,7 +172,8 @@ func TestHTTPListeners(t *testing.T) {
 	getSecure := slbapi.CreateDescribeLoadBalancerHTTPSListenerAttributeRequest()
 	getSecure.LoadBalancerId, getSecure.ListenerPort = lb, requests.NewInteger(443)
 	got := testkit.Must(a.slb.DescribeLoadBalancerHTTPSListenerAttribute(getSecure))(t)
-	wantEqual(t, "https", []string{got.ServerCertificateId, got.TLSCipherPolicy, got.EnableHttp2}, []string{cert, "tls_cipher_policy_1_2", "on"})
+	wantEqual(t, "https", []string{got.ServerCertificateId, got.TLSCipherPolicy, got.EnableHttp2},
+		[]string{cert, "tls_cipher_policy_1_2", "on"})
 }
 
 func TestListenerRefusals(t *testing.T) {

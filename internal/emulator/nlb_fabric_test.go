@@ -70,19 +70,22 @@ func TestNLBCarriesTraffic(t *testing.T) {
 		return n
 	}
 	wantEqual(t, "both zones", share(), map[string]int{"i-1": 4, "i-2": 4})
-	weight := in{"ServerGroupId": p.group, "Servers.1.ServerId": "i-2", "Servers.1.ServerType": "Ecs", "Servers.1.Port": "8080", "Servers.1.Weight": "0"}
+	weight := in{"ServerGroupId": p.group, "Servers.1.ServerId": "i-2", "Servers.1.ServerType": "Ecs", "Servers.1.Port": "8080",
+		"Servers.1.Weight": "0"}
 	p.nlbCall("UpdateServerGroupServersAttribute", weight)
 	wantEqual(t, "weight 0", share(), map[string]int{"i-1": 8})
 	p.nlbCall("UpdateServerGroupServersAttribute", weight.with(in{"Servers.1.Weight": "100"}))
 
 	sg := text(t, p.product("ecs", "CreateSecurityGroup", in{"VpcId": "vpc-emulator", "SecurityGroupType": "enterprise"}), "SecurityGroupId")
-	drop := in{"SecurityGroupId": sg, "Permissions.1.IpProtocol": "ALL", "Permissions.1.PortRange": "-1/-1", "Permissions.1.Policy": "drop", "Permissions.1.Priority": "100", "Permissions.1.SourceCidrIp": "0.0.0.0/0"}
+	drop := in{"SecurityGroupId": sg, "Permissions.1.IpProtocol": "ALL", "Permissions.1.PortRange": "-1/-1", "Permissions.1.Policy": "drop",
+		"Permissions.1.Priority": "100", "Permissions.1.SourceCidrIp": "0.0.0.0/0"}
 	p.product("ecs", "AuthorizeSecurityGroup", drop)
 	p.nlbCall("LoadBalancerJoinSecurityGroup", in{"LoadBalancerId": p.lb, "SecurityGroupIds.1": sg})
 	if id, err := p.dial(); err == nil {
 		t.Errorf("%s answers a source that is dropped", id)
 	}
-	allow := in{"SecurityGroupId": sg, "Permissions.1.IpProtocol": "ALL", "Permissions.1.PortRange": "-1/-1", "Permissions.1.Policy": "accept", "Permissions.1.Priority": "1", "Permissions.1.SourceCidrIp": "203.0.113.0/24"}
+	allow := in{"SecurityGroupId": sg, "Permissions.1.IpProtocol": "ALL", "Permissions.1.PortRange": "-1/-1", "Permissions.1.Policy": "accept",
+		"Permissions.1.Priority": "1", "Permissions.1.SourceCidrIp": "203.0.113.0/24"}
 	p.product("ecs", "AuthorizeSecurityGroup", allow)
 	wantEqual(t, "an admitted source", share(), map[string]int{"i-1": 4, "i-2": 4})
 
@@ -110,9 +113,11 @@ func TestNLBHealthStatus(t *testing.T) {
 	status := func() string {
 		t.Helper()
 		var all []string
-		servers := at(t, p.nlbCall("GetListenerHealthStatus", in{"ListenerId": p.listener}), "ListenerHealthStatus", 0, "ServerGroupInfos", 0, "NonNormalServers").([]any)
+		servers := at(t, p.nlbCall("GetListenerHealthStatus", in{"ListenerId": p.listener}), "ListenerHealthStatus", 0, "ServerGroupInfos", 0,
+			"NonNormalServers").([]any)
 		for _, s := range servers {
-			all = append(all, strings.TrimSpace(fmt.Sprint(text(t, s, "ServerId"), " ", text(t, s, "Status"), " ", text(t, s, "Reason", "ReasonCode"))))
+			all = append(all,
+				strings.TrimSpace(fmt.Sprint(text(t, s, "ServerId"), " ", text(t, s, "Status"), " ", text(t, s, "Reason", "ReasonCode"))))
 		}
 		return strings.Join(all, ", ")
 	}
@@ -130,7 +135,9 @@ func TestNLBHealthStatus(t *testing.T) {
 	})
 	becomes("i-1 Unused")
 	server := at(t, p.state(), "serverGroups", 0, "servers", 0)
-	wantEqual(t, "in the state", []string{text(t, server, "ServerId"), text(t, server, "health", 0, "ListenerId"), text(t, server, "health", 0, "Status")}, []string{"i-1", p.listener, "Unused"})
+	wantEqual(t, "in the state",
+		[]string{text(t, server, "ServerId"), text(t, server, "health", 0, "ListenerId"), text(t, server, "health", 0, "Status")},
+		[]string{"i-1", p.listener, "Unused"})
 	p.nlbCall("UpdateServerGroupAttribute", in{"ServerGroupId": p.group, "HealthCheckConfig.HealthCheckEnabled": "false"})
 	becomes("i-1 Unavailable, i-2 Unavailable")
 }
@@ -140,7 +147,9 @@ func TestNLBState(t *testing.T) {
 	t.Parallel()
 	p := publish(t, emulator.Options{Machines: newMachines(t), Fabric: true}, nil)
 	sg := text(t, p.product("ecs", "CreateSecurityGroup", in{"VpcId": "vpc-emulator", "SecurityGroupName": "sources"}), "SecurityGroupId")
-	p.product("ecs", "AuthorizeSecurityGroup", in{"SecurityGroupId": sg, "Permissions.1.IpProtocol": "TCP", "Permissions.1.PortRange": "80/80", "Permissions.1.SourceCidrIp": "10.0.0.0/8"})
+	p.product("ecs", "AuthorizeSecurityGroup",
+		in{"SecurityGroupId": sg, "Permissions.1.IpProtocol": "TCP", "Permissions.1.PortRange": "80/80",
+			"Permissions.1.SourceCidrIp": "10.0.0.0/8"})
 	state := p.state()
 	lb := at(t, state, "networkLoadBalancers", 0)
 	zones := []string{}
@@ -149,14 +158,17 @@ func TestNLBState(t *testing.T) {
 	}
 	wantEqual(t, "addresses", []string{text(t, lb, "Addresses", 0), text(t, lb, "Addresses", 1)}, zones)
 	endpoints := at(t, lb, "listeners", 0, "Endpoints").([]any)
-	wantEqual(t, "endpoints", []string{fmt.Sprint(len(endpoints)), text(t, endpoints, 1, "Address"), text(t, endpoints, 1, "Port")}, []string{"4", zones[0], "80"})
+	wantEqual(t, "endpoints", []string{fmt.Sprint(len(endpoints)), text(t, endpoints, 1, "Address"), text(t, endpoints, 1, "Port")},
+		[]string{"4", zones[0], "80"})
 	c := testkit.Must(new(net.Dialer).DialContext(t.Context(), "tcp", text(t, endpoints, 1, "LoopbackEndpoint")))(t)
 	answer := testkit.Must(ask(c, nil))(t)
 	if !strings.Contains(answer, ":8080") {
 		t.Errorf("the socket answers %q", answer)
 	}
 	wantEqual(t, "job", text(t, state, "networkLoadBalancerJobs", 0, "Status"), "Succeeded")
-	wantEqual(t, "rule", []string{text(t, state, "securityGroups", 0, "SecurityGroupName"), text(t, state, "securityGroups", 0, "Permissions", 0, "PortRange")}, []string{"sources", "80/80"})
+	wantEqual(t, "rule",
+		[]string{text(t, state, "securityGroups", 0, "SecurityGroupName"), text(t, state, "securityGroups", 0, "Permissions", 0, "PortRange")},
+		[]string{"sources", "80/80"})
 }
 
 // TestNLBSnapshot: what was there carries traffic again, with its addresses, and they count as taken.

@@ -13,7 +13,8 @@ import (
 )
 
 // twoZones are the zones of the default configuration.
-var twoZones = in{"ZoneMappings.1.ZoneId": "cn-hangzhou-a", "ZoneMappings.1.VSwitchId": "vsw-a", "ZoneMappings.2.ZoneId": "cn-hangzhou-b", "ZoneMappings.2.VSwitchId": "vsw-b"}
+var twoZones = in{"ZoneMappings.1.ZoneId": "cn-hangzhou-a", "ZoneMappings.1.VSwitchId": "vsw-a", "ZoneMappings.2.ZoneId": "cn-hangzhou-b",
+	"ZoneMappings.2.VSwitchId": "vsw-b"}
 
 // TestNLBLife: an instance is provisioned, active, changed by jobs, protected, and deleted, each with the states in between.
 func TestNLBLife(t *testing.T) {
@@ -21,7 +22,8 @@ func TestNLBLife(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := newBubble(t, emulator.Options{Settle: time.Second})
 		id := a.newNLB(in{"DeletionProtectionConfig.Enabled": "true", "Tag.1.Key": "owner", "Tag.1.Value": "test", "ClientToken": "one"})
-		wantEqual(t, "a repeated token", a.newNLB(in{"DeletionProtectionConfig.Enabled": "true", "Tag.1.Key": "owner", "Tag.1.Value": "test", "ClientToken": "one"}), id)
+		wantEqual(t, "a repeated token",
+			a.newNLB(in{"DeletionProtectionConfig.Enabled": "true", "Tag.1.Key": "owner", "Tag.1.Value": "test", "ClientToken": "one"}), id)
 		a.refused("CreateLoadBalancer", newNLB.with(in{"ClientToken": "one"}), "IdempotenceSignatureMismatch", 400)
 		wantEqual(t, "status", text(t, a.nlb(id), "LoadBalancerStatus"), "Provisioning")
 		a.refused("UpdateLoadBalancerAttribute", in{"LoadBalancerId": id, "Cps": "10"}, "IncorrectStatus.loadbalancer", 400)
@@ -92,7 +94,8 @@ func TestNLBNetwork(t *testing.T) {
 		status     int
 		more       in
 	}{
-		{"a zone twice", "OperationFailed.DuplicateZones.", 400, in{"ZoneMappings.2.ZoneId": "cn-hangzhou-a", "ZoneMappings.2.VSwitchId": "vsw-a"}},
+		{"a zone twice", "OperationFailed.DuplicateZones.", 400,
+			in{"ZoneMappings.2.ZoneId": "cn-hangzhou-a", "ZoneMappings.2.VSwitchId": "vsw-a"}},
 		{"a vSwitch of another zone", "Mismatch.ZoneIdAndVswitchId", 400, in{"ZoneMappings.2.VSwitchId": "vsw-a"}},
 		{"no such vSwitch", "ResourceNotFound.VSwitch", 404, in{"ZoneMappings.2.VSwitchId": "vsw-none"}},
 		{"no such VPC", "ResourceNotFound.Vpc", 404, in{"VpcId": "vpc-none"}},
@@ -107,24 +110,28 @@ func TestNLBNetwork(t *testing.T) {
 	}
 	eip := text(t, a.product("vpc", "AllocateEipAddress", in{"InternetChargeType": "PayByTraffic"}), "AllocationId")
 	id := a.newNLB(in{"ZoneMappings.1.PrivateIPv4Address": "10.1.0.77"})
-	a.nlbCall("UpdateLoadBalancerAddressTypeConfig", twoZones.with(in{"LoadBalancerId": id, "AddressType": "Internet", "ZoneMappings.1.AllocationId": eip}))
+	a.nlbCall("UpdateLoadBalancerAddressTypeConfig",
+		twoZones.with(in{"LoadBalancerId": id, "AddressType": "Internet", "ZoneMappings.1.AllocationId": eip}))
 	lb := a.nlb(id)
 	wantEqual(t, "addresses", []string{
 		text(t, lb, "AddressType"), text(t, lb, "ZoneMappings", 0, "LoadBalancerAddresses", 0, "AllocationId"),
 		text(t, lb, "ZoneMappings", 0, "LoadBalancerAddresses", 0, "PrivateIPv4Address"),
 	}, []string{"Internet", eip, "10.1.0.77"})
-	a.refused("UpdateLoadBalancerAddressTypeConfig", in{"LoadBalancerId": id, "AddressType": "Internet"}, "OperationDenied.AddressTypeNotChanged", 400)
+	a.refused("UpdateLoadBalancerAddressTypeConfig", in{"LoadBalancerId": id, "AddressType": "Internet"},
+		"OperationDenied.AddressTypeNotChanged", 400)
 	a.nlbCall("AttachCommonBandwidthPackageToLoadBalancer", in{"LoadBalancerId": id, "BandwidthPackageId": "cbwp-1"})
 	a.nlbCall("DetachCommonBandwidthPackageFromLoadBalancer", in{"LoadBalancerId": id, "BandwidthPackageId": "cbwp-1"})
 	a.refused("EnableLoadBalancerIpv6Internet", in{"LoadBalancerId": id}, "OperationDenied.NonDualStackInstance", 400)
 
-	a.refused("UpdateLoadBalancerZones", in{"LoadBalancerId": id, "ZoneMappings.1.ZoneId": "cn-hangzhou-a", "ZoneMappings.1.VSwitchId": "vsw-a"}, "InvalidZones", 400)
+	a.refused("UpdateLoadBalancerZones",
+		in{"LoadBalancerId": id, "ZoneMappings.1.ZoneId": "cn-hangzhou-a", "ZoneMappings.1.VSwitchId": "vsw-a"}, "InvalidZones", 400)
 	a.refused("UpdateLoadBalancerZones", twoZones.with(in{"LoadBalancerId": id, "ZoneMappings.1.PrivateIPv4Address": "10.1.0.78"}),
 		"OperationDenied.ProtectedPrivateIPv4AddressChanged", 400)
 	a.nlbCall("UpdateLoadBalancerZones", twoZones.with(in{"LoadBalancerId": id}))
 
 	basic := text(t, a.product("ecs", "CreateSecurityGroup", in{"VpcId": "vpc-emulator"}), "SecurityGroupId")
-	advanced := text(t, a.product("ecs", "CreateSecurityGroup", in{"VpcId": "vpc-emulator", "SecurityGroupType": "enterprise"}), "SecurityGroupId")
+	advanced := text(t, a.product("ecs", "CreateSecurityGroup", in{"VpcId": "vpc-emulator", "SecurityGroupType": "enterprise"}),
+		"SecurityGroupId")
 	a.nlbCall("LoadBalancerJoinSecurityGroup", in{"LoadBalancerId": id, "SecurityGroupIds.1": basic})
 	a.refused("LoadBalancerJoinSecurityGroup", in{"LoadBalancerId": id, "SecurityGroupIds.1": advanced}, "Conflict.SecurityGroup", 400)
 	_, err := a.call("ecs", "DeleteSecurityGroup", in{"SecurityGroupId": basic})
@@ -169,29 +176,40 @@ func TestNLBListeners(t *testing.T) {
 		more       in
 	}{
 		{"the same again", "DuplicatedParam.listener", 400, in{"ListenerPort": "80"}},
-		{"TLS beside TCP", "Conflict.Port", 400, in{"ListenerPort": "80", "ListenerProtocol": "TCPSSL", "ServerGroupId": secure, "CertificateIds.1": "cert-1"}},
+		{"TLS beside TCP", "Conflict.Port", 400,
+			in{"ListenerPort": "80", "ListenerProtocol": "TCPSSL", "ServerGroupId": secure, "CertificateIds.1": "cert-1"}},
 		{"inside a range", "Conflict.Port", 400, in{"ListenerPort": "8050"}},
 		{"no certificate", "MissingParam.Certificate", 400, in{"ListenerProtocol": "TCPSSL", "ServerGroupId": secure}},
-		{"two certificates", "IllegalParamSize.certificateIds", 400, in{"ListenerProtocol": "TCPSSL", "ServerGroupId": secure, "CertificateIds.1": "cert-1", "CertificateIds.2": "cert-2"}},
-		{"no such certificate", "ResourceNotFound.Certificate", 404, in{"ListenerProtocol": "TCPSSL", "ServerGroupId": secure, "CertificateIds.1": "none"}},
-		{"a group that keeps addresses", "IllegalParam.PreserveClientIpSwitch", 400, in{"ListenerProtocol": "TCPSSL", "CertificateIds.1": "cert-1"}},
-		{"no such policy", "ResourceNotFound.securitypolicy", 404, in{"ListenerProtocol": "TCPSSL", "ServerGroupId": secure, "CertificateIds.1": "cert-1", "SecurityPolicyId": "none"}},
+		{"two certificates", "IllegalParamSize.certificateIds", 400,
+			in{"ListenerProtocol": "TCPSSL", "ServerGroupId": secure, "CertificateIds.1": "cert-1", "CertificateIds.2": "cert-2"}},
+		{"no such certificate", "ResourceNotFound.Certificate", 404,
+			in{"ListenerProtocol": "TCPSSL", "ServerGroupId": secure, "CertificateIds.1": "none"}},
+		{"a group that keeps addresses", "IllegalParam.PreserveClientIpSwitch", 400,
+			in{"ListenerProtocol": "TCPSSL", "CertificateIds.1": "cert-1"}},
+		{"no such policy", "ResourceNotFound.securitypolicy", 404,
+			in{"ListenerProtocol": "TCPSSL", "ServerGroupId": secure, "CertificateIds.1": "cert-1", "SecurityPolicyId": "none"}},
 		{"UDP for long", "IllegalParam.IdleTimeout", 400, in{"ListenerProtocol": "UDP", "ServerGroupId": datagrams, "IdleTimeout": "900"}},
 		{"a group of UDP", "Mismatch.Protocol", 400, in{"ServerGroupId": datagrams}},
 		{"a group for any port", "IllegalParam.NonAnyPortListenerConflictWithAnyPortServerGroup", 400, in{"ServerGroupId": ranged}},
-		{"a range of TLS", "IllegalParam.Port", 400, in{"ListenerPort": "0", "StartPort": "1", "EndPort": "9", "ListenerProtocol": "TCPSSL", "CertificateIds.1": "cert-1"}},
+		{"a range of TLS", "IllegalParam.Port", 400,
+			in{"ListenerPort": "0", "StartPort": "1", "EndPort": "9", "ListenerProtocol": "TCPSSL", "CertificateIds.1": "cert-1"}},
 		{"no group", "ResourceNotFound.serverGroup", 404, in{"ServerGroupId": "none"}},
 	} {
 		t.Log(test.name)
 		a.refused("CreateListener", listener.with(test.more), test.code, test.status)
 	}
-	https := a.newNLBListener(lb, secure, 443, in{"ListenerProtocol": "TCPSSL", "CertificateIds.1": "cert-1", "CaEnabled": "true", "CaCertificateIds.1": "ca-1", "AlpnEnabled": "true", "AlpnPolicy": "HTTP2Only"})
+	https := a.newNLBListener(lb, secure, 443,
+		in{"ListenerProtocol": "TCPSSL", "CertificateIds.1": "cert-1", "CaEnabled": "true", "CaCertificateIds.1": "ca-1", "AlpnEnabled": "true",
+			"AlpnPolicy": "HTTP2Only"})
 	a.nlbCall("AssociateAdditionalCertificatesWithListener", in{"ListenerId": https, "AdditionalCertificateIds.1": "cert-2"})
-	wantEqual(t, "certificates", text(t, a.nlbCall("ListListenerCertificates", in{"ListenerId": https}), "Certificates", 1, "CertificateId"), "cert-2")
+	wantEqual(t, "certificates", text(t, a.nlbCall("ListListenerCertificates", in{"ListenerId": https}), "Certificates", 1, "CertificateId"),
+		"cert-2")
 	a.nlbCall("DisassociateAdditionalCertificatesWithListener", in{"ListenerId": https, "AdditionalCertificateIds.1": "cert-2"})
-	a.nlbCall("UpdateListenerAttribute", in{"ListenerId": https, "ProxyProtocolEnabled": "true", "ProxyProtocolV2Config": `{"Ppv2VpcIdEnabled":true}`, "Cps": "5"})
+	a.nlbCall("UpdateListenerAttribute",
+		in{"ListenerId": https, "ProxyProtocolEnabled": "true", "ProxyProtocolV2Config": `{"Ppv2VpcIdEnabled":true}`, "Cps": "5"})
 	got := a.nlbCall("GetListenerAttribute", in{"ListenerId": https})
-	wantEqual(t, "attributes", []string{text(t, got, "Cps"), text(t, got, "ProxyProtocolV2Config", "Ppv2VpcIdEnabled"), text(t, got, "SecurityPolicyId")},
+	wantEqual(t, "attributes",
+		[]string{text(t, got, "Cps"), text(t, got, "ProxyProtocolV2Config", "Ppv2VpcIdEnabled"), text(t, got, "SecurityPolicyId")},
 		[]string{"5", "true", "tls_cipher_policy_1_0"})
 
 	a.nlbCall("StopListener", in{"ListenerId": first})
@@ -199,8 +217,12 @@ func TestNLBListeners(t *testing.T) {
 	a.nlbCall("StartListener", in{"ListenerId": first})
 	page := a.nlbCall("ListListeners", in{"LoadBalancerIds.1": lb, "MaxResults": "3"})
 	rest := a.nlbCall("ListListeners", in{"LoadBalancerIds.1": lb, "MaxResults": "3", "NextToken": text(t, page, "NextToken")})
-	wantEqual(t, "pages", []string{text(t, page, "TotalCount"), text(t, page, "Listeners", 2, "StartPort"), text(t, rest, "Listeners", 0, "ListenerId")}, []string{"4", "8000", https})
-	wantEqual(t, "health", text(t, a.nlbCall("GetListenerHealthStatus", in{"ListenerId": first}), "ListenerHealthStatus", 0, "ServerGroupInfos", 0, "HeathCheckEnabled"), "true")
+	wantEqual(t, "pages",
+		[]string{text(t, page, "TotalCount"), text(t, page, "Listeners", 2, "StartPort"), text(t, rest, "Listeners", 0, "ListenerId")},
+		[]string{"4", "8000", https})
+	wantEqual(t, "health",
+		text(t, a.nlbCall("GetListenerHealthStatus", in{"ListenerId": first}), "ListenerHealthStatus", 0, "ServerGroupInfos", 0,
+			"HeathCheckEnabled"), "true")
 	a.refused("DeleteServerGroup", in{"ServerGroupId": group}, "ResourceInUse.ServerGroup", 400)
 	a.nlbCall("DeleteListener", in{"ListenerId": first})
 	a.nlbCall("DeleteServerGroup", in{"ServerGroupId": group})
@@ -210,14 +232,16 @@ func TestNLBListeners(t *testing.T) {
 func TestNLBServers(t *testing.T) {
 	t.Parallel()
 	a := newAccount(t, emulator.Options{Config: &emulator.Config{
-		Region: region, VPCs: cloud.DefaultConfig().VPCs, VSwitches: cloud.DefaultConfig().VSwitches, RouteTables: cloud.DefaultConfig().RouteTables,
-		AccessKeys: cloud.DefaultConfig().AccessKeys, Quotas: cloud.Limits{ServersPerNLBGroup: 3},
+		Region: region, VPCs: cloud.DefaultConfig().VPCs, VSwitches: cloud.DefaultConfig().VSwitches,
+		RouteTables: cloud.DefaultConfig().RouteTables,
+		AccessKeys:  cloud.DefaultConfig().AccessKeys, Quotas: cloud.Limits{ServersPerNLBGroup: 3},
 	}})
 	one := a.put("i-1", emulator.InstanceSpec{VSwitchID: "vsw-a"})
 	a.put("i-2", emulator.InstanceSpec{VSwitchID: "vsw-b"})
 	group, ips := a.newNLBGroup(nil), a.newNLBGroup(in{"ServerGroupType": "Ip", "ServerGroupName": "ips"})
 	server := func(id, kind, port string) in {
-		return in{"ServerGroupId": group, "Servers.1.ServerId": id, "Servers.1.ServerType": kind, "Servers.1.Port": port, "Servers.1.Description": "ours"}
+		return in{"ServerGroupId": group, "Servers.1.ServerId": id, "Servers.1.ServerType": kind, "Servers.1.Port": port,
+			"Servers.1.Description": "ours"}
 	}
 	for _, test := range []struct {
 		name, code string
@@ -230,7 +254,8 @@ func TestNLBServers(t *testing.T) {
 		{"no such container", "ResourceNotFound.Eci", 404, server("eci-none", "Eci", "80").with(in{"Servers.1.ServerIp": "10.1.0.9"})},
 		{"an address among instances", "Mismatch.ServerType", 400, server("10.1.0.9", "Ip", "80")},
 		{"no port", "IllegalParam.RSPortConflictWithServerGroup", 400, server("i-1", "Ecs", "0")},
-		{"twice in a call", "DuplicatedParam.Server", 400, server("i-1", "Ecs", "80").with(in{"Servers.2.ServerId": "i-1", "Servers.2.ServerType": "Ecs", "Servers.2.Port": "80"})},
+		{"twice in a call", "DuplicatedParam.Server", 400,
+			server("i-1", "Ecs", "80").with(in{"Servers.2.ServerId": "i-1", "Servers.2.ServerType": "Ecs", "Servers.2.Port": "80"})},
 		{"a public address", "IllegalParam.IP", 400, server("8.8.8.8", "Ip", "80").with(in{"ServerGroupId": ips})},
 	} {
 		t.Log(test.name)
@@ -240,14 +265,18 @@ func TestNLBServers(t *testing.T) {
 	a.nlbCall("AddServersToServerGroup", server("i-1", "Ecs", "81"))
 	a.nlbCall("AddServersToServerGroup", server("10.1.0.200", "Ip", "80").with(in{"ServerGroupId": ips}))
 	a.refused("AddServersToServerGroup", server("i-1", "Ecs", "80"), "DuplicatedParam.Server", 400)
-	a.refused("AddServersToServerGroup", server("i-2", "Ecs", "80").with(in{"Servers.2.ServerId": "i-2", "Servers.2.ServerType": "Ecs", "Servers.2.Port": "81"}),
+	a.refused("AddServersToServerGroup",
+		server("i-2", "Ecs", "80").with(in{"Servers.2.ServerId": "i-2", "Servers.2.ServerType": "Ecs", "Servers.2.Port": "81"}),
 		"QuotaExceeded.QuotaInsufficient", 400)
 	a.nlbCall("UpdateServerGroupServersAttribute", server("i-1", "Ecs", "80").with(in{"Servers.1.Weight": "7"}))
 	a.refused("UpdateServerGroupServersAttribute", server("i-1", "Ecs", "82"), "ResourceNotFound.BackendServer", 404)
 	list := a.nlbCall("ListServerGroupServers", in{"ServerGroupId": group})
-	wantEqual(t, "servers", []string{text(t, list, "Servers", 0, "Weight"), text(t, list, "Servers", 0, "ServerIp"), text(t, list, "Servers", 0, "ZoneId"), text(t, list, "Servers", 1, "Port")},
+	wantEqual(t, "servers",
+		[]string{text(t, list, "Servers", 0, "Weight"), text(t, list, "Servers", 0, "ServerIp"), text(t, list, "Servers", 0, "ZoneId"),
+			text(t, list, "Servers", 1, "Port")},
 		[]string{"7", one.PrivateIP, "cn-hangzhou-a", "81"})
-	a.refused("RemoveServersFromServerGroup", server("i-1", "Ecs", "80").with(in{"Servers.2.ServerId": "i-2", "Servers.2.ServerType": "Ecs", "Servers.2.Port": "80"}),
+	a.refused("RemoveServersFromServerGroup",
+		server("i-1", "Ecs", "80").with(in{"Servers.2.ServerId": "i-2", "Servers.2.ServerType": "Ecs", "Servers.2.Port": "80"}),
 		"ResourceNotFound.BackendServer", 404)
 	wantEqual(t, "after a refused call", text(t, a.nlbCall("ListServerGroupServers", in{"ServerGroupId": group}), "TotalCount"), "2")
 	a.nlbCall("RemoveServersFromServerGroup", server("i-1", "Ecs", "80"))
@@ -260,12 +289,14 @@ func TestNLBGroups(t *testing.T) {
 	a := newAccount(t, emulator.Options{})
 	id := a.newNLBGroup(in{"Tag.1.Key": "cluster", "Tag.1.Value": "c"})
 	a.nlbCall("UpdateServerGroupAttribute", in{
-		"ServerGroupId": id, "Scheduler": "tch", "ConnectionDrainEnabled": "true", "ConnectionDrainTimeout": "30", "HealthCheckConfig.HealthCheckEnabled": "false",
+		"ServerGroupId": id, "Scheduler": "tch", "ConnectionDrainEnabled": "true", "ConnectionDrainTimeout": "30",
+		"HealthCheckConfig.HealthCheckEnabled":    "false",
 		"HealthCheckConfig.HealthCheckHttpCode.1": "http_2xx",
 	})
 	got := at(t, a.nlbCall("ListServerGroups", in{"Tag.1.Key": "cluster", "Tag.1.Value": "c"}), "ServerGroups", 0)
 	wantEqual(t, "settings", []string{
-		text(t, got, "ServerGroupId"), text(t, got, "Scheduler"), text(t, got, "ConnectionDrainTimeout"), text(t, got, "HealthCheck", "HealthCheckEnabled"),
+		text(t, got, "ServerGroupId"), text(t, got, "Scheduler"), text(t, got, "ConnectionDrainTimeout"),
+		text(t, got, "HealthCheck", "HealthCheckEnabled"),
 		text(t, got, "PreserveClientIpEnabled"), text(t, got, "HealthCheck", "HealthCheckHttpCode", 0),
 	}, []string{id, "tch", "30", "false", "true", "http_2xx"})
 	for _, test := range []struct {
@@ -279,7 +310,8 @@ func TestNLBGroups(t *testing.T) {
 		{"any port, checked nowhere", "IllegalParam.AnyPortServerGroupConflictWithHealthCheckConfig", in{"AnyPortEnabled": "true"}},
 		{"rare checks of TCP", "IllegalParam.healthCheckInterval", in{"HealthCheckConfig.HealthCheckInterval": "51"}},
 		{"impatient checks of UDP", "IllegalParam.healthCheckInterval", in{
-			"Protocol": "UDP", "HealthCheckConfig.HealthCheckType": "UDP", "HealthCheckConfig.HealthCheckInterval": "5", "HealthCheckConfig.HealthCheckConnectTimeout": "12",
+			"Protocol": "UDP", "HealthCheckConfig.HealthCheckType": "UDP", "HealthCheckConfig.HealthCheckInterval": "5",
+			"HealthCheckConfig.HealthCheckConnectTimeout": "12",
 		}},
 	} {
 		t.Log(test.name)
@@ -293,12 +325,14 @@ func TestNLBTags(t *testing.T) {
 	a := newAccount(t, emulator.Options{})
 	one, two := a.newNLB(in{"Tag.1.Key": "a"}), a.newNLB(in{"Tag.1.Key": "b"})
 	found := a.nlbCall("ListLoadBalancers", in{"Tag.1.Key": "a", "Tag.2.Key": "b"})
-	wantEqual(t, "either tag", []string{text(t, found, "LoadBalancers", 0, "LoadBalancerId"), text(t, found, "LoadBalancers", 1, "LoadBalancerId")}, []string{one, two})
+	wantEqual(t, "either tag",
+		[]string{text(t, found, "LoadBalancers", 0, "LoadBalancerId"), text(t, found, "LoadBalancers", 1, "LoadBalancerId")}, []string{one, two})
 	group := a.newNLBGroup(nil)
 	for kind, id := range map[string]string{"loadbalancer": one, "servergroup": group, "listener": a.newNLBListener(one, group, 80, nil)} {
 		resource := in{"ResourceType": kind, "ResourceId.1": id}
 		a.nlbCall("TagResources", resource.with(in{"Tag.1.Key": "team", "Tag.1.Value": "x"}))
-		wantEqual(t, kind, text(t, a.nlbCall("ListTagResources", in{"ResourceType": kind, "Tag.1.Key": "team"}), "TagResources", 0, "ResourceId"), id)
+		wantEqual(t, kind, text(t, a.nlbCall("ListTagResources", in{"ResourceType": kind, "Tag.1.Key": "team"}), "TagResources", 0, "ResourceId"),
+			id)
 		a.nlbCall("UntagResources", resource.with(in{"TagKey.1": "team"}))
 		wantEqual(t, kind, text(t, a.nlbCall("ListTagResources", in{"ResourceType": kind, "Tag.1.Key": "team"}), "TotalCount"), "0")
 	}
@@ -314,10 +348,12 @@ func TestNLBSwitches(t *testing.T) {
 		a := newBubble(t, emulator.Options{Settle: time.Second, Config: config})
 		lb := a.newNLB(nil)
 		a.refused("GetLoadBalancerAttribute", in{"LoadBalancerId": lb}, "OperationFailed.GetXipFailed", 400)
-		a.refused("CreateServerGroup", in{"ServerGroupName": "group", "VpcId": "vpc-emulator", "Protocol": "TCPSSL"}, "IllegalParam.Protocol", 400)
+		a.refused("CreateServerGroup", in{"ServerGroupName": "group", "VpcId": "vpc-emulator", "Protocol": "TCPSSL"}, "IllegalParam.Protocol",
+			400)
 		a.newNLBGroup(in{"Tag.1.Key": "a"})
 		wantEqual(t, "either tag", text(t, a.nlbCall("ListServerGroups", in{"Tag.1.Key": "a", "Tag.2.Key": "b"}), "TotalCount"), "1")
-		ranged := a.newNLBGroup(in{"AnyPortEnabled": "true", "HealthCheckConfig.HealthCheckConnectPort": "80", "PreserveClientIpEnabled": "false"})
+		ranged := a.newNLBGroup(in{"AnyPortEnabled": "true", "HealthCheckConfig.HealthCheckConnectPort": "80",
+			"PreserveClientIpEnabled": "false"})
 		time.Sleep(20 * time.Second)
 		a.newNLBListener(lb, ranged, 0, in{"StartPort": "1", "EndPort": "9", "ListenerProtocol": "TCPSSL", "CertificateIds.1": "cert-1"})
 	})
@@ -327,7 +363,9 @@ func TestNLBSwitches(t *testing.T) {
 func TestSecurityGroups(t *testing.T) {
 	t.Parallel()
 	a := newAccount(t, emulator.Options{})
-	id := text(t, a.product("ecs", "CreateSecurityGroup", in{"VpcId": "vpc-emulator", "SecurityGroupType": "enterprise", "SecurityGroupName": "sources", "Tag.1.Key": "owner"}), "SecurityGroupId")
+	id := text(t,
+		a.product("ecs", "CreateSecurityGroup",
+			in{"VpcId": "vpc-emulator", "SecurityGroupType": "enterprise", "SecurityGroupName": "sources", "Tag.1.Key": "owner"}), "SecurityGroupId")
 	rules := in{"SecurityGroupId": id}
 	for n, source := range []string{"SourceCidrIp=192.0.2.0/24", "Ipv6SourceCidrIp=2001:db8::/32"} {
 		name, cidr, _ := strings.Cut(source, "=")
@@ -338,9 +376,14 @@ func TestSecurityGroups(t *testing.T) {
 	a.product("ecs", "AuthorizeSecurityGroup", rules)
 	have := a.product("ecs", "DescribeSecurityGroupAttribute", in{"SecurityGroupId": id})
 	permissions := at(t, have, "Permissions", "Permission").([]any)
-	wantEqual(t, "rules", []string{strconv.Itoa(len(permissions)), text(t, permissions, 0, "Policy"), text(t, permissions, 1, "Ipv6SourceCidrIp")}, []string{"2", "Accept", "2001:db8::/32"})
-	a.product("ecs", "ModifySecurityGroupRule", in{"SecurityGroupId": id, "SecurityGroupRuleId": text(t, permissions, 0, "SecurityGroupRuleId"), "Policy": "drop", "Priority": "100"})
-	_, err := a.call("ecs", "AuthorizeSecurityGroup", in{"SecurityGroupId": id, "Permissions.1.IpProtocol": "ALL", "Permissions.1.PortRange": "-1/-1", "Permissions.1.SourceCidrIp": "2001:db8::/32"})
+	wantEqual(t, "rules",
+		[]string{strconv.Itoa(len(permissions)), text(t, permissions, 0, "Policy"), text(t, permissions, 1, "Ipv6SourceCidrIp")},
+		[]string{"2", "Accept", "2001:db8::/32"})
+	a.product("ecs", "ModifySecurityGroupRule",
+		in{"SecurityGroupId": id, "SecurityGroupRuleId": text(t, permissions, 0, "SecurityGroupRuleId"), "Policy": "drop", "Priority": "100"})
+	_, err := a.call("ecs", "AuthorizeSecurityGroup",
+		in{"SecurityGroupId": id, "Permissions.1.IpProtocol": "ALL", "Permissions.1.PortRange": "-1/-1",
+			"Permissions.1.SourceCidrIp": "2001:db8::/32"})
 	wantCode(t, err, "InvalidSourceCidrIp.Malformed", 400)
 	a.product("ecs", "RevokeSecurityGroup", in{"SecurityGroupId": id, "SecurityGroupRuleId.1": text(t, permissions, 1, "SecurityGroupRuleId")})
 	left := a.product("ecs", "DescribeSecurityGroupAttribute", in{"SecurityGroupId": id})

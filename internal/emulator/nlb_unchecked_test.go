@@ -15,7 +15,8 @@ func TestNLBRegionWithOneZone(t *testing.T) {
 	config := cloud.DefaultConfig()
 	config.VSwitches = config.VSwitches[:1]
 	a := newAccount(t, emulator.Options{Config: config})
-	one := in{"AddressType": "Intranet", "VpcId": "vpc-emulator", "ZoneMappings.1.ZoneId": "cn-hangzhou-a", "ZoneMappings.1.VSwitchId": "vsw-a"}
+	one := in{"AddressType": "Intranet", "VpcId": "vpc-emulator", "ZoneMappings.1.ZoneId": "cn-hangzhou-a",
+		"ZoneMappings.1.VSwitchId": "vsw-a"}
 	a.nlbCall("CreateLoadBalancer", one)
 	newAccount(t, emulator.Options{}).refused("CreateLoadBalancer", one, "InvalidZones", 400)
 }
@@ -28,7 +29,8 @@ func TestNLBPackageWithAddresses(t *testing.T) {
 		return text(t, a.product("vpc", "AllocateEipAddress", in{"InternetChargeType": "PayByTraffic"}), "AllocationId")
 	}
 	id := a.newNLB(in{
-		"AddressType": "Internet", "BandwidthPackageId": "cbwp-1", "ZoneMappings.1.AllocationId": address(), "ZoneMappings.2.AllocationId": address(),
+		"AddressType": "Internet", "BandwidthPackageId": "cbwp-1", "ZoneMappings.1.AllocationId": address(),
+		"ZoneMappings.2.AllocationId": address(),
 	})
 	wantEqual(t, "package", text(t, a.nlb(id), "BandwidthPackageId"), "cbwp-1")
 }

@@ -54,7 +54,9 @@ func TestCertificates(t *testing.T) {
 	list := slbapi.CreateDescribeServerCertificatesRequest()
 	list.ServerCertificateId = made.ServerCertificateId
 	got := testkit.Must(a.slb.DescribeServerCertificates(list))(t).ServerCertificates.ServerCertificate
-	wantEqual(t, "certificate", []any{len(got), got[0].CommonName, got[0].SubjectAlternativeNames.SubjectAlternativeName, len(got[0].Fingerprint), got[0].ExpireTimeStamp > time.Now().UnixMilli()},
+	wantEqual(t, "certificate",
+		[]any{len(got), got[0].CommonName, got[0].SubjectAlternativeNames.SubjectAlternativeName, len(got[0].Fingerprint),
+			got[0].ExpireTimeStamp > time.Now().UnixMilli()},
 		[]any{1, "example.test", []string{"example.test"}, 59, true})
 	_, other := newCertificate(t, "other.test")
 	_, err := a.upload(certificate, other)
@@ -162,8 +164,10 @@ func TestACLs(t *testing.T) {
 func TestWhereThingsCanBe(t *testing.T) {
 	t.Parallel()
 	a := newAccount(t, emulator.Options{})
-	wantEqual(t, "slb region", testkit.Must(a.slb.DescribeRegions(slbapi.CreateDescribeRegionsRequest()))(t).Regions.Region[0].RegionId, region)
-	wantEqual(t, "ecs region", testkit.Must(a.ecs.DescribeRegions(ecsapi.CreateDescribeRegionsRequest()))(t).Regions.Region[0].RegionId, region)
+	wantEqual(t, "slb region", testkit.Must(a.slb.DescribeRegions(slbapi.CreateDescribeRegionsRequest()))(t).Regions.Region[0].RegionId,
+		region)
+	wantEqual(t, "ecs region", testkit.Must(a.ecs.DescribeRegions(ecsapi.CreateDescribeRegionsRequest()))(t).Regions.Region[0].RegionId,
+		region)
 	zones := testkit.Must(a.slb.DescribeZones(slbapi.CreateDescribeZonesRequest()))(t).Zones.Zone
 	wantEqual(t, "slb zone", []string{zones[0].ZoneId, zones[0].SlaveZones.SlaveZone[0].ZoneId}, []string{"cn-hangzhou-a", "cn-hangzhou-b"})
 	wantEqual(t, "ecs zones", len(testkit.Must(a.ecs.DescribeZones(ecsapi.CreateDescribeZonesRequest()))(t).Zones.Zone), 2)
@@ -236,7 +240,8 @@ func TestVSwitchAddresses(t *testing.T) {
 	get := vpcapi.CreateDescribeVSwitchAttributesRequest()
 	get.VSwitchId = "vsw-a"
 	wantEqual(t, "cidr", testkit.Must(a.vpc.DescribeVSwitchAttributes(get))(t).CidrBlock, "10.1.0.0/16")
-	for ip, want := range map[string]bool{"10.1.0.9": false, "10.1.0.10": true, "10.1.0.0": false, "10.1.255.253": false, "10.1.255.252": true, "10.2.0.1": false} {
+	for ip, want := range map[string]bool{"10.1.0.9": false, "10.1.0.10": true, "10.1.0.0": false, "10.1.255.253": false, "10.1.255.252": true,
+		"10.2.0.1": false} {
 		r := vpcapi.CreateCheckCanAllocateVpcPrivateIpAddressRequest()
 		r.VSwitchId, r.PrivateIpAddress = "vsw-a", ip
 		wantEqual(t, ip, testkit.Must(a.vpc.CheckCanAllocateVpcPrivateIpAddress(r))(t).CanAllocate, want)

@@ -40,8 +40,11 @@ func TestLoadBalancerLife(t *testing.T) {
 		r.Tag = &[]slbapi.CreateLoadBalancerTag{{Key: "owner", Value: "test"}}
 	})
 	lb := a.describeLB(id)
-	wantEqual(t, "identity", []string{lb.LoadBalancerId, lb.LoadBalancerName, lb.LoadBalancerStatus, lb.AddressType, lb.VpcId, lb.VSwitchId, lb.MasterZoneId, lb.SlaveZoneId, lb.InstanceChargeType, lb.LoadBalancerSpec},
-		[]string{id, "lb-under-test", "active", "intranet", "vpc-emulator", "vsw-a", "cn-hangzhou-a", "cn-hangzhou-b", "PayBySpec", "slb.s1.small"})
+	wantEqual(t, "identity",
+		[]string{lb.LoadBalancerId, lb.LoadBalancerName, lb.LoadBalancerStatus, lb.AddressType, lb.VpcId, lb.VSwitchId, lb.MasterZoneId,
+			lb.SlaveZoneId, lb.InstanceChargeType, lb.LoadBalancerSpec},
+		[]string{id, "lb-under-test", "active", "intranet", "vpc-emulator", "vsw-a", "cn-hangzhou-a", "cn-hangzhou-b", "PayBySpec",
+			"slb.s1.small"})
 	wantEqual(t, "tags", lb.Tags.Tag, []slbapi.Tag{{TagKey: "owner", TagValue: "test"}})
 
 	del := slbapi.CreateDeleteLoadBalancerRequest()
@@ -82,7 +85,9 @@ func TestLoadBalancerAttributes(t *testing.T) {
 
 	lb := a.describeLB(id)
 	// The bandwidth changes at once, the charge type at the next midnight.
-	wantEqual(t, "attributes", []string{lb.LoadBalancerName, lb.ModificationProtectionStatus, lb.ModificationProtectionReason, lb.LoadBalancerSpec, lb.InternetChargeType, fmt.Sprint(lb.Bandwidth)},
+	wantEqual(t, "attributes",
+		[]string{lb.LoadBalancerName, lb.ModificationProtectionStatus, lb.ModificationProtectionReason, lb.LoadBalancerSpec,
+			lb.InternetChargeType, fmt.Sprint(lb.Bandwidth)},
 		[]string{"renamed", "ConsoleProtection", "managed", "slb.s2.small", "paybybandwidth", "7"})
 
 	usage := slbapi.CreateModifyLoadBalancerInstanceChargeTypeRequest()
@@ -127,7 +132,9 @@ func TestDescribeLoadBalancers(t *testing.T) {
 	wantEqual(t, "past the end", list(func(r *slbapi.DescribeLoadBalancersRequest) {
 		r.PageNumber, r.PageSize = requests.NewInteger(4), requests.NewInteger(2)
 	}), []string{})
-	wantEqual(t, "by ids", list(func(r *slbapi.DescribeLoadBalancersRequest) { r.LoadBalancerId = ids[3] + "," + ids[1] }), []string{ids[1], ids[3]})
+	wantEqual(t, "by ids", list(func(r *slbapi.DescribeLoadBalancersRequest) {
+		r.LoadBalancerId = ids[3] + "," + ids[1]
+	}), []string{ids[1], ids[3]})
 	wantEqual(t, "by name", list(func(r *slbapi.DescribeLoadBalancersRequest) { r.LoadBalancerName = "lb-2" }), ids[2:3])
 	wantEqual(t, "old tag filter joins with or", list(func(r *slbapi.DescribeLoadBalancersRequest) {
 		r.Tags = `[{"TagKey":"n","TagValue":"0"},{"TagKey":"n","TagValue":"4"}]`
@@ -156,7 +163,8 @@ func TestClientToken(t *testing.T) {
 func TestCreateLoadBalancerRefusals(t *testing.T) {
 	t.Parallel()
 	config := cloud.DefaultConfig()
-	config.VSwitches = append(config.VSwitches, cloud.VSwitchConfig{ID: "vsw-tiny", VPCID: "vpc-emulator", Zone: "cn-hangzhou-a", CIDR: "10.3.0.0/29"})
+	config.VSwitches = append(config.VSwitches,
+		cloud.VSwitchConfig{ID: "vsw-tiny", VPCID: "vpc-emulator", Zone: "cn-hangzhou-a", CIDR: "10.3.0.0/29"})
 	config.Quotas.LoadBalancers = 6
 	a := newAccount(t, emulator.Options{Config: config})
 	tests := []struct {

@@ -78,8 +78,12 @@ func TestBadSnapshots(t *testing.T) {
 		"a rule of security group g has no policy": func(s map[string]any) {
 			s["SecurityGroups"] = []any{map[string]any{"ID": "g", "Rules": []any{nil}}}
 		},
-		"listener 0 is null":                  func(s map[string]any) { s["LoadBalancers"].([]any)[0].(map[string]any)["Listeners"] = []any{nil} },
-		"backend server of group g is null":   func(s map[string]any) { s["NLBGroups"] = []any{map[string]any{"ID": "g", "Servers": []any{nil}}} },
+		"listener 0 is null": func(s map[string]any) {
+			s["LoadBalancers"].([]any)[0].(map[string]any)["Listeners"] = []any{nil}
+		},
+		"backend server of group g is null": func(s map[string]any) {
+			s["NLBGroups"] = []any{map[string]any{"ID": "g", "Servers": []any{nil}}}
+		},
 		`ID \"vpc-emulator\", which is`:       func(s map[string]any) { s["VPCs"] = append(s["VPCs"].([]any), s["VPCs"].([]any)...) },
 		`ID \"\", which is empty`:             func(s map[string]any) { s["VPCs"] = []any{map[string]any{}} },
 		"instance i-1 has no primary":         func(s map[string]any) { delete(s, "Interfaces") },
@@ -118,7 +122,8 @@ func TestSnapshotsWithoutTables(t *testing.T) {
 		testkit.Must(0, a.Restore(testkit.Must(json.Marshal(rest))(t)))(t)
 		code, answer := get(t, "GET", a.url+"/_emulator/state", "")
 		wantEqual(t, "state without "+name+": "+answer, code, 200)
-		for action, product := range map[string]string{"DescribeInstances": "ecs", "DescribeNetworkInterfaces": "ecs", "DescribeVSwitches": "vpc", "DescribeVpcs": "vpc", "DescribeLoadBalancers": "slb"} {
+		for action, product := range map[string]string{"DescribeInstances": "ecs", "DescribeNetworkInterfaces": "ecs", "DescribeVSwitches": "vpc",
+			"DescribeVpcs": "vpc", "DescribeLoadBalancers": "slb"} {
 			testkit.Must(a.call(product, action, nil))(t)
 		}
 	}

@@ -45,9 +45,11 @@ func TestAssumeRole(t *testing.T) {
 		config := cloud.DefaultConfig()
 		config.Roles[0].Permissions = []string{"slb:Describe*", "sts:*"}
 		a := newBubble(t, emulator.Options{Config: config})
-		body := testkit.Must(a.call("sts", "AssumeRole", map[string]string{"RoleArn": roleARN, "RoleSessionName": "test", "DurationSeconds": "900"}))(t)
+		body := testkit.Must(a.call("sts", "AssumeRole",
+			map[string]string{"RoleArn": roleARN, "RoleSessionName": "test", "DurationSeconds": "900"}))(t)
 		key := readTemporary(t, body).Credentials
-		client, err := slbapi.NewClientWithOptions(region, sdkConfig(direct{a.Handler()}), credentials.NewStsTokenCredential(key.AccessKeyId, key.AccessKeySecret, key.SecurityToken))
+		client, err := slbapi.NewClientWithOptions(region, sdkConfig(direct{a.Handler()}),
+			credentials.NewStsTokenCredential(key.AccessKeyId, key.AccessKeySecret, key.SecurityToken))
 		testkit.Must(0, err)(t)
 		client.Domain = "emulator.test"
 		list := slbapi.CreateDescribeLoadBalancersRequest()
@@ -105,19 +107,27 @@ func TestAssumeRoleWithOIDC(t *testing.T) {
 	}
 	status, body := assume(token(private, nil), providerARN)
 	got := readTemporary(t, body)
-	wantEqual(t, "assumed", []any{status, got.OIDCTokenInfo.Subject, got.Credentials.SecurityToken != ""}, []any{200, "system:serviceaccount:kube-system:ccm", true})
+	wantEqual(t, "assumed", []any{status, got.OIDCTokenInfo.Subject, got.Credentials.SecurityToken != ""},
+		[]any{200, "system:serviceaccount:kube-system:ccm", true})
 	// As the newer SDK sends it: the action in a header.
-	form := encode(map[string]string{"RoleArn": roleARN, "OIDCProviderArn": providerARN, "OIDCToken": token(private, nil), "RoleSessionName": "ccm"})
+	form := encode(map[string]string{"RoleArn": roleARN, "OIDCProviderArn": providerARN, "OIDCToken": token(private, nil),
+		"RoleSessionName": "ccm"})
 	status, body = send(a.Emulator, "POST", "/", form, "Content-Type", "application/x-www-form-urlencoded",
 		"x-acs-action", "AssumeRoleWithOIDC", "x-acs-version", "2015-04-01", "Accept", "application/json")
 	wantEqual(t, "by headers: "+body, []any{status, strings.HasPrefix(body, "{")}, []any{200, true})
 	const fail = "AuthenticationFail."
 	tests := []struct{ name, token, provider, code string }{
 		{"signature", token(stranger, nil), providerARN, fail + "OIDCToken.InvalidSignature"},
-		{"audience", token(private, func(c *jwt.RegisteredClaims) { c.Audience = jwt.ClaimStrings{"kubernetes"} }), providerARN, fail + "OIDCToken.AudienceNotMatch"},
-		{"expired", token(private, func(c *jwt.RegisteredClaims) { c.ExpiresAt = jwt.NewNumericDate(time.Now().Add(-time.Second)) }), providerARN, fail + "OIDCToken.Expired"},
+		{"audience", token(private, func(c *jwt.RegisteredClaims) {
+			c.Audience = jwt.ClaimStrings{"kubernetes"}
+		}), providerARN, fail + "OIDCToken.AudienceNotMatch"},
+		{"expired", token(private, func(c *jwt.RegisteredClaims) {
+			c.ExpiresAt = jwt.NewNumericDate(time.Now().Add(-time.Second))
+		}), providerARN, fail + "OIDCToken.Expired"},
 		{"issuer", token(private, func(c *jwt.RegisteredClaims) { c.Issuer = "https://elsewhere" }), providerARN, fail + "OIDCToken.Invalid"},
-		{"subject", token(private, func(c *jwt.RegisteredClaims) { c.Subject = "system:serviceaccount:default:x" }), providerARN, fail + "NoPermission"},
+		{"subject", token(private, func(c *jwt.RegisteredClaims) {
+			c.Subject = "system:serviceaccount:default:x"
+		}), providerARN, fail + "NoPermission"},
 		{"no token", "not.a.token", providerARN, fail + "OIDCToken.Invalid"},
 		{"provider", token(private, nil), "acs:ram::1:oidc-provider/x", fail + "NoPermission"},
 	}

@@ -70,11 +70,13 @@ func TestUnknownSwitchInConfig(t *testing.T) {
 
 func TestBackendOfAnotherVPC(t *testing.T) {
 	t.Parallel()
-	for given, want := range map[string]string{"": "NetworkConflict", "InvalidBackendServers.Inconsistent": "InvalidBackendServers.Inconsistent"} {
+	for given, want := range map[string]string{"": "NetworkConflict",
+		"InvalidBackendServers.Inconsistent": "InvalidBackendServers.Inconsistent"} {
 		config := cloud.DefaultConfig()
 		config.VPCs = append(config.VPCs, cloud.VPCConfig{ID: "vpc-other", CIDR: "172.16.0.0/12"})
 		config.RouteTables = append(config.RouteTables, cloud.RouteTableConfig{ID: "vtb-other", VPCID: "vpc-other"})
-		config.VSwitches = append(config.VSwitches, cloud.VSwitchConfig{ID: "vsw-other", VPCID: "vpc-other", Zone: "cn-hangzhou-a", CIDR: "172.16.0.0/16"})
+		config.VSwitches = append(config.VSwitches,
+			cloud.VSwitchConfig{ID: "vsw-other", VPCID: "vpc-other", Zone: "cn-hangzhou-a", CIDR: "172.16.0.0/16"})
 		config.OtherVPCCode = given
 		a := newAccount(t, emulator.Options{Config: config})
 		i := a.put("i-1", emulator.InstanceSpec{VSwitchID: "vsw-other"})
@@ -232,11 +234,13 @@ func TestLoadBalancerAddresses(t *testing.T) {
 	}
 	var got []string
 	for _, c := range [][3]string{
-		{"intranet", "ipv4", "vsw-a"}, {"intranet", "ipv6", "vsw-a"}, {"intranet", "ipv6", "vsw-a"}, {"internet", "ipv4", ""}, {"internet", "ipv6", ""},
+		{"intranet", "ipv4", "vsw-a"}, {"intranet", "ipv6", "vsw-a"}, {"intranet", "ipv6", "vsw-a"}, {"internet", "ipv4", ""},
+		{"internet", "ipv6", ""},
 	} {
 		got = append(got, testkit.Must(create(c[0], c[1], c[2]))(t))
 	}
-	wantEqual(t, "addresses", got, []string{"10.1.0.1", "2408:4005:300:ab01::1:0", "2408:4005:300:ab01::1:1", "198.18.0.1", "2001:db8:ffff::1:2"})
+	wantEqual(t, "addresses", got,
+		[]string{"10.1.0.1", "2408:4005:300:ab01::1:0", "2408:4005:300:ab01::1:1", "198.18.0.1", "2001:db8:ffff::1:2"})
 	_, err := create("intranet", "ipv6", "vsw-b")
 	wantCode(t, err, "InvalidParameter", 400)
 }

@@ -31,7 +31,8 @@ func (a *account) createRoutes(nextHop string, cidrs ...string) (*vpcapi.CreateR
 	r := vpcapi.CreateCreateRouteEntriesRequest()
 	var entries []vpcapi.CreateRouteEntriesRouteEntries
 	for _, c := range cidrs {
-		entries = append(entries, vpcapi.CreateRouteEntriesRouteEntries{RouteTableId: table, DstCidrBlock: c, NextHop: nextHop, NextHopType: "Instance"})
+		entries = append(entries,
+			vpcapi.CreateRouteEntriesRouteEntries{RouteTableId: table, DstCidrBlock: c, NextHop: nextHop, NextHopType: "Instance"})
 	}
 	r.RouteEntries = &entries
 	return a.vpc.CreateRouteEntries(r)
@@ -69,7 +70,8 @@ func TestNetworks(t *testing.T) {
 	t.Parallel()
 	a := newAccount(t, emulator.Options{})
 	n := testkit.Must(a.vpc.DescribeVpcs(vpcapi.CreateDescribeVpcsRequest()))(t).Vpcs.Vpc[0]
-	wantEqual(t, "vpc", []any{n.VpcId, n.CidrBlock, n.RouterTableIds.RouterTableIds, n.VSwitchIds.VSwitchId}, []any{"vpc-emulator", "10.0.0.0/8", []string{table}, []string{"vsw-a", "vsw-b"}})
+	wantEqual(t, "vpc", []any{n.VpcId, n.CidrBlock, n.RouterTableIds.RouterTableIds, n.VSwitchIds.VSwitchId},
+		[]any{"vpc-emulator", "10.0.0.0/8", []string{table}, []string{"vsw-a", "vsw-b"}})
 	get := vpcapi.CreateDescribeVpcAttributeRequest()
 	get.VpcId = "vpc-emulator"
 	wantEqual(t, "attribute", testkit.Must(a.vpc.DescribeVpcAttribute(get))(t).CidrBlock, "10.0.0.0/8")
@@ -81,7 +83,8 @@ func TestNetworks(t *testing.T) {
 	sw := vpcapi.CreateDescribeVSwitchesRequest()
 	sw.VSwitchId = "vsw-a"
 	v := testkit.Must(a.vpc.DescribeVSwitches(sw))(t).VSwitches.VSwitch[0]
-	wantEqual(t, "vSwitch", []any{v.ZoneId, v.CidrBlock, v.VpcId, v.AvailableIpAddressCount, v.RouteTable.RouteTableId}, []any{"cn-hangzhou-a", "10.1.0.0/16", "vpc-emulator", int64(65536 - 4 - 1), table})
+	wantEqual(t, "vSwitch", []any{v.ZoneId, v.CidrBlock, v.VpcId, v.AvailableIpAddressCount, v.RouteTable.RouteTableId},
+		[]any{"cn-hangzhou-a", "10.1.0.0/16", "vpc-emulator", int64(65536 - 4 - 1), table})
 	tables := vpcapi.CreateDescribeRouteTableListRequest()
 	tables.VpcId = "vpc-emulator"
 	list := testkit.Must(a.vpc.DescribeRouteTableList(tables))(t)
@@ -141,12 +144,14 @@ func TestRouteBatches(t *testing.T) {
 	mixed := testkit.Must(a.createRoutes("i-1", "10.244.0.0/24", "10.244.100.0/24", "10.1.0.0/24"))(t)
 	wantEqual(t, "partial failure", []int{mixed.SuccessCount, mixed.FailedCount}, []int{1, 2})
 	failed := mixed.FailedRouteEntries[0]
-	wantEqual(t, "failed item", []string{failed.DstCidrBlock, failed.NextHop, failed.FailedCode}, []string{"10.244.0.0/24", "i-1", "VPC_ROUTE_ENTRY_CIDR_BLOCK_DUPLICATE"})
+	wantEqual(t, "failed item", []string{failed.DstCidrBlock, failed.NextHop, failed.FailedCode},
+		[]string{"10.244.0.0/24", "i-1", "VPC_ROUTE_ENTRY_CIDR_BLOCK_DUPLICATE"})
 	_, err := a.createRoutes("i-1", append(cidrs, "10.244.101.0/24")...)
 	wantCode(t, err, "InvalidParameter", 400)
 
 	gone := testkit.Must(a.deleteRoutes("i-1", "10.244.0.0/24", "10.244.200.0/24"))(t)
-	wantEqual(t, "deleted", []any{gone.SuccessCount, gone.FailedCount, gone.FailedRouteEntries[0].FailedCode}, []any{1, 1, "VPC_ROUTER_ENTRY_NOT_EXIST"})
+	wantEqual(t, "deleted", []any{gone.SuccessCount, gone.FailedCount, gone.FailedRouteEntries[0].FailedCode},
+		[]any{1, 1, "VPC_ROUTER_ENTRY_NOT_EXIST"})
 
 	var more []string
 	for i := range 11 {

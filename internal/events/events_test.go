@@ -140,7 +140,8 @@ func TestMessagesAreCut(t *testing.T) {
 	recorder := record.NewFakeRecorder(1)
 	events.New(recorder, repeat).Warnf(node("1"), "Long", "%s", strings.Repeat("é", 250_000))
 	message := strings.TrimPrefix(<-recorder.Events, "Warning Long ")
-	if len(message) > events.MaxMessage || len(message) < events.MaxMessage-4 || !utf8.ValidString(message) || !strings.HasSuffix(message, "…") {
+	if len(message) > events.MaxMessage || len(message) < events.MaxMessage-4 || !utf8.ValidString(message) ||
+		!strings.HasSuffix(message, "…") {
 		t.Errorf("the message has %d bytes and ends in %q", len(message), message[len(message)-8:])
 	}
 }

@@ -208,7 +208,8 @@ func TestReadyIsMoreThanAlive(t *testing.T) {
 		}
 	}
 	recorder := httptest.NewRecorder()
-	checks(http.NotFoundHandler(), func() error { return errors.New("a secret reason") })[readyPath].ServeHTTP(recorder, httptest.NewRequest(http.MethodGet, readyPath, nil))
+	checks(http.NotFoundHandler(), func() error { return errors.New("a secret reason") })[readyPath].ServeHTTP(recorder,
+		httptest.NewRequest(http.MethodGet, readyPath, nil))
 	if body := recorder.Body.String(); strings.Contains(body, "secret") {
 		t.Errorf("the answer tells everybody why: %s", body)
 	}
@@ -305,7 +306,8 @@ func TestProbeEndsItsConnection(t *testing.T) {
 // TestIdleConnectionEnds: a connection that sends no further request ends, and so does one that never ends the header of its request.
 func TestIdleConnectionEnds(t *testing.T) {
 	t.Parallel()
-	for request, limit := range map[string]time.Duration{"GET / HTTP/1.1\r\nHost: a\r\n\r\n": idleTimeout, "GET / HTTP/1.1\r\nHost: ": readHeaderTimeout} {
+	for request, limit := range map[string]time.Duration{"GET / HTTP/1.1\r\nHost: a\r\n\r\n": idleTimeout,
+		"GET / HTTP/1.1\r\nHost: ": readHeaderTimeout} {
 		synctest.Test(t, func(t *testing.T) {
 			listener := bufconn.Listen(memoryBuffer)
 			server := newServer(http.NotFoundHandler())

@@ -11,7 +11,8 @@ const officialNamespace = "ccm"
 
 // NewCounter returns a counter without labels, which is 0 from the start.
 func NewCounter(subsystem, name, help string) *metrics.Counter {
-	return metrics.NewCounter(&metrics.CounterOpts{Namespace: Namespace, Subsystem: subsystem, Name: name, Help: help, StabilityLevel: metrics.ALPHA})
+	return metrics.NewCounter(&metrics.CounterOpts{Namespace: Namespace, Subsystem: subsystem, Name: name, Help: help,
+		StabilityLevel: metrics.ALPHA})
 }
 
 // NewCounterVec returns a counter with labels.
@@ -22,7 +23,8 @@ func NewCounterVec(subsystem, name, help string, labels ...string) *metrics.Coun
 
 // NewGauge returns a gauge without labels, which is 0 from the start.
 func NewGauge(subsystem, name, help string) *metrics.Gauge {
-	return metrics.NewGauge(&metrics.GaugeOpts{Namespace: Namespace, Subsystem: subsystem, Name: name, Help: help, StabilityLevel: metrics.ALPHA})
+	return metrics.NewGauge(&metrics.GaugeOpts{Namespace: Namespace, Subsystem: subsystem, Name: name, Help: help,
+		StabilityLevel: metrics.ALPHA})
 }
 
 // NewGaugeVec returns a gauge with labels.

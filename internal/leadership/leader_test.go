@@ -16,8 +16,9 @@ func TestFindLeader(t *testing.T) {
 		skew          time.Duration
 		renews, leads bool
 	}{
-		"same clock": {0, true, true}, "its clock is behind": {10 * time.Minute, true, true}, "its clock is ahead": {-10 * time.Minute, true, true},
-		"dead": {time.Minute, false, false}, "dead, and its clock is ahead": {-time.Minute, false, false},
+		"same clock": {0, true, true}, "its clock is behind": {10 * time.Minute, true, true},
+		"its clock is ahead": {-10 * time.Minute, true, true},
+		"dead":               {time.Minute, false, false}, "dead, and its clock is ahead": {-time.Minute, false, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -44,7 +45,8 @@ func TestFindLeader(t *testing.T) {
 			})
 		})
 	}
-	if found, err := FindLeader(t.Context(), fake.NewClientset().CoordinationV1().Leases(namespace), OfficialLease, time.Hour); err != nil || found.Leads || found.Holder != "" {
+	if found, err := FindLeader(t.Context(), fake.NewClientset().CoordinationV1().Leases(namespace), OfficialLease,
+		time.Hour); err != nil || found.Leads || found.Holder != "" {
 		t.Errorf("without a Lease: %+v, %v", found, err)
 	}
 }

@@ -123,7 +123,8 @@ func officialLease(age time.Duration) *coordinationv1.Lease {
 	return &coordinationv1.Lease{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: OfficialLease},
 		Spec: coordinationv1.LeaseSpec{
-			HolderIdentity: new("node-1_official"), LeaseDurationSeconds: ptr.To[int32](15), RenewTime: new(metav1.NewMicroTime(time.Now().Add(-age))),
+			HolderIdentity: new("node-1_official"), LeaseDurationSeconds: ptr.To[int32](15),
+			RenewTime: new(metav1.NewMicroTime(time.Now().Add(-age))),
 		},
 	}
 }
@@ -131,7 +132,8 @@ func officialLease(age time.Duration) *coordinationv1.Lease {
 // TestOfficialHolderIsNoticed: a live holder of the official Lease is waited for, whatever its clock says.
 func TestOfficialHolderIsNoticed(t *testing.T) {
 	t.Parallel()
-	for name, skew := range map[string]time.Duration{"same clock": 0, "its clock is behind": 40 * time.Second, "its clock is ahead": -40 * time.Second} {
+	for name, skew := range map[string]time.Duration{"same clock": 0, "its clock is behind": 40 * time.Second,
+		"its clock is ahead": -40 * time.Second} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {

@@ -87,7 +87,8 @@ func WaitForOfficial(ctx context.Context, leases coordinationclient.LeaseInterfa
 			logger.Info("The official CCM holds its Lease; starting anyway because of --takeover", "lease", OfficialLease, "holder", now.Holder)
 			return nil
 		case seen.Holder == "":
-			logger.Info("Waiting: the official CCM holds its Lease; stop it, or use --takeover to start anyway", "lease", OfficialLease, "holder", now.Holder)
+			logger.Info("Waiting: the official CCM holds its Lease; stop it, or use --takeover to start anyway", "lease", OfficialLease, "holder",
+				now.Holder)
 			seen, since = now, time.Now()
 		case now != seen:
 			seen, since = now, time.Now()

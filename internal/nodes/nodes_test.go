@@ -153,7 +153,8 @@ func TestAddresses(t *testing.T) {
 			own = append(own, address.String())
 		}
 		if nodes.InternalIP(test.node) != test.first || !slices.Equal(own, test.own) {
-			t.Errorf("%v with %v: first %q, own %v, want %q, %v", test.node.Status.Addresses, test.node.Annotations, nodes.InternalIP(test.node), own, test.first, test.own)
+			t.Errorf("%v with %v: first %q, own %v, want %q, %v", test.node.Status.Addresses, test.node.Annotations, nodes.InternalIP(test.node),
+				own, test.first, test.own)
 		}
 	}
 }
@@ -163,7 +164,8 @@ func TestManyAddresses(t *testing.T) {
 	t.Parallel()
 	node := &corev1.Node{}
 	for i := range 30000 {
-		node.Status.Addresses = append(node.Status.Addresses, corev1.NodeAddress{Type: corev1.NodeInternalIP, Address: fmt.Sprintf("10.%d.%d.1", i/256, i%256)})
+		node.Status.Addresses = append(node.Status.Addresses,
+			corev1.NodeAddress{Type: corev1.NodeInternalIP, Address: fmt.Sprintf("10.%d.%d.1", i/256, i%256)})
 	}
 	if n := len(nodes.OwnAddresses(node)); n != 64 {
 		t.Errorf("%d addresses are compared with each other", n)
@@ -178,7 +180,8 @@ func TestPodCIDRs(t *testing.T) {
 	}{
 		{},
 		{spec: corev1.NodeSpec{PodCIDR: "10.0.0.0/24"}, want: []string{"10.0.0.0/24"}},
-		{spec: corev1.NodeSpec{PodCIDR: "10.0.0.0/24", PodCIDRs: []string{"10.0.0.0/24", "fd00::/64"}}, want: []string{"10.0.0.0/24", "fd00::/64"}},
+		{spec: corev1.NodeSpec{PodCIDR: "10.0.0.0/24", PodCIDRs: []string{"10.0.0.0/24", "fd00::/64"}},
+			want: []string{"10.0.0.0/24", "fd00::/64"}},
 	} {
 		if got := nodes.PodCIDRs(&corev1.Node{Spec: test.spec}); fmt.Sprint(got) != fmt.Sprint(test.want) {
 			t.Errorf("%+v: %v, want %v", test.spec, got, test.want)

@@ -54,7 +54,8 @@ const style = `.back{fill:#fff}text{font:12px system-ui,sans-serif;fill:#333}.ti
 func (c Chart) SVG() string {
 	var b strings.Builder
 	high := height + max(0, (len(c.Lines)-1)/perRow)*legendRow
-	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" role="img" aria-label="%s">`+"\n<style>%s</style>\n", width, high, html.EscapeString(c.Title), style)
+	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" role="img" aria-label="%s">`+"\n<style>%s</style>\n", width,
+		high, html.EscapeString(c.Title), style)
 	fmt.Fprintf(&b, "<rect class=\"back\" width=\"%d\" height=\"%d\"/>\n", width, high)
 	text(&b, left, top-labels*3, "start", "title", c.Title)
 	for _, x := range c.XTicks {

@@ -20,7 +20,8 @@ func TestChart(t *testing.T) {
 	}
 	svg := c.SVG()
 	mustBeXML(t, svg)
-	for _, want := range []string{"Calls &amp; nodes", ">1,000<", ">all<", `points="64.0,336.0 380.0,190.0 696.0,44.0"`, "stroke-dasharray", `cx="380.0" cy="190.0"`} {
+	for _, want := range []string{"Calls &amp; nodes", ">1,000<", ">all<", `points="64.0,336.0 380.0,190.0 696.0,44.0"`, "stroke-dasharray",
+		`cx="380.0" cy="190.0"`} {
 		if !strings.Contains(svg, want) {
 			t.Errorf("%s is not in\n%s", want, svg)
 		}

@@ -122,7 +122,8 @@ func ScaleCharts(measured map[string]Measured) (charts map[string]string, lackin
 func (m Measured) complete(scenario string) bool {
 	storm, spread, events := m.Took > 0, len(m.Members) > 0, m.Joined > 0 && m.Left > 0
 	return map[string]bool{
-		ScenarioFleet: events && spread, ScenarioFew: events && spread, ScenarioNew: storm, ScenarioGroups: storm && spread, ScenarioZone: storm && spread,
+		ScenarioFleet: events && spread, ScenarioFew: events && spread, ScenarioNew: storm, ScenarioGroups: storm && spread,
+		ScenarioZone: storm && spread,
 	}[scenario]
 }
 
@@ -138,7 +139,8 @@ func membersChart(computed Subsets, measured map[string]Measured) Chart {
 		{Name: "computed, auto", Dashed: true, Points: percent(computed.Members)},
 	}
 	for _, one := range []struct{ scenario, name string }{
-		{ScenarioFleet, "measured, auto"}, {ScenarioFew, "measured, 25 per Service"}, {ScenarioZone, "measured, after a zone died"}, {ScenarioGroups, "measured, groups, 500 nodes"},
+		{ScenarioFleet, "measured, auto"}, {ScenarioFew, "measured, 25 per Service"}, {ScenarioZone, "measured, after a zone died"},
+		{ScenarioGroups, "measured, groups, 500 nodes"},
 	} {
 		if members := measured[one.scenario].Members; len(members) > 0 {
 			lines = append(lines, Line{Name: one.name, Points: percent(members)})
@@ -194,8 +196,9 @@ func stormsChart(computed Storms, measured map[string]Measured) Chart {
 		{Name: "1.1 times as long", Dashed: true, Points: times(1.1)},
 	}
 	return Chart{
-		Title: "Time of storms, and the time that the rate limits force", X: "seconds that the rate limits force", Y: "seconds", XTicks: ticks, YTicks: ticks,
-		Lines: withPoints(lines, "measured by make bench", points),
+		Title: "Time of storms, and the time that the rate limits force", X: "seconds that the rate limits force", Y: "seconds", XTicks: ticks,
+		YTicks: ticks,
+		Lines:  withPoints(lines, "measured by make bench", points),
 	}
 }
 

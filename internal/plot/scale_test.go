@@ -48,8 +48,10 @@ func TestScaleCharts(t *testing.T) {
 		members, writes, storms int // lines that show measured values, and points
 	}{
 		{nil, []string{plot.ScenarioFleet, plot.ScenarioFew, plot.ScenarioNew, plot.ScenarioGroups, plot.ScenarioZone}, 0, 0, 0},
-		{map[string]plot.Measured{plot.ScenarioFleet: fleet, plot.ScenarioNew: storm}, []string{plot.ScenarioFew, plot.ScenarioGroups, plot.ScenarioZone}, 1, 2, 1},
-		{map[string]plot.Measured{plot.ScenarioFleet: {Nodes: 5000, Joined: 20, Left: 50}}, []string{plot.ScenarioFleet, plot.ScenarioFew, plot.ScenarioNew, plot.ScenarioGroups, plot.ScenarioZone}, 0, 2, 0},
+		{map[string]plot.Measured{plot.ScenarioFleet: fleet, plot.ScenarioNew: storm},
+			[]string{plot.ScenarioFew, plot.ScenarioGroups, plot.ScenarioZone}, 1, 2, 1},
+		{map[string]plot.Measured{plot.ScenarioFleet: {Nodes: 5000, Joined: 20, Left: 50}},
+			[]string{plot.ScenarioFleet, plot.ScenarioFew, plot.ScenarioNew, plot.ScenarioGroups, plot.ScenarioZone}, 0, 2, 0},
 	} {
 		charts, lacking, err := plot.ScaleCharts(c.measured)
 		if err != nil || !slices.Equal(lacking, c.lacking) {
@@ -59,7 +61,8 @@ func TestScaleCharts(t *testing.T) {
 			t.Errorf("%v: %d measured lines of members, want %d", c.measured, got, c.members)
 		}
 		for name, want := range map[string]int{"scale-writes.svg": c.writes, "scale-storms.svg": c.storms} {
-			if got := strings.Count(charts[name], "<circle") - strings.Count(bare[name], "<circle"); got != want+min(want, 1) { // and the one of the legend
+			// And the one of the legend.
+			if got := strings.Count(charts[name], "<circle") - strings.Count(bare[name], "<circle"); got != want+min(want, 1) {
 				t.Errorf("%v: %s has %d measured points, want %d", c.measured, name, got, want)
 			}
 		}

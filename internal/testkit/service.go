@@ -60,5 +60,6 @@ func Class(class string) func(*corev1.Service) {
 
 // SetCondition gives a Service a condition of the status True.
 func SetCondition(svc *corev1.Service, kind, reason, message string) {
-	meta.SetStatusCondition(&svc.Status.Conditions, metav1.Condition{Type: kind, Status: metav1.ConditionTrue, Reason: reason, Message: message})
+	meta.SetStatusCondition(&svc.Status.Conditions,
+		metav1.Condition{Type: kind, Status: metav1.ConditionTrue, Reason: reason, Message: message})
 }

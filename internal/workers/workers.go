@@ -11,7 +11,9 @@ import (
 // Run handles the keys of a queue with so many workers, each key by one of them at a time, until the context ends. It shuts the queue down
 // then, and returns when the last worker has ended. A key whose handling failed is handled again, after growing pauses; handle reports the
 // error itself.
-func Run[K comparable](ctx context.Context, queue workqueue.TypedRateLimitingInterface[K], number int, handle func(context.Context, K) error) {
+func Run[K comparable](
+	ctx context.Context, queue workqueue.TypedRateLimitingInterface[K], number int, handle func(context.Context, K) error,
+) {
 	defer context.AfterFunc(ctx, queue.ShutDown)()
 	var workers sync.WaitGroup
 	for range number {

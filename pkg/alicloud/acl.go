@@ -71,7 +71,9 @@ func (w *answeredList) list() AccessList {
 // DescribeAccessList returns a list with its entries, or an error for which [IsNotFound] holds.
 func (c *Client) DescribeAccessList(ctx context.Context, id string) (AccessList, error) {
 	var list AccessList
-	entries, err := pages("DescribeAccessControlListAttribute", func(entry string) string { return entry }, func(number int) (page[string], error) {
+	entries, err := pages("DescribeAccessControlListAttribute", func(entry string) string {
+		return entry
+	}, func(number int) (page[string], error) {
 		in := params{"AclId": id}.setInt("Page", number).setInt("PageSize", MaxAccessListEntries)
 		out := &describeAccessListResponse{answer: newAnswer()}
 		if err := c.call(ctx, "DescribeAccessControlListAttribute", productSLB, in, out); err != nil {

@@ -111,12 +111,17 @@ func slbActions() []Action {
 	web := []string{"StickySession", "off", "HealthCheck", "off"}
 	tagged := params{"ResourceType": resourceTypeInstance, "ResourceId.1": noLoadBalancer}
 	actions := []Action{
-		{Name: "AddAccessControlListEntry", Why: "spec.loadBalancerSourceRanges", probe: params{"AclId": noAccessList, "AclEntrys": `[{"entry":"192.0.2.0/24"}]`}},
-		{Name: "AddVServerGroupBackendServers", Why: "adding backend servers", probe: params{"VServerGroupId": noServerGroup, "BackendServers": "[]"}},
+		{Name: "AddAccessControlListEntry", Why: "spec.loadBalancerSourceRanges",
+			probe: params{"AclId": noAccessList, "AclEntrys": `[{"entry":"192.0.2.0/24"}]`}},
+		{Name: "AddVServerGroupBackendServers", Why: "adding backend servers",
+			probe: params{"VServerGroupId": noServerGroup, "BackendServers": "[]"}},
 		// Three reasons to be refused, each of which is enough.
-		{Name: "CreateAccessControlList", Why: "spec.loadBalancerSourceRanges", probe: params{"AclName": "", "AddressIPVersion": "none", "ResourceGroupId": "none"}},
-		{Name: "CreateLoadBalancer", Why: "creating a load balancer for a Service", probe: params{"AddressType": "none", "VSwitchId": noVSwitch, "LoadBalancerSpec": "none"}},
-		{Name: "CreateDomainExtension", Why: "annotation domain-extensions", probe: listener("Domain", "none.invalid", "ServerCertificateId", "none")},
+		{Name: "CreateAccessControlList", Why: "spec.loadBalancerSourceRanges",
+			probe: params{"AclName": "", "AddressIPVersion": "none", "ResourceGroupId": "none"}},
+		{Name: "CreateLoadBalancer", Why: "creating a load balancer for a Service",
+			probe: params{"AddressType": "none", "VSwitchId": noVSwitch, "LoadBalancerSpec": "none"}},
+		{Name: "CreateDomainExtension", Why: "annotation domain-extensions",
+			probe: listener("Domain", "none.invalid", "ServerCertificateId", "none")},
 		{Name: "CreateLoadBalancerHTTPListener", Why: "ports", probe: listener(web...)},
 		{Name: "CreateLoadBalancerHTTPSListener", Why: "ports", probe: listener(append(web, "ServerCertificateId", "none")...)},
 		{Name: "CreateLoadBalancerTCPListener", Why: "ports", probe: listener()},
@@ -136,23 +141,33 @@ func slbActions() []Action {
 		{Name: "DescribeServerCertificates", Why: "events for certificates that expire", probe: params{"ServerCertificateId": "none"}},
 		{Name: "DescribeVServerGroupAttribute", Why: "reading the observed state", probe: params{"VServerGroupId": noServerGroup}},
 		{Name: "DescribeVServerGroups", Why: "reading the observed state", probe: onLoadBalancer()},
-		{Name: "ModifyLoadBalancerInstanceChargeType", Why: "annotation instance-charge-type", probe: onLoadBalancer("InstanceChargeType", "PayByCLCU")},
+		{Name: "ModifyLoadBalancerInstanceChargeType", Why: "annotation instance-charge-type",
+			probe: onLoadBalancer("InstanceChargeType", "PayByCLCU")},
 		{Name: "ModifyLoadBalancerInstanceSpec", Why: "annotation spec", probe: onLoadBalancer("LoadBalancerSpec", "slb.s1.small")},
-		{Name: "ModifyLoadBalancerInternetSpec", Why: "annotations charge-type and bandwidth", probe: onLoadBalancer("InternetChargeType", "paybytraffic")},
-		{Name: "ModifyVServerGroupBackendServers", Why: "replacing backend servers", probe: params{"VServerGroupId": noServerGroup, "OldBackendServers": "[]", "NewBackendServers": "[]"}},
-		{Name: "RemoveAccessControlListEntry", Why: "spec.loadBalancerSourceRanges", probe: params{"AclId": noAccessList, "AclEntrys": `[{"entry":"192.0.2.0/24"}]`}},
-		{Name: "RemoveVServerGroupBackendServers", Why: "removing backend servers", probe: params{"VServerGroupId": noServerGroup, "BackendServers": "[]"}},
-		{Name: "SetDomainExtensionAttribute", Why: "annotation domain-extensions", probe: params{"DomainExtensionId": noExtension, "ServerCertificateId": "none"}},
-		{Name: "SetLoadBalancerDeleteProtection", Why: "annotation delete-protection; deletion", probe: onLoadBalancer("DeleteProtection", "off")},
+		{Name: "ModifyLoadBalancerInternetSpec", Why: "annotations charge-type and bandwidth",
+			probe: onLoadBalancer("InternetChargeType", "paybytraffic")},
+		{Name: "ModifyVServerGroupBackendServers", Why: "replacing backend servers",
+			probe: params{"VServerGroupId": noServerGroup, "OldBackendServers": "[]", "NewBackendServers": "[]"}},
+		{Name: "RemoveAccessControlListEntry", Why: "spec.loadBalancerSourceRanges",
+			probe: params{"AclId": noAccessList, "AclEntrys": `[{"entry":"192.0.2.0/24"}]`}},
+		{Name: "RemoveVServerGroupBackendServers", Why: "removing backend servers",
+			probe: params{"VServerGroupId": noServerGroup, "BackendServers": "[]"}},
+		{Name: "SetDomainExtensionAttribute", Why: "annotation domain-extensions",
+			probe: params{"DomainExtensionId": noExtension, "ServerCertificateId": "none"}},
+		{Name: "SetLoadBalancerDeleteProtection", Why: "annotation delete-protection; deletion",
+			probe: onLoadBalancer("DeleteProtection", "off")},
 		{Name: "SetLoadBalancerHTTPListenerAttribute", Why: "changed ports and annotations", probe: listener(web...)},
-		{Name: "SetLoadBalancerHTTPSListenerAttribute", Why: "changed ports and annotations", probe: listener(append(web, "ServerCertificateId", "none")...)},
-		{Name: "SetLoadBalancerModificationProtection", Why: "annotation modification-protection", probe: onLoadBalancer("ModificationProtectionStatus", "NonProtection")},
+		{Name: "SetLoadBalancerHTTPSListenerAttribute", Why: "changed ports and annotations",
+			probe: listener(append(web, "ServerCertificateId", "none")...)},
+		{Name: "SetLoadBalancerModificationProtection", Why: "annotation modification-protection",
+			probe: onLoadBalancer("ModificationProtectionStatus", "NonProtection")},
 		{Name: "SetLoadBalancerName", Why: "annotation name", probe: onLoadBalancer("LoadBalancerName", "none")},
 		{Name: "SetLoadBalancerTCPListenerAttribute", Why: "changed ports and annotations", probe: listener()},
 		{Name: "SetLoadBalancerUDPListenerAttribute", Why: "changed ports and annotations", probe: listener()},
 		{Name: "SetVServerGroupAttribute", Why: "changing weights", probe: params{"VServerGroupId": noServerGroup, "BackendServers": "[]"}},
 		{Name: "StartLoadBalancerListener", Why: "ports", probe: onLoadBalancer("ListenerPort", "1")},
-		{Name: "TagResources", Why: "ownership tags; annotation additional-resource-tags", probe: params{"ResourceType": resourceTypeInstance, "ResourceId.1": noLoadBalancer, "Tag.1.Key": "none"}},
+		{Name: "TagResources", Why: "ownership tags; annotation additional-resource-tags",
+			probe: params{"ResourceType": resourceTypeInstance, "ResourceId.1": noLoadBalancer, "Tag.1.Key": "none"}},
 		{Name: "UntagResources", Why: "annotation additional-resource-tags", probe: tagged.set("TagKey.1", "none")},
 	}
 	for i := range actions {
@@ -181,10 +196,13 @@ func otherActions() []Action {
 		},
 		{Product: "vpc", Name: "CreateRouteEntries", Features: forRoutes, Why: "creating routes of nodes", probe: entry},
 		{Product: "vpc", Name: "DeleteRouteEntries", Features: forRoutes, Why: "deleting routes of removed nodes", probe: entry},
-		{Product: "vpc", Name: "DescribeEipAddresses", Features: forServices, Why: "annotation external-ip-type", probe: params{"PageSize": "10"}},
-		{Product: "vpc", Name: "DescribeRouteEntryList", Features: forRoutes, Why: "reading the observed state", probe: params{"RouteTableId": noRouteTable}},
+		{Product: "vpc", Name: "DescribeEipAddresses", Features: forServices, Why: "annotation external-ip-type",
+			probe: params{"PageSize": "10"}},
+		{Product: "vpc", Name: "DescribeRouteEntryList", Features: forRoutes, Why: "reading the observed state",
+			probe: params{"RouteTableId": noRouteTable}},
 		{Product: "vpc", Name: "DescribeRouteTableList", Features: forRoutes, Why: "finding the route tables", probe: params{"VpcId": noVPC}},
-		{Product: "vpc", Name: "DescribeVpcs", Features: []Feature{FeatureServices, FeatureNLB}, Why: "pods as backend servers: the CIDRs of the VPC", probe: params{"PageSize": "10"}},
+		{Product: "vpc", Name: "DescribeVpcs", Features: []Feature{FeatureServices, FeatureNLB},
+			Why: "pods as backend servers: the CIDRs of the VPC", probe: params{"PageSize": "10"}},
 		{
 			Product: "vpc", Name: "DescribeVSwitches", Features: []Feature{FeatureServices, FeatureNLB, FeatureRoutes, FeatureNodes},
 			Why: "checking access key, region and VPC at startup; the vSwitch of intranet load balancers", probe: params{"VpcId": noVPC},
@@ -230,7 +248,8 @@ const (
 // Probe finds out whether the key may call an action, without an effect. The error is the reason for
 // [PermissionDenied] and [PermissionUnknown].
 func (c *Client) Probe(ctx context.Context, action Action) (Permission, error) {
-	p := map[string]product{"slb": productSLB, "nlb": productNLB, "vpc": productVPC, "ecs": productECS, "quotas": productQuotas}[action.Product]
+	p := map[string]product{"slb": productSLB, "nlb": productNLB, "vpc": productVPC, "ecs": productECS,
+		"quotas": productQuotas}[action.Product]
 	in := params{"RegionId": c.opts.Region}
 	maps.Copy(in, action.probe)
 	err := c.call(ctx, action.Name, p, in, &responses.BaseResponse{})

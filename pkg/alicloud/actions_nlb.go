@@ -22,7 +22,8 @@ func nlbActions() []Action {
 		{Name: "AssociateAdditionalCertificatesWithListener", Why: "annotation additional-cert-ids", probe: listener(certificates...)},
 		{Name: "AttachCommonBandwidthPackageToLoadBalancer", Why: "annotation bandwidth-package-id", probe: on("BandwidthPackageId", "none")},
 		{Name: "CreateListener", Why: "ports", probe: on("ListenerPort", "1", "ListenerProtocol", NLBTCP, "ServerGroupId", noNLBGroup)},
-		{Name: "CreateLoadBalancer", Why: "creating a load balancer for a Service", probe: nlbProbe("VpcId", noVPC, append(zones, "AddressType", NLBIntranet)...)},
+		{Name: "CreateLoadBalancer", Why: "creating a load balancer for a Service",
+			probe: nlbProbe("VpcId", noVPC, append(zones, "AddressType", NLBIntranet)...)},
 		{Name: "CreateServerGroup", Why: "ports", probe: nlbProbe("VpcId", noVPC, "ServerGroupName", "none")},
 		{Name: "DeleteListener", Why: "removed ports", probe: listener()},
 		{Name: "DeleteLoadBalancer", Why: "deleting the load balancer of a Service", probe: on()},
@@ -73,7 +74,8 @@ func securityGroupActions() []Action {
 	const why = "spec.loadBalancerSourceRanges"
 	on := params{"SecurityGroupId": noSecurityGroup}
 	rule := params{
-		"SecurityGroupId": noSecurityGroup, "Permissions.1.IpProtocol": "ALL", "Permissions.1.PortRange": "-1/-1", "Permissions.1.SourceCidrIp": "192.0.2.0/24",
+		"SecurityGroupId": noSecurityGroup, "Permissions.1.IpProtocol": "ALL", "Permissions.1.PortRange": "-1/-1",
+		"Permissions.1.SourceCidrIp": "192.0.2.0/24",
 	}
 	return []Action{
 		{Product: "ecs", Name: "AuthorizeSecurityGroup", Why: why, probe: rule},
@@ -81,7 +83,8 @@ func securityGroupActions() []Action {
 		{Product: "ecs", Name: "DeleteSecurityGroup", Why: why, probe: on},
 		{Product: "ecs", Name: "DescribeSecurityGroupAttribute", Why: why, probe: on},
 		{Product: "ecs", Name: "DescribeSecurityGroups", Why: why, probe: params{"PageSize": "1"}},
-		{Product: "ecs", Name: "RevokeSecurityGroup", Why: why, probe: params{"SecurityGroupId": noSecurityGroup, "SecurityGroupRuleId.1": "none"}},
+		{Product: "ecs", Name: "RevokeSecurityGroup", Why: why,
+			probe: params{"SecurityGroupId": noSecurityGroup, "SecurityGroupRuleId.1": "none"}},
 	}
 }
 

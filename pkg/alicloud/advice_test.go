@@ -53,7 +53,8 @@ func TestAdviceOnQuotas(t *testing.T) {
 			t.Errorf("%s: %v, want %s", code, err, want)
 		}
 	}
-	for _, err := range []error{&alicloud.Error{Product: "slb", Code: "Forbidden.RiskControl"}, &alicloud.Error{Code: "OperationDenied"}, &alicloud.Error{}} {
+	for _, err := range []error{&alicloud.Error{Product: "slb", Code: "Forbidden.RiskControl"}, &alicloud.Error{Code: "OperationDenied"},
+		&alicloud.Error{}} {
 		if text := err.Error(); strings.Contains(text, "grant") || strings.Contains(text, "quota") {
 			t.Errorf("advice in %q, which nobody can follow", text)
 		}

@@ -73,7 +73,8 @@ func TestProxyPageIsNamed(t *testing.T) {
 		})
 		_, err := client.DescribeVSwitches(t.Context(), "vpc-1")
 		text := fmt.Sprint(err)
-		if !alicloud.IsAmbiguous(err) || !strings.Contains(text, fmt.Sprintf("HTTP %d %s", status, http.StatusText(status))) || strings.Contains(text, "Signature") {
+		if !alicloud.IsAmbiguous(err) || !strings.Contains(text, fmt.Sprintf("HTTP %d %s", status, http.StatusText(status))) ||
+			strings.Contains(text, "Signature") {
 			t.Errorf("a page with status %d becomes %q", status, text)
 		}
 	}
@@ -94,7 +95,8 @@ func TestNoProxyThatIsNoRegexpFailsNoCall(t *testing.T) { //nolint:paralleltest 
 // TestBadRequestIsDefinite: a server that turns a call down as too long or malformed changed nothing, and would again; one call shows it.
 func TestBadRequestIsDefinite(t *testing.T) {
 	t.Parallel()
-	for _, status := range []int{http.StatusBadRequest, http.StatusRequestEntityTooLarge, http.StatusRequestURITooLong, http.StatusRequestHeaderFieldsTooLarge} {
+	for _, status := range []int{http.StatusBadRequest, http.StatusRequestEntityTooLarge, http.StatusRequestURITooLong,
+		http.StatusRequestHeaderFieldsTooLarge} {
 		calls := 0
 		client := answering(t, func(w http.ResponseWriter, _ *http.Request) {
 			calls++
@@ -102,7 +104,8 @@ func TestBadRequestIsDefinite(t *testing.T) {
 		})
 		_, err := client.DescribeInstances(t.Context(), alicloud.InstanceQuery{IDs: []string{"i-1"}})
 		if alicloud.IsAmbiguous(err) || !alicloud.IsRefusedParameter(err) || calls != 1 {
-			t.Errorf("HTTP %d: ambiguous %t, refused for its parameters %t after %d calls: %v", status, alicloud.IsAmbiguous(err), alicloud.IsRefusedParameter(err), calls, err)
+			t.Errorf("HTTP %d: ambiguous %t, refused for its parameters %t after %d calls: %v", status, alicloud.IsAmbiguous(err),
+				alicloud.IsRefusedParameter(err), calls, err)
 		}
 		_, err = client.CreateRouteEntries(t.Context(), []alicloud.NewRoute{{TableID: "vtb-1", CIDR: "10.0.0.0/24", InstanceID: "i-1"}})
 		if alicloud.IsAmbiguous(err) {
@@ -170,25 +173,30 @@ func TestAnswersAboutAnotherResource(t *testing.T) {
 		body string
 		read func(*alicloud.Client) error
 	}{
-		"CLB": {`{"RequestId":"r","LoadBalancerId":"lb-2"}`, func(c *alicloud.Client) error { _, err := c.DescribeLoadBalancer(t.Context(), "lb-1"); return err }},
+		"CLB": {`{"RequestId":"r","LoadBalancerId":"lb-2"}`,
+			func(c *alicloud.Client) error { _, err := c.DescribeLoadBalancer(t.Context(), "lb-1"); return err }},
 		"CLBs": {`{"RequestId":"r","TotalCount":1,"LoadBalancers":{"LoadBalancer":[{"LoadBalancerId":"lb-2"}]}}`, func(c *alicloud.Client) error {
 			_, err := c.DescribeLoadBalancers(t.Context(), alicloud.LoadBalancerQuery{IDs: []string{"lb-1"}})
 			return err
 		}},
-		"vServer group": {`{"RequestId":"r"}`, func(c *alicloud.Client) error { _, err := c.DescribeVServerGroup(t.Context(), "rsp-1"); return err }},
+		"vServer group": {`{"RequestId":"r"}`,
+			func(c *alicloud.Client) error { _, err := c.DescribeVServerGroup(t.Context(), "rsp-1"); return err }},
 		"access list": {`{"RequestId":"r","TotalAclEntry":0}`, func(c *alicloud.Client) error {
 			_, err := c.DescribeAccessList(t.Context(), "acl-1")
 			return err
 		}},
-		"listeners": {`{"RequestId":"r","Listeners":[{"LoadBalancerId":"lb-2","ListenerPort":80,"ListenerProtocol":"tcp"}]}`, func(c *alicloud.Client) error {
-			_, err := c.DescribeListeners(t.Context(), "lb-1")
-			return err
-		}},
-		"vSwitches": {`{"RequestId":"r","TotalCount":1,"VSwitches":{"VSwitch":[{"VpcId":"vpc-2"}]}}`, func(c *alicloud.Client) error { _, err := c.DescribeVSwitches(t.Context(), "vpc-1"); return err }},
-		"tables": {`{"RequestId":"r","TotalCount":1,"RouterTableList":{"RouterTableListType":[{"VpcId":"vpc-2"}]}}`, func(c *alicloud.Client) error {
-			_, err := c.DescribeRouteTables(t.Context(), "vpc-1")
-			return err
-		}},
+		"listeners": {`{"RequestId":"r","Listeners":[{"LoadBalancerId":"lb-2","ListenerPort":80,"ListenerProtocol":"tcp"}]}`,
+			func(c *alicloud.Client) error {
+				_, err := c.DescribeListeners(t.Context(), "lb-1")
+				return err
+			}},
+		"vSwitches": {`{"RequestId":"r","TotalCount":1,"VSwitches":{"VSwitch":[{"VpcId":"vpc-2"}]}}`,
+			func(c *alicloud.Client) error { _, err := c.DescribeVSwitches(t.Context(), "vpc-1"); return err }},
+		"tables": {`{"RequestId":"r","TotalCount":1,"RouterTableList":{"RouterTableListType":[{"VpcId":"vpc-2"}]}}`,
+			func(c *alicloud.Client) error {
+				_, err := c.DescribeRouteTables(t.Context(), "vpc-1")
+				return err
+			}},
 		"route entries": {`{"RequestId":"r","RouteEntrys":{"RouteEntry":[{"RouteTableId":"vtb-2"}]}}`, func(c *alicloud.Client) error {
 			_, err := c.DescribeRouteEntries(t.Context(), "vtb-1", false)
 			return err
@@ -266,7 +274,8 @@ func TestListenerWithoutPortIsLeftOut(t *testing.T) {
 // TestListenersAddUp: fewer listeners than the count are no answer.
 func TestListenersAddUp(t *testing.T) {
 	t.Parallel()
-	c := answering(t, script(`{"RequestId":"r","TotalCount":2,"Listeners":[{"LoadBalancerId":"lb-1","ListenerPort":80,"ListenerProtocol":"tcp"}]}`))
+	c := answering(t,
+		script(`{"RequestId":"r","TotalCount":2,"Listeners":[{"LoadBalancerId":"lb-1","ListenerPort":80,"ListenerProtocol":"tcp"}]}`))
 	if found, err := c.DescribeListeners(t.Context(), "lb-1"); !alicloud.IsAmbiguous(err) {
 		t.Errorf("%v and %v, want an ambiguous error", found, err)
 	}
@@ -276,13 +285,15 @@ func TestListenersAddUp(t *testing.T) {
 func TestInstancesAddUp(t *testing.T) {
 	t.Parallel()
 	half, empty := `{"RequestId":"r","TotalCount":2,"Instances":{"Instance":[{"InstanceId":"i-1"}]}}`, `{"RequestId":"r","TotalCount":2,"Instances":{"Instance":[]}}`
-	for name, query := range map[string]alicloud.InstanceQuery{"by id": {IDs: []string{"i-1", "i-2"}}, "by address": {PrivateIPs: []string{"10.0.0.1"}}} {
+	for name, query := range map[string]alicloud.InstanceQuery{"by id": {IDs: []string{"i-1", "i-2"}},
+		"by address": {PrivateIPs: []string{"10.0.0.1"}}} {
 		if found, err := answering(t, script(half, empty)).DescribeInstances(t.Context(), query); !alicloud.IsAmbiguous(err) {
 			t.Errorf("instances %s: %v and %v, want an ambiguous error", name, found, err)
 		}
 	}
 	interfaces := `{"RequestId":"r","TotalCount":1,"NetworkInterfaceSets":{"NetworkInterfaceSet":[]}}`
-	found, err := answering(t, script(interfaces)).DescribeNetworkInterfaces(t.Context(), alicloud.NetworkInterfaceQuery{IDs: []string{"eni-1"}})
+	found, err := answering(t, script(interfaces)).DescribeNetworkInterfaces(t.Context(),
+		alicloud.NetworkInterfaceQuery{IDs: []string{"eni-1"}})
 	if !alicloud.IsAmbiguous(err) {
 		t.Errorf("interfaces: %v and %v, want an ambiguous error", found, err)
 	}

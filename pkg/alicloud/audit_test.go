@@ -66,7 +66,8 @@ func TestWritesAreLoggedAsJSON(t *testing.T) {
 		t.Fatalf("%v in %q", err, out.String())
 	}
 	for name, want := range map[string]any{
-		"msg": alicloud.WriteMessage, "v": 0.0, "service": "default/web", "action": "CreateLoadBalancer", "LoadBalancerName": "mine", "result": "done",
+		"msg": alicloud.WriteMessage, "v": 0.0, "service": "default/web", "action": "CreateLoadBalancer", "LoadBalancerName": "mine",
+		"result": "done",
 	} {
 		if line[name] != want {
 			t.Errorf("%s is %v, want %v", name, line[name], want)

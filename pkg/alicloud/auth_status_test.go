@@ -14,7 +14,8 @@ func TestRefusedKeyWhateverTheStatus(t *testing.T) {
 	c := newCloud(t)
 	for _, code := range []string{
 		"InvalidAccessKeyId.NotFound", "InvalidAccessKeyId.Inactive", "SignatureDoesNotMatch", "MissingSecurityToken",
-		"InvalidSecurityToken.Malformed", "InvalidSecurityToken.MismatchWithAccessKey", "InvalidSecurityToken.Expired", "InvalidTimeStamp.Expired",
+		"InvalidSecurityToken.Malformed", "InvalidSecurityToken.MismatchWithAccessKey", "InvalidSecurityToken.Expired",
+		"InvalidTimeStamp.Expired",
 		"InvalidTimeStamp.Format", "IllegalTimestamp",
 	} {
 		for _, status := range []int{400, 401, 403, 404} {

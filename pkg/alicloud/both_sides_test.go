@@ -21,7 +21,8 @@ func TestListWhateverTheDefaultPage(t *testing.T) {
 			c.Change(func(s *emulator.Settings) { s.Flipped, s.Quotas.LoadBalancers = flipped, 1000 })
 			const all = 60 // the default page has 50, or 10
 			for i := range all {
-				lb := alicloud.LoadBalancer{Name: fmt.Sprint("lb-", i), AddressType: alicloud.AddressIntranet, VPCID: emulatortest.VPC, VSwitchID: "vsw-a"}
+				lb := alicloud.LoadBalancer{Name: fmt.Sprint("lb-", i), AddressType: alicloud.AddressIntranet, VPCID: emulatortest.VPC,
+					VSwitchID: "vsw-a"}
 				testkit.Must(c.CreateLoadBalancer(ctx, lb, lb.Name))(t)
 			}
 			if found := testkit.Must(c.DescribeLoadBalancers(ctx, alicloud.LoadBalancerQuery{}))(t); len(found) != all {

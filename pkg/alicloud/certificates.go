@@ -77,7 +77,8 @@ type describeExtensionsResponse struct {
 // CreateDomainExtension adds an extension to the HTTPS listener on a port and returns its id. The action takes no client
 // token: after an ambiguous error the extension may exist.
 func (c *Client) CreateDomainExtension(ctx context.Context, loadBalancerID string, port int, extension DomainExtension) (string, error) {
-	in := params{"LoadBalancerId": loadBalancerID, "Domain": extension.Domain, "ServerCertificateId": extension.CertificateID}.setInt("ListenerPort", port)
+	in := params{"LoadBalancerId": loadBalancerID, "Domain": extension.Domain,
+		"ServerCertificateId": extension.CertificateID}.setInt("ListenerPort", port)
 	out := &createExtensionResponse{answer: newAnswer()}
 	if err := c.call(ctx, "CreateDomainExtension", productSLB, in, out); err != nil {
 		return "", err

@@ -64,7 +64,8 @@ func TestLoadBalancerRoundTrip(t *testing.T) {
 	}
 
 	got := testkit.Must(c.DescribeLoadBalancer(ctx, created.ID))(t)
-	ignored := cmpopts.IgnoreFields(alicloud.LoadBalancer{}, "ID", "Address", "Status", "AddressIPVersion", "MasterZoneID", "SlaveZoneID", "ResourceGroupID", "InternetChargeType", "Bandwidth", "Spec")
+	ignored := cmpopts.IgnoreFields(alicloud.LoadBalancer{}, "ID", "Address", "Status", "AddressIPVersion", "MasterZoneID", "SlaveZoneID",
+		"ResourceGroupID", "InternetChargeType", "Bandwidth", "Spec")
 	byKey := cmpopts.SortSlices(func(a, b alicloud.Tag) bool { return a.Key < b.Key })
 	if diff := cmp.Diff(want, got, ignored, byKey); diff != "" {
 		t.Errorf("attributes (-want +got):\n%s", diff)
@@ -74,7 +75,8 @@ func TestLoadBalancerRoundTrip(t *testing.T) {
 	}
 
 	tag := alicloud.Tag{Key: "kubernetes.do.not.delete", Value: "a0123"}
-	for name, query := range map[string]alicloud.LoadBalancerQuery{"tag": {Tag: &tag}, "name": {Name: "a0123"}, "id": {IDs: []string{created.ID}}} {
+	for name, query := range map[string]alicloud.LoadBalancerQuery{"tag": {Tag: &tag}, "name": {Name: "a0123"},
+		"id": {IDs: []string{created.ID}}} {
 		if found := testkit.Must(c.DescribeLoadBalancers(ctx, query))(t); len(found) != 1 || found[0].ID != created.ID {
 			t.Errorf("query by %s found %v", name, found)
 		}
@@ -86,7 +88,8 @@ func TestLoadBalancerRoundTrip(t *testing.T) {
 	testkit.Check(t, c.SetModificationProtection(ctx, created.ID, alicloud.NonProtection, ""))
 	got = testkit.Must(c.DescribeLoadBalancer(ctx, created.ID))(t)
 	value, _ := got.Tag("k")
-	if _, hasEmpty := got.Tag("empty"); value != "v" || hasEmpty || got.Name != "renamed" || got.ModificationProtection != alicloud.NonProtection {
+	if _, hasEmpty := got.Tag("empty"); value != "v" || hasEmpty || got.Name != "renamed" ||
+		got.ModificationProtection != alicloud.NonProtection {
 		t.Errorf("after the changes: %+v", got)
 	}
 
@@ -114,7 +117,8 @@ func TestListenersAndGroups(t *testing.T) {
 	lb := c.loadBalancer(t)
 	backend := func(id string, weight int) alicloud.Backend {
 		return alicloud.Backend{
-			BackendKey: alicloud.BackendKey{Type: alicloud.BackendECS, ServerID: id, Port: 30080}, Weight: weight, Description: "k8s/30080/nginx/default/c1",
+			BackendKey: alicloud.BackendKey{Type: alicloud.BackendECS, ServerID: id, Port: 30080}, Weight: weight,
+			Description: "k8s/30080/nginx/default/c1",
 		}
 	}
 	group := testkit.Must(c.CreateVServerGroup(ctx, lb, "k8s/30080/nginx/default/c1", []alicloud.Backend{backend("i-1", 100)}))(t)
@@ -158,7 +162,9 @@ func TestListenersAndGroups(t *testing.T) {
 	}
 	testkit.Check(t, c.DeleteListener(ctx, lb, alicloud.ListenerKey{Port: 80, Protocol: alicloud.ProtocolTCP}))
 	testkit.Check(t, c.DeleteListener(ctx, lb, alicloud.ListenerKey{Port: 80, Protocol: alicloud.ProtocolUDP}))
-	testkit.Check(t, c.ReplaceBackends(ctx, group, []alicloud.Backend{backend("i-2", 0)}, []alicloud.Backend{{BackendKey: alicloud.BackendKey{Type: alicloud.BackendECS, ServerID: "i-2", Port: 30081}, Weight: 100}}))
+	testkit.Check(t,
+		c.ReplaceBackends(ctx, group, []alicloud.Backend{backend("i-2", 0)},
+			[]alicloud.Backend{{BackendKey: alicloud.BackendKey{Type: alicloud.BackendECS, ServerID: "i-2", Port: 30081}, Weight: 100}}))
 	testkit.Check(t, c.RemoveBackends(ctx, group, []alicloud.Backend{backend("i-1", 100), backend("i-1", 100)}))
 	if left := testkit.Must(c.DescribeVServerGroup(ctx, group))(t).Backends; len(left) != 1 || left[0].Port != 30081 {
 		t.Errorf("backend servers left: %v", left)
@@ -194,7 +200,8 @@ func TestRoutes(t *testing.T) {
 	route := func(cidr, instance string) alicloud.NewRoute {
 		return alicloud.NewRoute{TableID: "vtb-emulator", CIDR: cidr, InstanceID: instance}
 	}
-	results := testkit.Must(c.CreateRouteEntries(ctx, []alicloud.NewRoute{route("10.244.0.0/24", "i-1"), route("10.1.0.0/24", "i-1"), route("10.244.1.0/24", "i-2")}))(t)
+	results := testkit.Must(c.CreateRouteEntries(ctx,
+		[]alicloud.NewRoute{route("10.244.0.0/24", "i-1"), route("10.1.0.0/24", "i-1"), route("10.244.1.0/24", "i-2")}))(t)
 	if results[0] != nil || results[1] == nil || results[2] != nil {
 		t.Errorf("results %v: want only the one inside a vSwitch to fail", results)
 	}
@@ -204,8 +211,10 @@ func TestRoutes(t *testing.T) {
 	}
 	custom := testkit.Must(c.DescribeRouteEntries(ctx, "vtb-emulator", false))(t)
 	want := []alicloud.RouteEntry{
-		{TableID: "vtb-emulator", CIDR: "10.244.0.0/24", Type: "Custom", Status: alicloud.RouteAvailable, NextHops: []alicloud.NextHop{{ID: "i-1", Type: "Instance"}}},
-		{TableID: "vtb-emulator", CIDR: "10.244.1.0/24", Type: "Custom", Status: alicloud.RouteAvailable, NextHops: []alicloud.NextHop{{ID: "i-2", Type: "Instance"}}},
+		{TableID: "vtb-emulator", CIDR: "10.244.0.0/24", Type: "Custom", Status: alicloud.RouteAvailable,
+			NextHops: []alicloud.NextHop{{ID: "i-1", Type: "Instance"}}},
+		{TableID: "vtb-emulator", CIDR: "10.244.1.0/24", Type: "Custom", Status: alicloud.RouteAvailable,
+			NextHops: []alicloud.NextHop{{ID: "i-2", Type: "Instance"}}},
 	}
 	if diff := cmp.Diff(want, custom, cmpopts.IgnoreFields(alicloud.RouteEntry{}, "ID")); diff != "" {
 		t.Errorf("entries (-want +got):\n%s", diff)
@@ -225,7 +234,8 @@ func TestRoutes(t *testing.T) {
 func TestInstancesAndInterfaces(t *testing.T) {
 	t.Parallel()
 	c, ctx := newCloud(t), t.Context()
-	c.Put("i-1", `{"InstanceName": "n1", "ZoneId": "cn-hangzhou-b", "VSwitchId": "vsw-b", "PrivateIpAddress": "10.2.0.9", "InstanceType": "ecs.g7.large", "Tags": [{"TagKey": "k", "TagValue": "v"}]}`)
+	c.Put("i-1",
+		`{"InstanceName": "n1", "ZoneId": "cn-hangzhou-b", "VSwitchId": "vsw-b", "PrivateIpAddress": "10.2.0.9", "InstanceType": "ecs.g7.large", "Tags": [{"TagKey": "k", "TagValue": "v"}]}`)
 	got := testkit.Must(c.DescribeInstances(ctx, alicloud.InstanceQuery{IDs: []string{"i-1", "i-none"}}))(t)
 	if len(got) != 1 {
 		t.Fatalf("%d instances, want the one that exists", len(got))
@@ -240,7 +250,8 @@ func TestInstancesAndInterfaces(t *testing.T) {
 		t.Errorf("instance (-want +got):\n%s", diff)
 	}
 	c.Put("i-2", `{"PrivateIpAddress": "10.1.0.10"}`) // the filter by address must have an effect
-	if byAddress := testkit.Must(c.DescribeInstances(ctx, alicloud.InstanceQuery{PrivateIPs: []string{"10.2.0.9"}, VPCID: "vpc-emulator"}))(t); len(byAddress) != 1 {
+	if byAddress := testkit.Must(c.DescribeInstances(ctx,
+		alicloud.InstanceQuery{PrivateIPs: []string{"10.2.0.9"}, VPCID: "vpc-emulator"}))(t); len(byAddress) != 1 {
 		t.Errorf("%d instances by address, want 1", len(byAddress))
 	}
 

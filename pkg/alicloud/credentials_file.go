@@ -34,7 +34,8 @@ func readKeys(path, profile string) (Credentials, error) {
 	info, err := os.Stat(path)
 	switch {
 	case err != nil:
-		return Credentials{}, fmt.Errorf("%w, accepted: a credentials file, or a directory with the files %s and %s", withoutPath(err), keyIDFile, keySecretFile)
+		return Credentials{},
+			fmt.Errorf("%w, accepted: a credentials file, or a directory with the files %s and %s", withoutPath(err), keyIDFile, keySecretFile)
 	case info.IsDir():
 		return readKeyDirectory(path)
 	default:

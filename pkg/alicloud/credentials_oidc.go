@@ -130,7 +130,8 @@ func parseSTSAnswer(status int, body []byte) (Credentials, error) {
 	var answer stsAnswer
 	decodeErr := json.Unmarshal(body, &answer)
 	failure := &Error{
-		Action: actionAssumeRoleWithOIDC, Code: cloudText(answer.Code), Status: status, RequestID: cloudText(answer.RequestID), Message: cloudText(answer.Message),
+		Action: actionAssumeRoleWithOIDC, Code: cloudText(answer.Code), Status: status, RequestID: cloudText(answer.RequestID),
+		Message: cloudText(answer.Message),
 	}
 	got := answer.Credentials
 	switch {

@@ -53,7 +53,8 @@ func newTrustedCloud(t *testing.T) *trustedCloud {
 	config.OIDCProviders[0].Issuer = "https://kubernetes.default.svc"
 	config.OIDCProviders[0].Keys = []string{string(pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: public}))}
 	c := &trustedCloud{
-		T: t, emu: emulatortest.New(t, emulator.Options{Config: config}), key: key, tokenFile: filepath.Join(t.TempDir(), "token"), transport: &http.Transport{},
+		T: t, emu: emulatortest.New(t, emulator.Options{Config: config}), key: key, tokenFile: filepath.Join(t.TempDir(), "token"),
+		transport: &http.Transport{},
 	}
 	c.emu.URL() // so that the server closes after its client
 	t.Cleanup(c.transport.CloseIdleConnections)
@@ -172,8 +173,10 @@ func TestOIDCFailures(t *testing.T) {
 		"audience": {func(c *trustedCloud) {
 			c.writeToken(func(r *jwt.RegisteredClaims) { r.Audience = jwt.ClaimStrings{"kubernetes"} })
 		}, "AudienceNotMatch", false},
-		"signature":     {func(c *trustedCloud) { c.key = newKey(c.T); c.writeToken(nil) }, "InvalidSignature", false},
-		"STS throttled": {func(c *trustedCloud) { c.emu.Fault(`{"action":"AssumeRoleWithOIDC","code":"Throttling.User"}`) }, "Throttling.User", true},
+		"signature": {func(c *trustedCloud) { c.key = newKey(c.T); c.writeToken(nil) }, "InvalidSignature", false},
+		"STS throttled": {func(c *trustedCloud) {
+			c.emu.Fault(`{"action":"AssumeRoleWithOIDC","code":"Throttling.User"}`)
+		}, "Throttling.User", true},
 		"STS down": {func(c *trustedCloud) {
 			c.emu.Fault(`{"action":"AssumeRoleWithOIDC","code":"ServiceUnavailable","status":503}`)
 		}, "ServiceUnavailable", true},
@@ -250,7 +253,8 @@ func TestSecretsStayInside(t *testing.T) {
 			said.WriteString(err.Error() + "\n")
 		}
 	}
-	static := c.client(alicloud.StaticCredentials{AccessKeyID: "emulator", AccessKeySecret: "distinctive-secret", SecurityToken: "distinctive-secret"})
+	static := c.client(alicloud.StaticCredentials{AccessKeyID: "emulator", AccessKeySecret: "distinctive-secret",
+		SecurityToken: "distinctive-secret"})
 	wrongSecret := c.client(alicloud.StaticCredentials{AccessKeyID: "emulator", AccessKeySecret: "distinctive-secret"})
 	session := c.client(c.provider())
 	for _, rule := range []string{

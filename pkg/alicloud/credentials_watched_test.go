@@ -88,12 +88,14 @@ func TestFileCredentialsBadContent(t *testing.T) {
 		content, profile string
 		want             []string
 	}{
-		"no INI":        {content: "access_key_id s3cret", want: []string{"not a credentials file", "accepted: "}},
-		"no section":    {content: "[other]\naccess_key_id = a\n", want: []string{`profile "default"`, "accepted: "}},
-		"no profile":    {content: "[default]\naccess_key_id = a\n", profile: "prod", want: []string{`profile "prod"`}},
-		"other type":    {content: "[default]\ntype = ram_role_arn\naccess_key_secret = s3cret\n", want: []string{`type: "ram_role_arn"`, "accepted: "}},
-		"no secret":     {content: "[default]\naccess_key_id = a\n", want: []string{"access_key_secret: empty"}},
-		"secret spaced": {content: "[default]\naccess_key_id = a\naccess_key_secret = s3cret spaced\n", want: []string{"access_key_secret", "not shown"}},
+		"no INI":     {content: "access_key_id s3cret", want: []string{"not a credentials file", "accepted: "}},
+		"no section": {content: "[other]\naccess_key_id = a\n", want: []string{`profile "default"`, "accepted: "}},
+		"no profile": {content: "[default]\naccess_key_id = a\n", profile: "prod", want: []string{`profile "prod"`}},
+		"other type": {content: "[default]\ntype = ram_role_arn\naccess_key_secret = s3cret\n",
+			want: []string{`type: "ram_role_arn"`, "accepted: "}},
+		"no secret": {content: "[default]\naccess_key_id = a\n", want: []string{"access_key_secret: empty"}},
+		"secret spaced": {content: "[default]\naccess_key_id = a\naccess_key_secret = s3cret spaced\n",
+			want: []string{"access_key_secret", "not shown"}},
 	} {
 		path := filepath.Join(t.TempDir(), "credentials")
 		if err := os.WriteFile(path, []byte(test.content), 0o600); err != nil {

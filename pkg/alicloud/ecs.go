@@ -259,7 +259,9 @@ func (c *Client) DescribeNetworkInterfaces(ctx context.Context, query NetworkInt
 	var all []NetworkInterface
 	for chunk := range slices.Chunk(values, MaxInstancesPerCall) {
 		in := params{}.set("VpcId", query.VPCID).setList(filter, chunk)
-		part, err := pages("DescribeNetworkInterfaces", func(eni NetworkInterface) string { return eni.ID }, func(number int) (page[NetworkInterface], error) {
+		part, err := pages("DescribeNetworkInterfaces", func(eni NetworkInterface) string {
+			return eni.ID
+		}, func(number int) (page[NetworkInterface], error) {
 			in.setInt("PageNumber", number).setInt("PageSize", MaxInstancesPerCall)
 			out := &describeInterfacesResponse{answer: newAnswer()}
 			if err := c.call(ctx, "DescribeNetworkInterfaces", productECS, in, out); err != nil {

@@ -21,7 +21,8 @@ import (
 func (c testCloud) raw(t *testing.T, action string, parameters map[string]string, into any) {
 	t.Helper()
 	all := map[string]string{
-		"Action": action, "Version": "2016-04-28", "Format": "JSON", "RegionId": "cn-hangzhou", "AccessKeyId": "emulator", "SignatureMethod": "HMAC-SHA1",
+		"Action": action, "Version": "2016-04-28", "Format": "JSON", "RegionId": "cn-hangzhou", "AccessKeyId": "emulator",
+		"SignatureMethod":  "HMAC-SHA1",
 		"SignatureVersion": "1.0", "SignatureNonce": rand.Text(), "Timestamp": time.Now().UTC().Format("2006-01-02T15:04:05Z"),
 	}
 	maps.Copy(all, parameters)
@@ -51,13 +52,15 @@ func (c testCloud) raw(t *testing.T, action string, parameters map[string]string
 func TestElasticAddresses(t *testing.T) {
 	t.Parallel()
 	c := newCloud(t)
-	lb := testkit.Must(c.CreateLoadBalancer(t.Context(), alicloud.LoadBalancer{AddressType: alicloud.AddressIntranet, VPCID: "vpc-emulator", VSwitchID: "vsw-a"}, "t"))(t)
+	lb := testkit.Must(c.CreateLoadBalancer(t.Context(),
+		alicloud.LoadBalancer{AddressType: alicloud.AddressIntranet, VPCID: "vpc-emulator", VSwitchID: "vsw-a"}, "t"))(t)
 	if found := testkit.Must(c.DescribeEIPs(t.Context(), alicloud.EIPOfLoadBalancer, lb.ID))(t); len(found) != 0 {
 		t.Errorf("elastic addresses of a CLB without: %v", found)
 	}
 	var eip struct{ AllocationId, EipAddress string }
 	c.raw(t, "AllocateEipAddress", nil, &eip)
-	c.raw(t, "AssociateEipAddress", map[string]string{"AllocationId": eip.AllocationId, "InstanceId": lb.ID, "InstanceType": "SlbInstance"}, &struct{}{})
+	c.raw(t, "AssociateEipAddress", map[string]string{"AllocationId": eip.AllocationId, "InstanceId": lb.ID, "InstanceType": "SlbInstance"},
+		&struct{}{})
 	want := []alicloud.EIP{{Address: eip.EipAddress, InstanceID: lb.ID}}
 	got := testkit.Must(c.DescribeEIPs(t.Context(), alicloud.EIPOfLoadBalancer, lb.ID))(t)
 	if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(alicloud.EIP{}, "ID")); diff != "" {

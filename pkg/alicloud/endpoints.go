@@ -58,7 +58,8 @@ func (e Endpoints) scheme() string {
 
 func (e Endpoints) host(p product, region string) string {
 	override := map[string]string{
-		productSLB.host: e.SLB, productNLB.host: e.NLB, productVPC.host: e.VPC, productECS.host: e.ECS, productSTS.host: e.STS, productQuotas.host: e.Quotas,
+		productSLB.host: e.SLB, productNLB.host: e.NLB, productVPC.host: e.VPC, productECS.host: e.ECS, productSTS.host: e.STS,
+		productQuotas.host: e.Quotas,
 	}[p.host]
 	if override != "" {
 		return hostPort(override)

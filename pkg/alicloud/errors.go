@@ -105,7 +105,8 @@ var (
 		"InvalidAccessKeyId.NotFound", "InvalidAccessKeyId.Inactive",
 	)
 
-	forbiddenCodes = sets.New("Forbidden", "Forbidden.RAM", "Forbidden.RiskControl", "Forbbiden.SubUser", "Forbidden.NoPermission", "NoPermission")
+	forbiddenCodes = sets.New("Forbidden", "Forbidden.RAM", "Forbidden.RiskControl", "Forbbiden.SubUser", "Forbidden.NoPermission",
+		"NoPermission")
 
 	notFoundCodes = sets.New(
 		"InvalidLoadBalancerId.NotFound", "ListenerNotFound", "CheckedListenerNotFound", "ResourceNotFound.VServerGroup",

@@ -66,7 +66,8 @@ func TestClassesOfOtherErrors(t *testing.T) {
 func TestAsErrorDropsSignedText(t *testing.T) {
 	t.Parallel()
 	const token = "SECURITY-TOKEN"
-	body := `{"RequestId":"R1","HostId":"h","Code":"SignatureDoesNotMatch","Message":"server string to sign is:POST&SecurityToken%3D` + token + `"}`
+	body := `{"RequestId":"R1","HostId":"h","Code":"SignatureDoesNotMatch","Message":"server string to sign is:POST&SecurityToken%3D` + token +
+		`"}`
 	tests := map[string]error{
 		"server":    sdkerrors.NewServerError(400, body, ""),
 		"transport": &url.Error{Op: "Post", URL: "https://slb.aliyuncs.com/?SecurityToken=" + token, Err: context.DeadlineExceeded},

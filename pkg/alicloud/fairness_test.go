@@ -27,7 +27,8 @@ func crowd(ctx context.Context, t *testing.T, l *limiter, priority Priority, act
 // server, take their turns between those of a tenant with thousands in the queue.
 func TestCrowdDoesNotHoldUpANeighbour(t *testing.T) {
 	t.Parallel()
-	creation := []string{"CreateLoadBalancer", "CreateVServerGroup", "CreateLoadBalancerTCPListener", "StartLoadBalancerListener", "SetLoadBalancerName"}
+	creation := []string{"CreateLoadBalancer", "CreateVServerGroup", "CreateLoadBalancerTCPListener", "StartLoadBalancerListener",
+		"SetLoadBalancerName"}
 	for name, test := range map[string]struct {
 		crowd, neighbor Priority
 		actions         []string
@@ -196,7 +197,8 @@ func TestRemovalBehindManyTenants(t *testing.T) {
 				l := newLimiter(publishedQuotas)
 				for i := range tenants * callsOfEach {
 					go func() {
-						_ = l.wait(WithWaiting(ctx, Waiting{Tenant: strconv.Itoa(i % tenants), Priority: priority, Since: time.Now()}), sharedAction) // canceled at the end
+						// Canceled at the end.
+						_ = l.wait(WithWaiting(ctx, Waiting{Tenant: strconv.Itoa(i % tenants), Priority: priority, Since: time.Now()}), sharedAction)
 					}()
 				}
 				synctest.Wait()

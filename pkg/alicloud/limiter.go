@@ -305,7 +305,9 @@ const agedShare = 16
 func (q *actionQueue) instead(at int, now time.Time) int {
 	first := q.waiters[at]
 	urgency := first.Priority
-	if q.admitted%agedShare != agedShare-1 && slices.ContainsFunc(q.waiters, func(w *waiter) bool { return w.Tenant == first.Tenant && w.Priority == PriorityRemoval }) {
+	if q.admitted%agedShare != agedShare-1 && slices.ContainsFunc(q.waiters, func(w *waiter) bool {
+		return w.Tenant == first.Tenant && w.Priority == PriorityRemoval
+	}) {
 		urgency = PriorityRemoval
 	}
 	chosen := -1

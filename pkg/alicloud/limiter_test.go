@@ -219,7 +219,8 @@ func TestLimiterLearnsUnknownQuota(t *testing.T) {
 				done++
 			}
 			if took := time.Since(start); took > test.within || refused > test.refused {
-				t.Errorf("quota %d: %d calls took %s with %d refused, want at most %s and %d", test.quota, calls, took, refused, test.within, test.refused)
+				t.Errorf("quota %d: %d calls took %s with %d refused, want at most %s and %d", test.quota, calls, took, refused, test.within,
+					test.refused)
 			}
 		})
 	}

@@ -159,7 +159,8 @@ func parseRoleDocument(text string) (Credentials, error) {
 	}
 	if doc.AccessKeyID == "" || doc.AccessKeySecret == "" || doc.SecurityToken == "" || doc.Expiration.IsZero() {
 		// Calls would be signed with an empty key, and the service would be asked anew for each of them.
-		return Credentials{}, errors.New("the role document has no complete key: AccessKeyId, AccessKeySecret, SecurityToken and Expiration are needed")
+		return Credentials{},
+			errors.New("the role document has no complete key: AccessKeyId, AccessKeySecret, SecurityToken and Expiration are needed")
 	}
 	return Credentials{
 		AccessKeyID: doc.AccessKeyID, AccessKeySecret: doc.AccessKeySecret,

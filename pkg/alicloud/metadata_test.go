@@ -45,7 +45,8 @@ func newTestMetadata(t *testing.T, server metadataServer) *Metadata {
 
 func TestMetadataWithAndWithoutTokens(t *testing.T) {
 	t.Parallel()
-	keys := map[string]string{"instance-id": "i-1\n", "region-id": "cn-hangzhou", "vpc-id": "vpc-1", "vswitch-id": "vsw-1", "zone-id": "cn-hangzhou-a"}
+	keys := map[string]string{"instance-id": "i-1\n", "region-id": "cn-hangzhou", "vpc-id": "vpc-1", "vswitch-id": "vsw-1",
+		"zone-id": "cn-hangzhou-a"}
 	for _, tokens := range []bool{true, false} {
 		m := newTestMetadata(t, metadataServer{tokens: tokens, keys: keys})
 		if id, err := m.InstanceID(t.Context()); id != "i-1" || err != nil {
@@ -100,7 +101,8 @@ func TestRoleCredentials(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := Credentials{AccessKeyID: "STS.1", AccessKeySecret: "s", SecurityToken: "t", Expiration: time.Date(2100, 1, 1, 0, 0, 0, 0, time.UTC)}
+	want := Credentials{AccessKeyID: "STS.1", AccessKeySecret: "s", SecurityToken: "t",
+		Expiration: time.Date(2100, 1, 1, 0, 0, 0, 0, time.UTC)}
 	if keys != want {
 		t.Error("the keys are not those of the document")
 	}
@@ -108,7 +110,8 @@ func TestRoleCredentials(t *testing.T) {
 
 func TestParseRoleDocumentHidesItsContent(t *testing.T) {
 	t.Parallel()
-	for _, text := range []string{`{"AccessKeySecret":"SECRET"`, `{"AccessKeySecret":"SECRET","Code":"Failed"}`, `{"AccessKeySecret":"SECRET","Expiration":"SECRET"}`,
+	for _, text := range []string{`{"AccessKeySecret":"SECRET"`, `{"AccessKeySecret":"SECRET","Code":"Failed"}`,
+		`{"AccessKeySecret":"SECRET","Expiration":"SECRET"}`,
 		`{"Code":"Success"}`, `{"AccessKeyId":"SECRET","AccessKeySecret":"SECRET","SecurityToken":"SECRET","Code":"Success"}`} {
 		_, err := parseRoleDocument(text)
 		if err == nil || strings.Contains(err.Error(), "SECRET") {
@@ -120,7 +123,8 @@ func TestParseRoleDocumentHidesItsContent(t *testing.T) {
 func TestCredentialsPrintNothing(t *testing.T) {
 	t.Parallel()
 	keys := Credentials{AccessKeyID: "ID", AccessKeySecret: "SECRET"}
-	if got := keys.String() + keys.GoString() + StaticCredentials(keys).String(); strings.Contains(got, "SECRET") || strings.Contains(got, "ID") {
+	if got := keys.String() + keys.GoString() + StaticCredentials(keys).String(); strings.Contains(got, "SECRET") ||
+		strings.Contains(got, "ID") {
 		t.Errorf("credentials print as %q", got)
 	}
 }

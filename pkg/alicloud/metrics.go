@@ -33,7 +33,8 @@ var (
 		StabilityLevel: metrics.ALPHA,
 	}, []string{"action"})
 
-	callsWaiting = instruments.NewGaugeVec("api", "requests_waiting", "OpenAPI calls that currently wait for their rate limit, by action.", "action")
+	callsWaiting = instruments.NewGaugeVec("api", "requests_waiting", "OpenAPI calls that currently wait for their rate limit, by action.",
+		"action")
 
 	credentialsExpiry = instruments.NewGaugeVec("credentials", "expiration_timestamp_seconds",
 		"Expiration time of the temporary keys in use, in seconds since 1970, by source. Absent for keys that do not expire.", "source")

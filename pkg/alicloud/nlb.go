@@ -96,13 +96,16 @@ type NLBQuery struct {
 // ListNLBs returns the NLBs that match, tags included. Unknown ids are missing from the result.
 func (c *Client) ListNLBs(ctx context.Context, query NLBQuery) ([]NLB, error) {
 	if max(len(query.IDs), len(query.Names)) > MaxNLBQuery {
-		return nil, fmt.Errorf("query of %d load balancers by id and %d by name: the API takes at most %d", len(query.IDs), len(query.Names), MaxNLBQuery)
+		return nil, fmt.Errorf("query of %d load balancers by id and %d by name: the API takes at most %d", len(query.IDs), len(query.Names),
+			MaxNLBQuery)
 	}
 	in := params{}.setInt("MaxResults", nlbPageSize).setList("LoadBalancerIds", query.IDs).setList("LoadBalancerNames", query.Names)
 	if query.Tag != nil {
 		in.setTags([]Tag{*query.Tag})
 	}
-	found, err := tokenPages("ListLoadBalancers", in, func(lb wireNLB) string { return lb.LoadBalancerId }, func() (tokenPage[wireNLB], error) {
+	found, err := tokenPages("ListLoadBalancers", in, func(lb wireNLB) string {
+		return lb.LoadBalancerId
+	}, func() (tokenPage[wireNLB], error) {
 		out := &struct {
 			answer
 			tokens
@@ -238,7 +241,8 @@ type NLBProtection struct {
 
 // ProtectNLB changes the protections of an NLB at once.
 func (c *Client) ProtectNLB(ctx context.Context, id string, protection NLBProtection) error {
-	in := params{"LoadBalancerId": id}.setBool("DeletionProtectionEnabled", protection.Deletion).setText("ModificationProtectionStatus", protection.Modification)
+	in := params{"LoadBalancerId": id}.setBool("DeletionProtectionEnabled", protection.Deletion).setText("ModificationProtectionStatus",
+		protection.Modification)
 	if protection.Modification != nil && *protection.Modification == ConsoleProtection {
 		in.set("ModificationProtectionReason", protection.Reason)
 	}

@@ -91,13 +91,16 @@ type NLBGroupQuery struct {
 // ListNLBGroups returns the server groups that match, tags included and without their backend servers.
 func (c *Client) ListNLBGroups(ctx context.Context, query NLBGroupQuery) ([]NLBGroup, error) {
 	if max(len(query.IDs), len(query.Names)) > MaxNLBQuery {
-		return nil, fmt.Errorf("query of %d server groups by id and %d by name: the API takes at most %d", len(query.IDs), len(query.Names), MaxNLBQuery)
+		return nil, fmt.Errorf("query of %d server groups by id and %d by name: the API takes at most %d", len(query.IDs), len(query.Names),
+			MaxNLBQuery)
 	}
 	in := params{}.setInt("MaxResults", nlbPageSize).setList("ServerGroupIds", query.IDs).setList("ServerGroupNames", query.Names)
 	if query.Tag != nil {
 		in.setTags([]Tag{*query.Tag})
 	}
-	found, err := tokenPages("ListServerGroups", in, func(g wireNLBGroup) string { return g.ServerGroupId }, func() (tokenPage[wireNLBGroup], error) {
+	found, err := tokenPages("ListServerGroups", in, func(g wireNLBGroup) string {
+		return g.ServerGroupId
+	}, func() (tokenPage[wireNLBGroup], error) {
 		out := &struct {
 			answer
 			tokens

@@ -68,7 +68,9 @@ func (c *Client) ListNLBListeners(ctx context.Context, loadBalancers []string) (
 		return nil, fmt.Errorf("query of the listeners of %d load balancers: the API takes 1 to %d", len(loadBalancers), MaxNLBQuery)
 	}
 	in := params{}.setInt("MaxResults", nlbPageSize).setList("LoadBalancerIds", loadBalancers)
-	found, err := tokenPages("ListListeners", in, func(l wireNLBListener) string { return l.ListenerId }, func() (tokenPage[wireNLBListener], error) {
+	found, err := tokenPages("ListListeners", in, func(l wireNLBListener) string {
+		return l.ListenerId
+	}, func() (tokenPage[wireNLBListener], error) {
 		out := &struct {
 			answer
 			tokens
@@ -199,10 +201,12 @@ func (c *Client) AdditionalCertificates(ctx context.Context, listener string) ([
 
 // AddCertificates begins to add certificates to a TCPSSL listener.
 func (c *Client) AddCertificates(ctx context.Context, listener string, ids []string) (Job, error) {
-	return c.nlbJobWrite(ctx, "AssociateAdditionalCertificatesWithListener", params{"ListenerId": listener}.setList("AdditionalCertificateIds", ids))
+	return c.nlbJobWrite(ctx, "AssociateAdditionalCertificatesWithListener",
+		params{"ListenerId": listener}.setList("AdditionalCertificateIds", ids))
 }
 
 // RemoveCertificates begins to remove additional certificates from a TCPSSL listener.
 func (c *Client) RemoveCertificates(ctx context.Context, listener string, ids []string) (Job, error) {
-	return c.nlbJobWrite(ctx, "DisassociateAdditionalCertificatesWithListener", params{"ListenerId": listener}.setList("AdditionalCertificateIds", ids))
+	return c.nlbJobWrite(ctx, "DisassociateAdditionalCertificatesWithListener",
+		params{"ListenerId": listener}.setList("AdditionalCertificateIds", ids))
 }

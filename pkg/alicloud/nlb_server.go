@@ -53,7 +53,9 @@ func (c *Client) ListNLBServers(ctx context.Context, group string) ([]NLBServer,
 		Port, Weight                                                       int
 	}
 	in := params{"ServerGroupId": group}.setInt("MaxResults", nlbPageSize)
-	found, err := tokenPages("ListServerGroupServers", in, func(s wire) string { return fmt.Sprint(s.ServerId, " ", s.ServerIp, " ", s.Port) }, func() (tokenPage[wire], error) {
+	found, err := tokenPages("ListServerGroupServers", in, func(s wire) string {
+		return fmt.Sprint(s.ServerId, " ", s.ServerIp, " ", s.Port)
+	}, func() (tokenPage[wire], error) {
 		out := &struct {
 			answer
 			tokens
@@ -67,7 +69,9 @@ func (c *Client) ListNLBServers(ctx context.Context, group string) ([]NLBServer,
 	}
 	servers := make([]NLBServer, 0, len(found))
 	for _, s := range found {
-		servers = append(servers, NLBServer{NLBServerKey{canonicalAddress(s.ServerId), canonicalAddress(s.ServerIp), s.ServerType, s.Port}, s.Weight, s.Description, s.Status})
+		servers = append(servers,
+			NLBServer{NLBServerKey{canonicalAddress(s.ServerId), canonicalAddress(s.ServerIp), s.ServerType, s.Port}, s.Weight, s.Description,
+				s.Status})
 	}
 	return servers, notAmong("ListServerGroupServers", []string{group}, found, func(s wire) string { return s.ServerGroupId })
 }

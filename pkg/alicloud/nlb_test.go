@@ -45,10 +45,12 @@ func TestNLBRoundTrip(t *testing.T) {
 	if diff := cmp.Diff(want, got, ignored, byKey, cmpopts.EquateEmpty()); diff != "" {
 		t.Errorf("attributes (-want +got):\n%s", diff)
 	}
-	if got.Status != alicloud.NLBActive || !got.CrossZone || !strings.HasPrefix(got.DNSName, id) || len(got.Zones) != 2 || got.Zones[1].PrivateIPv4 != "10.2.0.77" {
+	if got.Status != alicloud.NLBActive || !got.CrossZone || !strings.HasPrefix(got.DNSName, id) || len(got.Zones) != 2 ||
+		got.Zones[1].PrivateIPv4 != "10.2.0.77" {
 		t.Errorf("%+v", got)
 	}
-	for name, query := range map[string]alicloud.NLBQuery{"tag": {Tag: &tag}, "name": {Names: []string{"a0123"}}, "id": {IDs: []string{id, "nlb-none"}}} {
+	for name, query := range map[string]alicloud.NLBQuery{"tag": {Tag: &tag}, "name": {Names: []string{"a0123"}},
+		"id": {IDs: []string{id, "nlb-none"}}} {
 		if found := testkit.Must(c.ListNLBs(ctx, query))(t); len(found) != 1 || cmp.Diff(got, found[0], byKey, cmpopts.EquateEmpty()) != "" {
 			t.Errorf("by %s: %s", name, cmp.Diff([]alicloud.NLB{got}, found))
 		}
@@ -66,15 +68,18 @@ func TestNLBWritesBeginJobs(t *testing.T) {
 	jobs := []alicloud.Job{
 		testkit.Must(c.UpdateNLB(ctx, id, alicloud.NLBAttributes{Name: &name, CrossZone: &off}))(t),
 		testkit.Must(c.SetNLBAddressType(ctx, id, alicloud.NLBIntranet, nil))(t),
-		testkit.Must(c.SetNLBZones(ctx, id, []alicloud.NLBZone{{ZoneID: "cn-hangzhou-a", VSwitchID: "vsw-a"}, {ZoneID: "cn-hangzhou-b", VSwitchID: "vsw-b"}}))(t),
+		testkit.Must(c.SetNLBZones(ctx, id,
+			[]alicloud.NLBZone{{ZoneID: "cn-hangzhou-a", VSwitchID: "vsw-a"}, {ZoneID: "cn-hangzhou-b", VSwitchID: "vsw-b"}}))(t),
 	}
 	testkit.Check(t, c.ProtectNLB(ctx, id, alicloud.NLBProtection{Deletion: &off, Modification: &none}))
 	testkit.Check(t, c.TagNLB(ctx, alicloud.NLBTagLoadBalancer, []string{id}, []alicloud.Tag{{Key: "a", Value: "1"}, {Key: "b"}}))
 	testkit.Check(t, c.UntagNLB(ctx, alicloud.NLBTagLoadBalancer, []string{id}, []string{"b"}))
-	group := testkit.Must(c.CreateSecurityGroup(ctx, alicloud.SecurityGroup{Name: "web", VPCID: emulatortest.VPC, Type: alicloud.SecurityGroupEnterprise}, "token-2"))(t)
+	group := testkit.Must(c.CreateSecurityGroup(ctx,
+		alicloud.SecurityGroup{Name: "web", VPCID: emulatortest.VPC, Type: alicloud.SecurityGroupEnterprise}, "token-2"))(t)
 	jobs = append(jobs, testkit.Must(c.JoinSecurityGroups(ctx, id, []string{group}))(t))
 	got := testkit.Must(c.GetNLB(ctx, id))(t)
-	if got.Name != name || got.CrossZone || got.AddressType != alicloud.NLBIntranet || got.DeletionProtection || got.ModificationProtection != none ||
+	if got.Name != name || got.CrossZone || got.AddressType != alicloud.NLBIntranet || got.DeletionProtection ||
+		got.ModificationProtection != none ||
 		len(got.SecurityGroups) != 1 || got.SecurityGroups[0] != group {
 		t.Errorf("%+v", got)
 	}
@@ -112,22 +117,27 @@ func TestNLBListenersAndGroups(t *testing.T) {
 		HealthCheck: alicloud.NLBHealthCheck{Enabled: &on, Type: &http, URL: &uri, Codes: []string{"http_2xx", "http_3xx"}},
 	}
 	group, _, err := c.CreateNLBGroup(ctx, alicloud.NLBGroup{
-		Name: text, VPCID: emulatortest.VPC, Protocol: alicloud.NLBTCP, Tags: []alicloud.Tag{{Key: "ack.aliyun.com", Value: "c1"}}, NLBGroupSettings: settings,
+		Name: text, VPCID: emulatortest.VPC, Protocol: alicloud.NLBTCP, Tags: []alicloud.Tag{{Key: "ack.aliyun.com", Value: "c1"}},
+		NLBGroupSettings: settings,
 	}, "token-2")
 	testkit.Check(t, err)
 	testkit.Must(c.UpdateNLBGroup(ctx, group, alicloud.NLBGroupSettings{HealthCheck: alicloud.NLBHealthCheck{Enabled: &off}}))(t)
 	groups := testkit.Must(c.ListNLBGroups(ctx, alicloud.NLBGroupQuery{Tag: &alicloud.Tag{Key: "ack.aliyun.com", Value: "c1"}}))(t)
-	if len(groups) != 1 || groups[0].ID != group || *groups[0].HealthCheck.Enabled || *groups[0].HealthCheck.Type != http || *groups[0].DrainTimeout != 30 ||
+	if len(groups) != 1 || groups[0].ID != group || *groups[0].HealthCheck.Enabled || *groups[0].HealthCheck.Type != http ||
+		*groups[0].DrainTimeout != 30 ||
 		groups[0].Status != alicloud.NLBGroupAvailable || groups[0].Type != alicloud.NLBInstanceGroup || !*groups[0].PreserveClientIP {
 		t.Errorf("groups %+v", groups)
 	}
 
-	server := alicloud.NLBServer{NLBServerKey: alicloud.NLBServerKey{ID: "i-1", Type: alicloud.NLBServerECS, Port: 30080}, Weight: 100, Description: text}
+	server := alicloud.NLBServer{NLBServerKey: alicloud.NLBServerKey{ID: "i-1", Type: alicloud.NLBServerECS, Port: 30080}, Weight: 100,
+		Description: text}
 	testkit.Must(c.AddNLBServers(ctx, group, []alicloud.NLBServer{server}))(t)
 	if _, err := c.AddNLBServers(ctx, group, []alicloud.NLBServer{server}); !alicloud.IsDuplicate(err) {
 		t.Errorf("twice: %v", err)
 	}
-	if _, err := c.AddNLBServers(ctx, group, []alicloud.NLBServer{{NLBServerKey: alicloud.NLBServerKey{ID: "i-none", Type: alicloud.NLBServerECS, Port: 1}}}); !alicloud.IsBadServer(err) {
+	if _, err := c.AddNLBServers(ctx, group,
+		[]alicloud.NLBServer{{NLBServerKey: alicloud.NLBServerKey{ID: "i-none", Type: alicloud.NLBServerECS,
+			Port: 1}}}); !alicloud.IsBadServer(err) {
 		t.Errorf("an unknown instance: %v", err)
 	}
 	server.Weight = weight
@@ -145,8 +155,10 @@ func TestNLBListenersAndGroups(t *testing.T) {
 	testkit.Check(t, err)
 	testkit.Must(c.UpdateNLBListener(ctx, listener, alicloud.NLBListenerSettings{IdleTimeout: &timeout, Cps: &zero}))(t)
 	listeners := testkit.Must(c.ListNLBListeners(ctx, []string{id}))(t)
-	if len(listeners) != 1 || listeners[0].ID != listener || listeners[0].Status != alicloud.NLBListenerRunning || *listeners[0].IdleTimeout != 30 ||
-		*listeners[0].ProxyProtocolV2 != ppv2 || *listeners[0].ServerGroupID != group || *listeners[0].Description != text || listeners[0].StartPort != 0 {
+	if len(listeners) != 1 || listeners[0].ID != listener || listeners[0].Status != alicloud.NLBListenerRunning ||
+		*listeners[0].IdleTimeout != 30 ||
+		*listeners[0].ProxyProtocolV2 != ppv2 || *listeners[0].ServerGroupID != group || *listeners[0].Description != text ||
+		listeners[0].StartPort != 0 {
 		t.Errorf("listeners %+v", listeners)
 	}
 	if _, err := c.DeleteNLBGroup(ctx, group); !alicloud.IsBusy(err) {
@@ -170,7 +182,8 @@ func TestNLBWritesAreForms(t *testing.T) {
 	})
 	servers := make([]alicloud.NLBServer, 200)
 	for i := range servers {
-		servers[i] = alicloud.NLBServer{NLBServerKey: alicloud.NLBServerKey{ID: fmt.Sprintf("i-%020d", i), Type: alicloud.NLBServerECS, Port: 30080}}
+		servers[i] = alicloud.NLBServer{NLBServerKey: alicloud.NLBServerKey{ID: fmt.Sprintf("i-%020d", i), Type: alicloud.NLBServerECS,
+			Port: 30080}}
 	}
 	testkit.Must(client.AddNLBServers(t.Context(), "sgp-1", servers))(t)
 	if longest > 1000 {
@@ -203,7 +216,8 @@ func TestNLBListsAreReadInPages(t *testing.T) {
 	t.Parallel()
 	c, ctx := newCloud(t), t.Context()
 	for i := range 103 {
-		_, _, err := c.CreateNLBGroup(ctx, alicloud.NLBGroup{Name: fmt.Sprintf("group-%d", i), VPCID: emulatortest.VPC}, fmt.Sprintf("token-%d", i))
+		_, _, err := c.CreateNLBGroup(ctx, alicloud.NLBGroup{Name: fmt.Sprintf("group-%d", i), VPCID: emulatortest.VPC},
+			fmt.Sprintf("token-%d", i))
 		testkit.Check(t, err)
 	}
 	if groups := testkit.Must(c.ListNLBGroups(ctx, alicloud.NLBGroupQuery{}))(t); len(groups) != 103 {
@@ -216,12 +230,14 @@ func TestServersPerCallStepsDown(t *testing.T) {
 	t.Parallel()
 	c := newCloud(t)
 	c.Change(func(s *emulator.Settings) { s.Quotas.NLBServersPerCall = 40 })
-	group, _, err := c.CreateNLBGroup(t.Context(), alicloud.NLBGroup{Name: "group", VPCID: emulatortest.VPC, Type: alicloud.NLBIPGroup}, "token")
+	group, _, err := c.CreateNLBGroup(t.Context(), alicloud.NLBGroup{Name: "group", VPCID: emulatortest.VPC, Type: alicloud.NLBIPGroup},
+		"token")
 	testkit.Check(t, err)
 	var servers []alicloud.NLBServer
 	for i := range 41 {
 		address := fmt.Sprintf("10.1.0.%d", i+1)
-		servers = append(servers, alicloud.NLBServer{NLBServerKey: alicloud.NLBServerKey{ID: address, IP: address, Type: alicloud.NLBServerIP, Port: 80}, Weight: 1})
+		servers = append(servers,
+			alicloud.NLBServer{NLBServerKey: alicloud.NLBServerKey{ID: address, IP: address, Type: alicloud.NLBServerIP, Port: 80}, Weight: 1})
 	}
 	if c.ServersPerCall() != 200 {
 		t.Errorf("%d servers in a call at first", c.ServersPerCall())
@@ -294,12 +310,14 @@ func TestNLBIsLimitedApart(t *testing.T) {
 func TestNLBErrorClasses(t *testing.T) {
 	t.Parallel()
 	classes := map[string]func(error) bool{
-		"busy": alicloud.IsBusy, "gone": alicloud.IsNotFound, "quota": alicloud.IsQuota, "duplicate": alicloud.IsDuplicate, "ambiguous": alicloud.IsAmbiguous,
+		"busy": alicloud.IsBusy, "gone": alicloud.IsNotFound, "quota": alicloud.IsQuota, "duplicate": alicloud.IsDuplicate,
+		"ambiguous": alicloud.IsAmbiguous,
 		"forbidden": alicloud.IsForbidden, "bad server": alicloud.IsBadServer, "throttled": alicloud.IsThrottled,
 	}
 	for code, want := range map[string]string{
-		"Conflict.Lock": "busy", "IncorrectStatus.loadBalancer": "busy", "IncorrectStatus.serverGroup": "busy", "ResourceInConfiguring.LoadBalancer": "busy",
-		"OperationFailed.GetXipFailed": "busy", "ResourceInUse.serverGroup": "busy", "SystemBusy": "busy",
+		"Conflict.Lock": "busy", "IncorrectStatus.loadBalancer": "busy", "IncorrectStatus.serverGroup": "busy",
+		"ResourceInConfiguring.LoadBalancer": "busy",
+		"OperationFailed.GetXipFailed":       "busy", "ResourceInUse.serverGroup": "busy", "SystemBusy": "busy",
 		"ResourceNotFound.LoadBalancer": "gone", "ResourceNotFound.BackendServer": "gone", "ResourceNotFound.JobId": "gone",
 		"QuotaExceeded.QuotaInsufficient": "quota", "DuplicatedParam.Server": "duplicate", "Conflict.Port": "duplicate",
 		"Forbidden.NoPermission": "forbidden", "ResourceNotFound.Ecs": "bad server", "Throttling.Api": "throttled", "TagInvokeError": "ambiguous",

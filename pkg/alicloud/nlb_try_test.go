@@ -13,9 +13,11 @@ func TestTryNLBListener(t *testing.T) {
 	t.Parallel()
 	c, ctx := newCloud(t), t.Context()
 	id := testkit.Must(c.CreateNLB(ctx, newNLB("a0123"), "token-1"))(t)
-	group, _, err := c.CreateNLBGroup(ctx, alicloud.NLBGroup{Name: "k8s.80.TCP.web.default.c1", VPCID: emulatortest.VPC, Protocol: alicloud.NLBTCP}, "token-2")
+	group, _, err := c.CreateNLBGroup(ctx,
+		alicloud.NLBGroup{Name: "k8s.80.TCP.web.default.c1", VPCID: emulatortest.VPC, Protocol: alicloud.NLBTCP}, "token-2")
 	testkit.Check(t, err)
-	l := alicloud.NLBListener{LoadBalancerID: id, Port: 80, Protocol: alicloud.NLBTCP, NLBListenerSettings: alicloud.NLBListenerSettings{ServerGroupID: &group}}
+	l := alicloud.NLBListener{LoadBalancerID: id, Port: 80, Protocol: alicloud.NLBTCP,
+		NLBListenerSettings: alicloud.NLBListenerSettings{ServerGroupID: &group}}
 	for range 2 {
 		if err := c.TryNLBListener(ctx, l); err != nil {
 			t.Errorf("one that it would make: %v", err)

@@ -90,10 +90,12 @@ and the ID of the account to limit everything that changes something to them:
 
 RAM cannot limit these permissions to a VPC. To separate clusters in one account further, use [a resource group per
 cluster](https://www.alibabacloud.com/help/en/slb/classic-load-balancer/user-guide/fine-grained-resource-control-using-resource-groups-59): set
-` + "`resourceGroupID`" + ` in the cloud-config, and attach the policy to the RAM user with the scope of the resource group, and the statement with the reads with the
+` + "`resourceGroupID`" +
+	` in the cloud-config, and attach the policy to the RAM user with the scope of the resource group, and the statement with the reads with the
 scope of the account. Access control lists, and products whose resources are in no group, need the scope of the account.
 [RAM authorization](https://www.alibabacloud.com/help/en/slb/classic-load-balancer/developer-reference/api-slb-2014-05-15-ram) of each product lists the
-resources and conditions, such as tags, that an action supports. This project has not tested limited policies with a real account: run ` + "`doctor`" + ` with
+resources and conditions, such as tags, that an action supports. This project has not tested limited policies with a real account: run ` +
+	"`doctor`" + ` with
 the key before you use it. The safest boundary is an account per cluster.
 `
 

@@ -14,7 +14,8 @@ func TestQuotasOfTheAccount(t *testing.T) {
 	for name, flipped := range map[string][]string{"for all regions": nil, "by region, not counted": {"quotas.no-region", "quotas.usage"}} {
 		c := newCloud(t)
 		c.Change(func(s *emulator.Settings) { s.Flipped = flipped })
-		testkit.Must(c.CreateLoadBalancer(t.Context(), alicloud.LoadBalancer{AddressType: alicloud.AddressInternet, InstanceChargeType: "PayByCLCU"}, "token"))(t)
+		testkit.Must(c.CreateLoadBalancer(t.Context(),
+			alicloud.LoadBalancer{AddressType: alicloud.AddressInternet, InstanceChargeType: "PayByCLCU"}, "token"))(t)
 		found := map[string]alicloud.ProductQuota{}
 		for _, q := range testkit.Must(c.ListProductQuotas(t.Context(), alicloud.QuotasOfCLB))(t) {
 			if found[q.Code].Code != "" {

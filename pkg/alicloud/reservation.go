@@ -22,7 +22,8 @@ const reserveAttempts = 3
 // another without a wait: nothing serves the port between them. Calls with the returned context use the places. A place that is not
 // used within its window is lost.
 func (c *Client) ReserveReplacement(ctx context.Context, old, wanted ListenerKey) (context.Context, error) {
-	reserved, err := c.limiter.reserve(ctx, "DeleteLoadBalancerListener", "CreateLoadBalancer"+strings.ToUpper(wanted.Protocol)+"Listener", "StartLoadBalancerListener")
+	reserved, err := c.limiter.reserve(ctx, "DeleteLoadBalancerListener", "CreateLoadBalancer"+strings.ToUpper(wanted.Protocol)+"Listener",
+		"StartLoadBalancerListener")
 	if err != nil {
 		return ctx, fmt.Errorf("replace listener %s by %s: wait for the rate limit: %w", old, wanted, err)
 	}

@@ -253,7 +253,8 @@ type routeBatchResponse struct {
 func (r *routeBatchResponse) failure(action, cidr, nextHop string) error {
 	for _, failed := range r.FailedRouteEntries {
 		if sameCIDR(failed.DstCidrBlock, cidr) && (failed.NextHop == "" || failed.NextHop == nextHop) {
-			return &Error{Action: action, Code: cloudText(failed.FailedCode), Status: 200, RequestID: cloudText(r.RequestId), Message: cloudText(failed.FailedMessage)}
+			return &Error{Action: action, Code: cloudText(failed.FailedCode), Status: 200, RequestID: cloudText(r.RequestId),
+				Message: cloudText(failed.FailedMessage)}
 		}
 	}
 	return nil

@@ -91,7 +91,8 @@ func (c *Client) SecurityRules(ctx context.Context, id string) ([]SecurityRule, 
 			}
 		}
 	}{answer: newAnswer()}
-	if err := c.call(ctx, "DescribeSecurityGroupAttribute", productECS, params{"SecurityGroupId": id, "Direction": "ingress"}, out); err != nil {
+	if err := c.call(ctx, "DescribeSecurityGroupAttribute", productECS, params{"SecurityGroupId": id, "Direction": "ingress"},
+		out); err != nil {
 		return nil, err
 	}
 	if out.SecurityGroupId != id {

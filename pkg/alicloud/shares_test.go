@@ -176,7 +176,8 @@ func TestManagersShareARateWindow(t *testing.T) {
 					calls, refused, urgent := between(m.done, from, end), between(m.refused, from, end), m.longestUrgent(from)
 					t.Logf("manager %d: %d calls, %d refused, urgent at most %s", i, calls, refused, urgent)
 					if urgent > longestUrgent || refused > refusedPerHour {
-						t.Errorf("manager %d: something urgent took %s, %d calls were refused; want at most %s and %d", i, urgent, refused, longestUrgent, refusedPerHour)
+						t.Errorf("manager %d: something urgent took %s, %d calls were refused; want at most %s and %d", i, urgent, refused, longestUrgent,
+							refusedPerHour)
 					}
 					least, most, total = min(least, calls), max(most, calls), total+calls
 				}
@@ -235,7 +236,8 @@ func TestForeignBurstIsForgotten(t *testing.T) {
 				}
 				t.Logf("calls per minute after the burst: %v", perMinute)
 				for i, m := range managers {
-					if took := m.longestUrgent(ends.Add(time.Minute - 1).Truncate(time.Minute)); took > longestUrgent { // the burst has used up the window that it ends in
+					// The burst has used up the window that it ends in.
+					if took := m.longestUrgent(ends.Add(time.Minute - 1).Truncate(time.Minute)); took > longestUrgent {
 						t.Errorf("manager %d: something urgent took %s", i, took)
 					}
 				}

@@ -37,14 +37,16 @@ func TestTextsOfTheCloudAreBounded(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("x", 50_000)
 	client := brokenCloud(t, func(*http.Request) (int, string) {
-		return http.StatusBadRequest, `{"RequestId":"r` + long + `","Code":"Odd.\u001b[2J` + long + `","Message":"a\nI1127 forged\u001b]0;title\u0007` + long + `"}`
+		return http.StatusBadRequest,
+			`{"RequestId":"r` + long + `","Code":"Odd.\u001b[2J` + long + `","Message":"a\nI1127 forged\u001b]0;title\u0007` + long + `"}`
 	})
 	_, err := client.DescribeLoadBalancer(t.Context(), "lb-1")
 	var failed *Error
 	if !errors.As(err, &failed) {
 		t.Fatal(err)
 	}
-	if text := err.Error(); len(text) > 4*maxText || strings.ContainsAny(text, "\n\x1b\x07") || !strings.Contains(text, `a\nI1127 forged\x1b]0;title\a`) {
+	if text := err.Error(); len(text) > 4*maxText || strings.ContainsAny(text, "\n\x1b\x07") ||
+		!strings.Contains(text, `a\nI1127 forged\x1b]0;title\a`) {
 		t.Errorf("%d bytes: %.200q", len(text), text)
 	}
 }
@@ -57,7 +59,8 @@ func TestListsEnd(t *testing.T) {
 		calls.Store(0)
 		return brokenCloud(t, func(*http.Request) (int, string) {
 			n := calls.Add(1)
-			return http.StatusOK, fmt.Sprintf(`{"RequestId":"r","TotalCount":%d,"PageNumber":1,"PageSize":50,"LoadBalancers":{"LoadBalancer":[{"LoadBalancerId":"lb-%s"}]}}`, total, ids(n))
+			return http.StatusOK,
+				fmt.Sprintf(`{"RequestId":"r","TotalCount":%d,"PageNumber":1,"PageSize":50,"LoadBalancers":{"LoadBalancer":[{"LoadBalancerId":"lb-%s"}]}}`, total, ids(n))
 		})
 	}
 	list := func(client *Client) error {

@@ -70,7 +70,8 @@ func TestTrialsAreLast(t *testing.T) {
 	}
 	const s = time.Second
 	want := []time.Duration{
-		0, 5500 * time.Millisecond, 11 * s, 16500 * time.Millisecond, 22 * s, 27500 * time.Millisecond, 33 * s, 38500 * time.Millisecond, 44 * s, 49500 * time.Millisecond,
+		0, 5500 * time.Millisecond, 11 * s, 16500 * time.Millisecond, 22 * s, 27500 * time.Millisecond, 33 * s, 38500 * time.Millisecond, 44 * s,
+		49500 * time.Millisecond,
 		55 * s, 55500 * time.Millisecond, 56 * s, 56500 * time.Millisecond, 57 * s, 57500 * time.Millisecond,
 	}
 	if allowed := q.allowance(window); allowed != len(want) {

@@ -25,11 +25,13 @@ func ProviderIDs(all []*corev1.Node, findings map[string]initor.Finding, waits f
 		switch {
 		case !verdict.Bad() && waiting[verdict.Node]:
 			checks = append(checks, Check{
-				Area: AreaNodes, Subject: "initialization of " + verdict.Node, Status: Wrong, Detail: strings.TrimSpace(fmt.Sprintf("it has waited for more than a minute; provider ID: %s %s", verdict.Verdict, verdict.Reason)),
-				Fix: "start the manager, and see the events of the node",
+				Area: AreaNodes, Subject: "initialization of " + verdict.Node, Status: Wrong,
+				Detail: strings.TrimSpace(fmt.Sprintf("it has waited for more than a minute; provider ID: %s %s", verdict.Verdict, verdict.Reason)),
+				Fix:    "start the manager, and see the events of the node",
 			})
 			continue
-		case !verdict.Bad() && (verdict.Verdict == audit.VerdictUnverified || findings != nil && verdict.Reason != "" && verdict.Verdict == audit.VerdictOK):
+		case !verdict.Bad() &&
+			(verdict.Verdict == audit.VerdictUnverified || findings != nil && verdict.Reason != "" && verdict.Verdict == audit.VerdictOK):
 			unverified++
 			continue
 		case !verdict.Bad():
@@ -53,11 +55,14 @@ func ProviderIDs(all []*corev1.Node, findings map[string]initor.Finding, waits f
 	checks = Limit(checks)
 	if unverified > 0 {
 		checks = append(checks, Check{
-			Area: AreaNodes, Subject: "provider IDs", Status: Optional, Detail: fmt.Sprintf("%d of %d nodes are unverified: ECS shows no instance with their addresses", unverified, len(all)),
-			Fix: "check the instances, Global.region and the account of the access key",
+			Area: AreaNodes, Subject: "provider IDs", Status: Optional,
+			Detail: fmt.Sprintf("%d of %d nodes are unverified: ECS shows no instance with their addresses", unverified, len(all)),
+			Fix:    "check the instances, Global.region and the account of the access key",
 		})
 	}
-	return append(checks, Check{Area: AreaNodes, Subject: "provider IDs", Status: OK, Detail: fmt.Sprintf("%d of %d nodes are right, %s", good, len(all), compared)})
+	return append(checks,
+		Check{Area: AreaNodes, Subject: "provider IDs", Status: OK,
+			Detail: fmt.Sprintf("%d of %d nodes are right, %s", good, len(all), compared)})
 }
 
 // fixOf advises to delete a Node only where ECS shows that another instance is the node's: to lose a legitimate Node is worse than
@@ -99,7 +104,9 @@ func PodCIDRs(all []*corev1.Node, ranges []netip.Prefix, routed func(*corev1.Nod
 		}
 		checks = append(checks, check)
 	}
-	return append(Limit(checks), Check{Area: AreaNodes, Subject: "pod CIDRs", Status: OK, Detail: fmt.Sprintf("%d of %d nodes have one inside %v", good, routedNodes, ranges)})
+	return append(Limit(checks),
+		Check{Area: AreaNodes, Subject: "pod CIDRs", Status: OK,
+			Detail: fmt.Sprintf("%d of %d nodes have one inside %v", good, routedNodes, ranges)})
 }
 
 func insideOf(cidrs []string, ranges []netip.Prefix) (bool, error) {

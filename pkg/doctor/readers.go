@@ -47,7 +47,8 @@ func KeyReaders(ctx context.Context, kube kubernetes.Interface) Check {
 			return notChecked(check, err)
 		}
 		if reads {
-			readers = append(readers, strings.ToLower(subject.Kind[:1])+subject.Kind[1:]+" "+strings.TrimPrefix(subject.Namespace+"/"+subject.Name, "/"))
+			readers = append(readers,
+				strings.ToLower(subject.Kind[:1])+subject.Kind[1:]+" "+strings.TrimPrefix(subject.Namespace+"/"+subject.Name, "/"))
 		}
 	}
 	check.Detail = "only those who may read Secrets in kube-system can read it"
@@ -114,7 +115,8 @@ func readsOnlyConfigMaps(ctx context.Context, kube kubernetes.Interface, subject
 
 func mayGet(ctx context.Context, kube kubernetes.Interface, subject rbacv1.Subject, resource string) (bool, error) {
 	review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
-		ResourceAttributes: &authorizationv1.ResourceAttributes{Namespace: metav1.NamespaceSystem, Verb: "get", Resource: resource, Name: cloudConfigName},
+		ResourceAttributes: &authorizationv1.ResourceAttributes{Namespace: metav1.NamespaceSystem, Verb: "get", Resource: resource,
+			Name: cloudConfigName},
 	}}
 	switch subject.Kind {
 	case rbacv1.GroupKind:

@@ -24,7 +24,8 @@ func Rights(ctx context.Context, kube kubernetes.Interface, sets []rights.Set) [
 }
 
 func rightCheck(ctx context.Context, kube kubernetes.Interface, feature string, right rights.Right) Check {
-	check := Check{Area: AreaCluster, Family: "rights at the API server", Subject: fmt.Sprintf("may %s %s", strings.Join(right.Verbs, ", "), right.Resource), Status: OK, Detail: "for " + feature}
+	check := Check{Area: AreaCluster, Family: "rights at the API server",
+		Subject: fmt.Sprintf("may %s %s", strings.Join(right.Verbs, ", "), right.Resource), Status: OK, Detail: "for " + feature}
 	var missing []string
 	for _, verb := range right.Verbs {
 		allowed, err := ask(ctx, kube, verb, right)

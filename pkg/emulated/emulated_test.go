@@ -23,7 +23,8 @@ func init() {
 
 func clientOf(t *testing.T, a *emulated.Account) *slb.Client {
 	t.Helper()
-	client, err := slb.NewClientWithOptions(a.Region, sdk.NewConfig().WithScheme("HTTP"), credentials.NewAccessKeyCredential(a.AccessKeyID, a.AccessKeySecret))
+	client, err := slb.NewClientWithOptions(a.Region, sdk.NewConfig().WithScheme("HTTP"),
+		credentials.NewAccessKeyCredential(a.AccessKeyID, a.AccessKeySecret))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -48,7 +49,8 @@ func TestAccount(t *testing.T) {
 	empty := a.Snapshot()
 	a.Fault(`{"action":"CreateLoadBalancer","code":"SystemBusy","status":400}`)
 	var refused *sdkerrors.ServerError
-	if _, err := c.CreateLoadBalancer(slb.CreateCreateLoadBalancerRequest()); !errors.As(err, &refused) || refused.ErrorCode() != "SystemBusy" {
+	if _, err := c.CreateLoadBalancer(slb.CreateCreateLoadBalancerRequest()); !errors.As(err, &refused) ||
+		refused.ErrorCode() != "SystemBusy" {
 		t.Errorf("under a fault: %v", err)
 	}
 	a.ClearFaults()

@@ -158,7 +158,8 @@ func (s *ECSSource) byAddress(ctx context.Context, nodes []*corev1.Node) (map[st
 		ids := instancesWith(listed, addresses)
 		switch {
 		case len(addresses) == 0:
-			findings[name] = Finding{Err: errors.New("the node has neither an IPv4 InternalIP nor the annotation " + cloudproviderapi.AnnotationAlphaProvidedIPAddr)}
+			findings[name] = Finding{Err: errors.New("the node has neither an IPv4 InternalIP nor the annotation " +
+				cloudproviderapi.AnnotationAlphaProvidedIPAddr)}
 		case len(ids) == 1:
 			findings[name] = Finding{ProviderID: node.ProviderID{Region: s.api.Region(), InstanceID: ids[0]}}
 		case len(ids) > 1:

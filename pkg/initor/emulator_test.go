@@ -84,9 +84,10 @@ func TestECSByAddress(t *testing.T) {
 		wantErr    bool
 		wantNotECS bool
 	}{
-		"by InternalIP":             {addresses: []string{"10.1.0.11"}, key: "emulator", vpcID: vpcID, want: testID},
-		"by --node-ip":              {provided: "10.1.0.11", key: "emulator", vpcID: vpcID, want: testID},
-		"by both, and IPv6":         {addresses: []string{"fd00::1", "10.1.0.11"}, provided: "10.1.0.11", key: "emulator", vpcID: vpcID, want: testID},
+		"by InternalIP": {addresses: []string{"10.1.0.11"}, key: "emulator", vpcID: vpcID, want: testID},
+		"by --node-ip":  {provided: "10.1.0.11", key: "emulator", vpcID: vpcID, want: testID},
+		"by both, and IPv6": {addresses: []string{"fd00::1", "10.1.0.11"}, provided: "10.1.0.11", key: "emulator", vpcID: vpcID,
+			want: testID},
 		"elsewhere":                 {addresses: []string{"192.168.0.1"}, key: "emulator", vpcID: vpcID, wantErr: true, wantNotECS: true},
 		"no address":                {key: "emulator", vpcID: vpcID, wantErr: true},
 		"of two instances":          {addresses: []string{"10.1.0.11", "10.1.0.12"}, key: "emulator", vpcID: vpcID, wantErr: true},

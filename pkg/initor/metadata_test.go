@@ -100,12 +100,14 @@ func TestMetadataSource(t *testing.T) {
 		wantErr    bool
 		wantNotECS bool
 	}{
-		"token mode":                    {service: &metadataService{tokensOnly: true, region: "cn-hangzhou", id: "i-1"}, machine: onECS, want: testID},
-		"plain mode":                    {service: &metadataService{region: "cn-hangzhou", id: "i-1"}, machine: elsewhere, want: testID},
-		"not reachable":                 {machine: elsewhere, wantErr: true, wantNotECS: true},
-		"not reachable, no DMI":         {machine: fstest.MapFS{}, wantErr: true, wantNotECS: true},
-		"not reachable, on ECS":         {machine: onECS, wantErr: true},
-		"knows no instance":             {service: &metadataService{status: http.StatusNotFound}, machine: elsewhere, wantErr: true, wantNotECS: true},
+		"token mode": {service: &metadataService{tokensOnly: true, region: "cn-hangzhou", id: "i-1"}, machine: onECS,
+			want: testID},
+		"plain mode":            {service: &metadataService{region: "cn-hangzhou", id: "i-1"}, machine: elsewhere, want: testID},
+		"not reachable":         {machine: elsewhere, wantErr: true, wantNotECS: true},
+		"not reachable, no DMI": {machine: fstest.MapFS{}, wantErr: true, wantNotECS: true},
+		"not reachable, on ECS": {machine: onECS, wantErr: true},
+		"knows no instance": {service: &metadataService{status: http.StatusNotFound}, machine: elsewhere, wantErr: true,
+			wantNotECS: true},
 		"knows no instance, on ECS":     {service: &metadataService{status: http.StatusNotFound}, machine: onECS, wantErr: true},
 		"down":                          {service: &metadataService{status: http.StatusServiceUnavailable}, machine: elsewhere, wantErr: true},
 		"a stranger answers everything": {service: &metadataService{region: "<html>", id: "<html>"}, machine: elsewhere, wantErr: true},

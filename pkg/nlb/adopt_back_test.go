@@ -58,7 +58,8 @@ func (w *world) shows(id string) shown {
 		group.ID, group.LoadBalancers = "", nil
 		byKey(group.Tags)
 		if group.Protocol == alicloud.NLBUDP {
-			group.HealthCheck = alicloud.NLBHealthCheck{} // off, where the API would check by TCP; the official CCM does not compare it without an annotation
+			// Off, where the API would check by TCP; the official CCM does not compare it without an annotation.
+			group.HealthCheck = alicloud.NLBHealthCheck{}
 		}
 		s.Groups = append(s.Groups, shownGroup{group, servers})
 	}
@@ -116,7 +117,8 @@ func TestBackToTheOfficialCCM(t *testing.T) {
 					id = w.balancer("web").ID
 				}
 				got = w.shows(id)
-				if svc.Labels[service.LabelLoadBalancerID] != id || !slices.Contains(svc.Finalizers, Finalizer) || svc.Labels["service.beta.kubernetes.io/hash"] != "" {
+				if svc.Labels[service.LabelLoadBalancerID] != id || !slices.Contains(svc.Finalizers, Finalizer) ||
+					svc.Labels["service.beta.kubernetes.io/hash"] != "" {
 					t.Errorf("labels %v, finalizers %v", svc.Labels, svc.Finalizers)
 				}
 			})

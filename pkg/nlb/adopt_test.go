@@ -48,7 +48,8 @@ func (o *official) make(w *world, id string) {
 	ctx, c := w.t.Context(), w.account.Client
 	if id == "" {
 		lb := alicloud.NLB{
-			Name: "a0f5e8a1cweb", VPCID: emulatortest.VPC, AddressType: alicloud.NLBInternet, AddressIPVersion: alicloud.NLBIPv4, Tags: officialTags(),
+			Name: "a0f5e8a1cweb", VPCID: emulatortest.VPC, AddressType: alicloud.NLBInternet, AddressIPVersion: alicloud.NLBIPv4,
+			Tags:               officialTags(),
 			Zones:              []alicloud.NLBZone{{ZoneID: "cn-hangzhou-a", VSwitchID: "vsw-a"}, {ZoneID: "cn-hangzhou-b", VSwitchID: "vsw-b"}},
 			DeletionProtection: true, ModificationProtection: alicloud.ConsoleProtection, ModificationProtectionReason: "managed.by.ack",
 		}
@@ -91,7 +92,8 @@ func (g *officialGroup) make(w *world, token string) string {
 	w.t.Helper()
 	ctx, c := w.t.Context(), w.account.Client
 	group := alicloud.NLBGroup{
-		Name: "k8s." + g.port + "." + g.protocol + ".web.default.c1", VPCID: emulatortest.VPC, Protocol: g.protocol, Type: alicloud.NLBInstanceGroup, Tags: officialTags(),
+		Name: "k8s." + g.port + "." + g.protocol + ".web.default.c1", VPCID: emulatortest.VPC, Protocol: g.protocol,
+		Type: alicloud.NLBInstanceGroup, Tags: officialTags(),
 		NLBGroupSettings: alicloud.NLBGroupSettings{Scheduler: new("Wrr")},
 	}
 	if g.change != nil {
@@ -119,9 +121,10 @@ func (l *officialListener) make(w *world, id string, groups []string) {
 	if l.port == 0 {
 		ports = fmt.Sprintf("%d_%d", l.start, l.end)
 	}
-	listener := alicloud.NLBListener{LoadBalancerID: id, Port: l.port, StartPort: l.start, EndPort: l.end, Protocol: l.protocol, NLBListenerSettings: alicloud.NLBListenerSettings{
-		Description: new("k8s." + ports + "." + l.protocol + ".web.default.c1"), ServerGroupID: &groups[l.group],
-	}}
+	listener := alicloud.NLBListener{LoadBalancerID: id, Port: l.port, StartPort: l.start, EndPort: l.end, Protocol: l.protocol,
+		NLBListenerSettings: alicloud.NLBListenerSettings{
+			Description: new("k8s." + ports + "." + l.protocol + ".web.default.c1"), ServerGroupID: &groups[l.group],
+		}}
 	if l.change != nil {
 		l.change(&listener)
 	}
@@ -132,15 +135,18 @@ func (l *officialListener) make(w *world, id string, groups []string) {
 
 // node is a node as a server.
 func node(name string, port, weight int) alicloud.NLBServer {
-	return alicloud.NLBServer{NLBServerKey: alicloud.NLBServerKey{ID: testkit.InstanceOf(name), Type: alicloud.NLBServerECS, Port: port}, Weight: weight}
+	return alicloud.NLBServer{NLBServerKey: alicloud.NLBServerKey{ID: testkit.InstanceOf(name), Type: alicloud.NLBServerECS, Port: port},
+		Weight: weight}
 }
 
 // pod is the pod on a node as a server: in tests it has the address of the node's own interface.
 func (w *world) pod(t *testing.T, name string, port int) alicloud.NLBServer {
 	t.Helper()
 	address := w.address(t, name)
-	found := testkit.Must(w.account.Client.DescribeNetworkInterfaces(t.Context(), alicloud.NetworkInterfaceQuery{VPCID: emulatortest.VPC, PrivateIPs: []string{address}}))(t)
-	return alicloud.NLBServer{NLBServerKey: alicloud.NLBServerKey{ID: found[0].ID, IP: address, Type: alicloud.NLBServerENI, Port: port}, Weight: 100}
+	found := testkit.Must(w.account.Client.DescribeNetworkInterfaces(t.Context(),
+		alicloud.NetworkInterfaceQuery{VPCID: emulatortest.VPC, PrivateIPs: []string{address}}))(t)
+	return alicloud.NLBServer{NLBServerKey: alicloud.NLBServerKey{ID: found[0].ID, IP: address, Type: alicloud.NLBServerENI, Port: port},
+		Weight: 100}
 }
 
 // adopted is one kind of Service that the official CCM serves.
@@ -154,7 +160,8 @@ type adopted struct {
 
 func onePort(*world) official {
 	return official{
-		groups:    []officialGroup{{port: "30080", protocol: "TCP", servers: []alicloud.NLBServer{node("n1", 30080, 100), node("n2", 30080, 100)}}},
+		groups: []officialGroup{{port: "30080", protocol: "TCP",
+			servers: []alicloud.NLBServer{node("n1", 30080, 100), node("n2", 30080, 100)}}},
 		listeners: []officialListener{{port: 80, protocol: "TCP"}},
 	}
 }
@@ -185,62 +192,74 @@ func adoptedKinds() []adopted {
 		})},
 		{name: "TCPSSL", service: secure, official: tls("TCPSSL")},
 		{name: "TCPSSL with a group of TCP", either: true, service: secure, official: tls("TCP")},
-		{name: "attributes of the load balancer", service: edits(testkit.TCP(80), with(annotation.Name, "shop"), with(annotation.AddressType, "intranet"), with(annotation.ResourceGroupID, "rg-1"),
-			with(annotation.AdditionalTags, "a=1"), with(annotation.CrossZoneEnabled, "on")), official: changed(func(o *official) {
-			o.lb = func(lb *alicloud.NLB) {
-				lb.Name, lb.AddressType, lb.ResourceGroupID = "shop", alicloud.NLBIntranet, "rg-1"
-				lb.Tags = append(lb.Tags, alicloud.Tag{Key: "a", Value: "1"}, alicloud.Tag{Key: "human", Value: "1"})
-			}
-			o.groups[0].change = func(g *alicloud.NLBGroup) { g.ResourceGroupID = "rg-1" }
-		})},
+		{name: "attributes of the load balancer",
+			service: edits(testkit.TCP(80), with(annotation.Name, "shop"), with(annotation.AddressType, "intranet"),
+				with(annotation.ResourceGroupID, "rg-1"),
+				with(annotation.AdditionalTags, "a=1"), with(annotation.CrossZoneEnabled, "on")), official: changed(func(o *official) {
+				o.lb = func(lb *alicloud.NLB) {
+					lb.Name, lb.AddressType, lb.ResourceGroupID = "shop", alicloud.NLBIntranet, "rg-1"
+					lb.Tags = append(lb.Tags, alicloud.Tag{Key: "a", Value: "1"}, alicloud.Tag{Key: "human", Value: "1"})
+				}
+				o.groups[0].change = func(g *alicloud.NLBGroup) { g.ResourceGroupID = "rg-1" }
+			})},
 		{name: "dual stack", service: edits(testkit.TCP(80), with(annotation.IPVersion, "DualStack")), official: changed(func(o *official) {
 			o.lb = func(lb *alicloud.NLB) { lb.AddressIPVersion = alicloud.NLBDualStack }
 		})},
-		{name: "bandwidth package", service: edits(testkit.TCP(80), with(annotation.BandwidthPackageID, "cbwp-1")), official: changed(func(o *official) {
-			o.lb = func(lb *alicloud.NLB) { lb.BandwidthPackageID = "cbwp-1" }
-		})},
+		{name: "bandwidth package", service: edits(testkit.TCP(80), with(annotation.BandwidthPackageID, "cbwp-1")),
+			official: changed(func(o *official) {
+				o.lb = func(lb *alicloud.NLB) { lb.BandwidthPackageID = "cbwp-1" }
+			})},
 		{name: "source ranges", service: edits(testkit.TCP(80), func(svc *corev1.Service) {
 			svc.Spec.LoadBalancerSourceRanges = []string{"192.0.2.0/24", "198.51.100.7/32"}
 		}),
 			official: changed(func(o *official) { o.access = []string{"192.0.2.0/24", "198.51.100.7/32"} })},
-		{name: "settings of the group", service: edits(testkit.TCP(80), with(annotation.Scheduler, "sch"), with(annotation.ConnectionDrain, "on"), with(annotation.ConnectionDrainTimeout, "30"), with(annotation.PreserveClientIP, "off"),
-			with(annotation.HealthCheckFlag, "on"), with(annotation.HealthCheckType, "http"), with(annotation.HealthCheckURI, "/healthz"), with(annotation.HealthCheckMethod, "head")), official: changed(func(o *official) {
-			o.groups[0].change = func(g *alicloud.NLBGroup) {
-				g.NLBGroupSettings = alicloud.NLBGroupSettings{Scheduler: new("sch"), ConnectionDrain: new(true), DrainTimeout: new(30), PreserveClientIP: new(false), HealthCheck: alicloud.NLBHealthCheck{
-					Enabled: new(true), Type: new("HTTP"), URL: new("/healthz"), Method: new("HEAD"), Codes: []string{"http_2xx"},
-				}}
-			}
-		})},
-		{name: "settings of the listener", service: edits(testkit.TCP(80), with(annotation.IdleTimeout, "60"), with(annotation.Cps, "100"), with(annotation.ProxyProtocol, "on"), with(annotation.PPV2VPCID, "on")), official: changed(func(o *official) {
-			o.listeners[0].change = func(l *alicloud.NLBListener) {
-				l.IdleTimeout, l.Cps, l.ProxyProtocol, l.ProxyProtocolV2 = new(60), new(100), new(true), &alicloud.ProxyProtocolV2{VPCID: true}
-			}
-		})},
+		{name: "settings of the group",
+			service: edits(testkit.TCP(80), with(annotation.Scheduler, "sch"), with(annotation.ConnectionDrain, "on"),
+				with(annotation.ConnectionDrainTimeout, "30"), with(annotation.PreserveClientIP, "off"),
+				with(annotation.HealthCheckFlag, "on"), with(annotation.HealthCheckType, "http"), with(annotation.HealthCheckURI, "/healthz"),
+				with(annotation.HealthCheckMethod, "head")), official: changed(func(o *official) {
+				o.groups[0].change = func(g *alicloud.NLBGroup) {
+					g.NLBGroupSettings = alicloud.NLBGroupSettings{Scheduler: new("sch"), ConnectionDrain: new(true), DrainTimeout: new(30),
+						PreserveClientIP: new(false), HealthCheck: alicloud.NLBHealthCheck{
+							Enabled: new(true), Type: new("HTTP"), URL: new("/healthz"), Method: new("HEAD"), Codes: []string{"http_2xx"},
+						}}
+				}
+			})},
+		{name: "settings of the listener",
+			service: edits(testkit.TCP(80), with(annotation.IdleTimeout, "60"), with(annotation.Cps, "100"), with(annotation.ProxyProtocol, "on"),
+				with(annotation.PPV2VPCID, "on")), official: changed(func(o *official) {
+				o.listeners[0].change = func(l *alicloud.NLBListener) {
+					l.IdleTimeout, l.Cps, l.ProxyProtocol, l.ProxyProtocolV2 = new(60), new(100), new(true), &alicloud.ProxyProtocolV2{VPCID: true}
+				}
+			})},
 		{name: "default weight", service: edits(testkit.TCP(80), with(annotation.DefaultWeight, "7")), official: changed(func(o *official) {
 			o.groups[0].servers = []alicloud.NLBServer{node("n1", 30080, 7), node("n2", 30080, 7)}
 		})},
-		{name: "groups of addresses", service: edits(testkit.TCP(80), with(annotation.ServerGroupType, "Ip")), official: func(t *testing.T, w *world) official {
-			t.Helper()
-			o := onePort(w)
-			o.groups[0].change = func(g *alicloud.NLBGroup) { g.Type, g.PreserveClientIP = alicloud.NLBIPGroup, new(false) }
-			o.groups[0].servers = nil
-			for _, name := range []string{"n1", "n2"} {
-				ip := w.address(t, name)
-				testkit.Check(t, w.factory.Core().V1().Nodes().Informer().GetIndexer().Update(testkit.Node(name, func(n *corev1.Node) {
-					n.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: ip}}
-				})))
-				o.groups[0].servers = append(o.groups[0].servers, alicloud.NLBServer{NLBServerKey: alicloud.NLBServerKey{ID: ip, IP: ip, Type: alicloud.NLBServerIP, Port: 30080}, Weight: 100})
-			}
-			return o
-		}},
-		{name: "pods, two ports with one target port", service: edits(eni, ports(tcpPort(80), sameTarget(81, tcpPort(80)))), official: func(t *testing.T, w *world) official {
-			t.Helper()
-			w.putSlice(slice("web", tcpPort(80), sameTarget(81, tcpPort(80)), w.address(t, "n1")+"@n1", w.address(t, "n2")+"@n2"))
-			return official{
-				groups:    []officialGroup{{port: "8080", protocol: "TCP", servers: []alicloud.NLBServer{w.pod(t, "n1", 8080), w.pod(t, "n2", 8080)}}},
-				listeners: []officialListener{{port: 80, protocol: "TCP"}, {port: 81, protocol: "TCP"}},
-			}
-		}},
+		{name: "groups of addresses", service: edits(testkit.TCP(80), with(annotation.ServerGroupType, "Ip")),
+			official: func(t *testing.T, w *world) official {
+				t.Helper()
+				o := onePort(w)
+				o.groups[0].change = func(g *alicloud.NLBGroup) { g.Type, g.PreserveClientIP = alicloud.NLBIPGroup, new(false) }
+				o.groups[0].servers = nil
+				for _, name := range []string{"n1", "n2"} {
+					ip := w.address(t, name)
+					testkit.Check(t, w.factory.Core().V1().Nodes().Informer().GetIndexer().Update(testkit.Node(name, func(n *corev1.Node) {
+						n.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: ip}}
+					})))
+					o.groups[0].servers = append(o.groups[0].servers,
+						alicloud.NLBServer{NLBServerKey: alicloud.NLBServerKey{ID: ip, IP: ip, Type: alicloud.NLBServerIP, Port: 30080}, Weight: 100})
+				}
+				return o
+			}},
+		{name: "pods, two ports with one target port", service: edits(eni, ports(tcpPort(80), sameTarget(81, tcpPort(80)))),
+			official: func(t *testing.T, w *world) official {
+				t.Helper()
+				w.putSlice(slice("web", tcpPort(80), sameTarget(81, tcpPort(80)), w.address(t, "n1")+"@n1", w.address(t, "n2")+"@n2"))
+				return official{
+					groups:    []officialGroup{{port: "8080", protocol: "TCP", servers: []alicloud.NLBServer{w.pod(t, "n1", 8080), w.pod(t, "n2", 8080)}}},
+					listeners: []officialListener{{port: 80, protocol: "TCP"}, {port: 81, protocol: "TCP"}},
+				}
+			}},
 		{name: "pods, named target port", service: edits(eni, ports(named(tcpPort(80)))), official: func(t *testing.T, w *world) official {
 			t.Helper()
 			w.putSlice(testkit.EndpointSlice("web", tcpPort(80), w.address(t, "n1")+"@n1"))
@@ -249,17 +268,20 @@ func adoptedKinds() []adopted {
 				listeners: []officialListener{{port: 80, protocol: "TCP"}},
 			}
 		}},
-		{name: "range of ports", service: edits(eni, ports(tcpPort(80)), with(annotation.ListenerPortRange, "80-400:80")), official: func(t *testing.T, w *world) official {
-			t.Helper()
-			w.putSlice(testkit.EndpointSlice("web", tcpPort(80), w.address(t, "n1")+"@n1"))
-			return official{
-				groups: []officialGroup{{port: "80_400", protocol: "TCP", servers: []alicloud.NLBServer{w.pod(t, "n1", 0)}, change: func(g *alicloud.NLBGroup) {
-					g.AnyPort, g.HealthCheck.Enabled, g.HealthCheck.ConnectPort = true, new(true), new(8080)
-				}}},
-				listeners: []officialListener{{start: 80, end: 400, protocol: "TCP"}},
-			}
-		}},
-		{name: "existing load balancer", reused: true, service: edits(testkit.TCP(80), without(annotation.ZoneMaps), with(annotation.ForceOverrideListeners, "true")), official: plain},
+		{name: "range of ports", service: edits(eni, ports(tcpPort(80)), with(annotation.ListenerPortRange, "80-400:80")),
+			official: func(t *testing.T, w *world) official {
+				t.Helper()
+				w.putSlice(testkit.EndpointSlice("web", tcpPort(80), w.address(t, "n1")+"@n1"))
+				return official{
+					groups: []officialGroup{{port: "80_400", protocol: "TCP", servers: []alicloud.NLBServer{w.pod(t, "n1", 0)},
+						change: func(g *alicloud.NLBGroup) {
+							g.AnyPort, g.HealthCheck.Enabled, g.HealthCheck.ConnectPort = true, new(true), new(8080)
+						}}},
+					listeners: []officialListener{{start: 80, end: 400, protocol: "TCP"}},
+				}
+			}},
+		{name: "existing load balancer", reused: true,
+			service: edits(testkit.TCP(80), without(annotation.ZoneMaps), with(annotation.ForceOverrideListeners, "true")), official: plain},
 	}
 }
 
@@ -332,7 +354,8 @@ func TestAdoptionOfALeftoverGroup(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		w.addNodes("n1", "n2")
 		made := onePort(w)
-		made.groups = []officialGroup{{port: "30080", protocol: "TCP", change: func(g *alicloud.NLBGroup) { g.Type = alicloud.NLBIPGroup }}, made.groups[0]}
+		made.groups = []officialGroup{{port: "30080", protocol: "TCP", change: func(g *alicloud.NLBGroup) { g.Type = alicloud.NLBIPGroup }},
+			made.groups[0]}
 		made.listeners[0].group = 1
 		made.make(w, "")
 		w.put(newService("web", testkit.TCP(80), func(svc *corev1.Service) { svc.Finalizers = []string{Finalizer} }))

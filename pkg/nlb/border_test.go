@@ -41,12 +41,14 @@ type border struct {
 	joined map[string]bool
 }
 
-// newBorder makes one over a cloud with these quotas of listeners and servers of an NLB, and of groups of a server, which the manager knows.
+// newBorder makes one over a cloud with these quotas of listeners and servers of an NLB, and of groups of a server, which the manager
+// knows.
 func newBorder(t *testing.T, listeners, servers, groups int) *border {
 	t.Helper()
-	return newBorderOn(t, cloud.Limits{ListenersPerNLB: listeners, ServersPerNLB: servers, NLBGroupsPerServer: groups}, quota.NewBook(map[string]int{
-		string(quota.ListenersPerNLB): listeners, string(quota.ServersPerNLB): servers, string(quota.GroupsPerServer): groups,
-	}))
+	return newBorderOn(t, cloud.Limits{ListenersPerNLB: listeners, ServersPerNLB: servers, NLBGroupsPerServer: groups},
+		quota.NewBook(map[string]int{
+			string(quota.ListenersPerNLB): listeners, string(quota.ServersPerNLB): servers, string(quota.GroupsPerServer): groups,
+		}))
 }
 
 // newBorderOn makes one over a cloud with quotas that the manager knows as the book has them.
@@ -54,11 +56,13 @@ func newBorderOn(t *testing.T, quotas cloud.Limits, known *quota.Book) *border {
 	t.Helper()
 	cfg := cloud.DefaultConfig()
 	cfg.Quotas = quotas
-	return &border{live: map[string]int{}, joined: map[string]bool{}, storm: newStormOn(t, emulator.Options{Config: cfg, Settle: settle}, known, driftPeriod)}
+	return &border{live: map[string]int{}, joined: map[string]bool{},
+		storm: newStormOn(t, emulator.Options{Config: cfg, Settle: settle}, known, driftPeriod)}
 }
 
-// TestQuotasOfNLBs: Services and nodes come and go, so that the quotas of listeners and of servers of an NLB, and of groups of a server, are crossed up and
-// down. Every Service is served all the time, and in the steady state no member is missing, they are balanced, and nothing is written or refused.
+// TestQuotasOfNLBs: Services and nodes come and go, so that the quotas of listeners and of servers of an NLB, and of groups of a server,
+// are crossed up and down. Every Service is served all the time, and in the steady state no member is missing, they are balanced, and
+// nothing is written or refused.
 func TestQuotasOfNLBs(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -271,8 +275,8 @@ func (b *border) settled(step string) {
 	}
 }
 
-// TestSecondServiceOfAGroupIsServedSoon: a Service with several ports has the NLB of a group to itself, and all servers of it. Another one comes, and is
-// served without waiting for the pass for drift over the first one.
+// TestSecondServiceOfAGroupIsServedSoon: a Service with several ports has the NLB of a group to itself, and all servers of it. Another one
+// comes, and is served without waiting for the pass for drift over the first one.
 func TestSecondServiceOfAGroupIsServedSoon(t *testing.T) {
 	t.Parallel()
 	for _, ports := range [][]int32{{80, 81}, {80, 81, 82}, {80, 81, 82, 83, 84}} {
@@ -294,9 +298,9 @@ func TestSecondServiceOfAGroupIsServedSoon(t *testing.T) {
 	}
 }
 
-// TestAssumedQuotaTakesNothingAway: the Quota Center says how many servers an NLB takes, and two Services of a group have more than half of that published each. Then the
-// Quota Center shows less, or a new process does not know better. The NLB shows that the quota is larger: no server leaves. A third Service is served all the same, by what
-// the others give up if the NLB takes no more.
+// TestAssumedQuotaTakesNothingAway: the Quota Center says how many servers an NLB takes, and two Services of a group have more than half of
+// that published each. Then the Quota Center shows less, or a new process does not know better. The NLB shows that the quota is larger: no
+// server leaves. A third Service is served all the same, by what the others give up if the NLB takes no more.
 func TestAssumedQuotaTakesNothingAway(t *testing.T) {
 	t.Parallel()
 	const assumed, members = 80, 60
@@ -321,7 +325,8 @@ func TestAssumedQuotaTakesNothingAway(t *testing.T) {
 				cfg := cloud.DefaultConfig()
 				cfg.Quotas = cloud.Limits{ServersPerNLB: test.quota}
 				book := know(test.quota)
-				b := &border{live: map[string]int{}, joined: map[string]bool{}, storm: newStormOn(t, emulator.Options{Config: cfg, Settle: settle}, book, driftPeriod)}
+				b := &border{live: map[string]int{}, joined: map[string]bool{},
+					storm: newStormOn(t, emulator.Options{Config: cfg, Settle: settle}, book, driftPeriod)}
 				b.joinUpTo(members)
 				b.shareUpTo(2)
 				time.Sleep(time.Hour)

@@ -25,7 +25,8 @@ func TestCreate(t *testing.T) {
 	t.Parallel()
 	inWorld(t, func(t *testing.T, w *world) {
 		w.serve(3, testkit.TCP(80))
-		if got, want := writes(w.calls()), []string{"CreateLoadBalancer", "CreateServerGroup", "AddServersToServerGroup", "CreateListener"}; !slices.Equal(got, want) {
+		if got, want := writes(w.calls()), []string{"CreateLoadBalancer", "CreateServerGroup", "AddServersToServerGroup",
+			"CreateListener"}; !slices.Equal(got, want) {
 			t.Errorf("writes %v, want %v", got, want)
 		}
 		lb := w.balancer("web")
@@ -64,7 +65,8 @@ func TestDelete(t *testing.T) {
 		if left := len(w.balancers("web")) + len(w.groups("web")); left > 0 {
 			t.Errorf("%d things are left", left)
 		}
-		if svc := w.get("web"); len(svc.Finalizers) > 0 || len(svc.Status.LoadBalancer.Ingress) > 0 || svc.Labels[service.LabelLoadBalancerID] != "" {
+		if svc := w.get("web"); len(svc.Finalizers) > 0 || len(svc.Status.LoadBalancer.Ingress) > 0 ||
+			svc.Labels[service.LabelLoadBalancerID] != "" {
 			t.Errorf("left on the Service: %v %v %v", svc.Finalizers, svc.Status.LoadBalancer, svc.Labels)
 		}
 	})

@@ -33,12 +33,18 @@ func TestKilledAfterCreation(t *testing.T) {
 		left   int
 		is     func(alicloud.NLB) bool
 	}{
-		"nothing":         {func(*corev1.Service) {}, 1, func(lb alicloud.NLB) bool { return lb.AddressType == alicloud.NLBInternet }},
-		"a setting":       {with(annotation.AddressType, "intranet"), 1, func(lb alicloud.NLB) bool { return lb.AddressType == alicloud.NLBIntranet }},
-		"protection":      {with(annotation.DeleteProtection, "off"), 1, func(lb alicloud.NLB) bool { return !lb.DeletionProtection }},
-		"what cannot":     {with(annotation.IPVersion, annotation.DualStackNLB), 1, func(lb alicloud.NLB) bool { return lb.AddressIPVersion == alicloud.NLBDualStack }},
-		"tags":            {with(annotation.AdditionalTags, "a=1"), 1, func(lb alicloud.NLB) bool { return len(lb.Tags) == 3 }},
-		"source ranges":   {func(svc *corev1.Service) { svc.Spec.LoadBalancerSourceRanges = []string{"10.0.0.0/8"} }, 1, func(lb alicloud.NLB) bool { return len(lb.SecurityGroups) == 1 }},
+		"nothing": {func(*corev1.Service) {}, 1, func(lb alicloud.NLB) bool { return lb.AddressType == alicloud.NLBInternet }},
+		"a setting": {with(annotation.AddressType, "intranet"), 1, func(lb alicloud.NLB) bool {
+			return lb.AddressType == alicloud.NLBIntranet
+		}},
+		"protection": {with(annotation.DeleteProtection, "off"), 1, func(lb alicloud.NLB) bool { return !lb.DeletionProtection }},
+		"what cannot": {with(annotation.IPVersion, annotation.DualStackNLB), 1, func(lb alicloud.NLB) bool {
+			return lb.AddressIPVersion == alicloud.NLBDualStack
+		}},
+		"tags": {with(annotation.AdditionalTags, "a=1"), 1, func(lb alicloud.NLB) bool { return len(lb.Tags) == 3 }},
+		"source ranges": {func(svc *corev1.Service) {
+			svc.Spec.LoadBalancerSourceRanges = []string{"10.0.0.0/8"}
+		}, 1, func(lb alicloud.NLB) bool { return len(lb.SecurityGroups) == 1 }},
 		"into a group":    {with(annotation.Group, "edge"), 1, func(lb alicloud.NLB) bool { return lb.Name == "k8s-group-default-edge" }},
 		"deleted":         {func(svc *corev1.Service) { svc.DeletionTimestamp = new(metav1.Now()) }, 0, nil},
 		"of another type": {func(svc *corev1.Service) { svc.Spec.Type = corev1.ServiceTypeClusterIP }, 0, nil},
@@ -174,7 +180,8 @@ func TestCreationInVain(t *testing.T) {
 				had := testkit.Must(w.account.Client.GetNLB(t.Context(), all()[0].ID))(t)
 				w.change("web", func(svc *corev1.Service) {
 					creating(t, svc, alicloud.NLB{
-						Name: had.Name, Tags: had.Tags, AddressType: had.AddressType, AddressIPVersion: had.AddressIPVersion, VPCID: had.VPCID, Zones: had.Zones, DeletionProtection: true,
+						Name: had.Name, Tags: had.Tags, AddressType: had.AddressType, AddressIPVersion: had.AddressIPVersion, VPCID: had.VPCID,
+						Zones: had.Zones, DeletionProtection: true,
 					})
 				})
 				w.restart()

@@ -22,8 +22,8 @@ type failedCreations struct {
 // maxCreationWait is the longest time between two creations.
 const maxCreationWait = 10 * time.Minute
 
-// and adds one: another attempt follows the first one at once, the others after twice as long each.
-func (f failedCreations) and(id string, now time.Time) failedCreations {
+// withOneMore adds one: another attempt follows the first one at once, the others after twice as long each.
+func (f failedCreations) withOneMore(id string, now time.Time) failedCreations {
 	if f.last == id {
 		return f
 	}
@@ -34,8 +34,8 @@ func (f failedCreations) and(id string, now time.Time) failedCreations {
 	return f
 }
 
-// unless returns none once there is a load balancer that works.
-func (f failedCreations) unless(works bool) failedCreations {
+// unlessWorking returns none once there is a load balancer that works.
+func (f failedCreations) unlessWorking(works bool) failedCreations {
 	if works {
 		return failedCreations{}
 	}
@@ -47,11 +47,13 @@ func (f failedCreations) unless(works bool) failedCreations {
 func (n nlb) withoutCreation(now time.Time) (service.Plan, error) {
 	switch {
 	case !n.presence.Present() && now.Before(n.creations.again):
-		return plan{nlb: n}, &problem.WaitError{Reason: "the cloud could not create the NLB, and did not state a reason", For: n.creations.again.Sub(now)}
+		return plan{nlb: n},
+			&problem.WaitError{Reason: "the cloud could not create the NLB, and did not state a reason", For: n.creations.again.Sub(now)}
 	case !n.presence.Present() || n.lb.Value.Status != alicloud.NLBCreateFailed || n.Reused():
 		return nil, nil
 	}
-	n.creations = n.creations.and(n.ID(), now)
-	n.failures = append(slices.Clone(n.failures), errors.New("the cloud could not create the NLB, and did not state a reason; the manager deletes it, and creates it again later"))
-	return plan{nlb: n, Plan: diff.Deletion(n.model())}, nil
+	n.creations = n.creations.withOneMore(n.ID(), now)
+	n.failures = append(slices.Clone(n.failures),
+		errors.New("the cloud could not create the NLB, and did not state a reason; the manager deletes it, and creates it again later"))
+	return plan{nlb: n, Plan: diff.Deletion(n.wholeModel())}, nil
 }

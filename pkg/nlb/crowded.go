@@ -13,11 +13,12 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/quota"
 )
 
-// steps returns the steps to a desired model. A listener that the cloud refused with the servers of its group, as the NLB may have no room for all of them, is created
-// with an empty group, to which nothing sends, so that nothing is lost. What fits is added once there is the listener. If the cloud refuses it all the same, another
-// quota is used up. A listener that leaves another group for it gets some of the servers, as it serves.
-func (n nlb) steps(svc *corev1.Service, desired *model.Model) model.Plan {
-	owner, actual := n.ownerOf(svc, n.observed), n.compared(desired)
+// stepsTo returns the steps to a desired model. A listener that the cloud refused with the servers of its group, as the NLB may have no
+// room for all of them, is created with an empty group, to which nothing sends, so that nothing is lost. What fits is added once there is
+// the listener. If the cloud refuses it all the same, another quota is used up. A listener that leaves another group for it gets some of
+// the servers, as it serves.
+func (n nlb) stepsTo(svc *corev1.Service, desired *model.Model) model.Plan {
+	owner, actual := n.ownerOf(svc, n.observed), n.comparedModel(desired)
 	wanted, emptied := *desired, sets.New[string]()
 	wanted.Groups = slices.Clone(desired.Groups)
 	for i := range wanted.Groups {
@@ -27,7 +28,7 @@ func (n nlb) steps(svc *corev1.Service, desired *model.Model) model.Plan {
 			continue
 		}
 		if most, crowded := n.memory.Crowded(have.ID); crowded {
-			want.Servers, want.Draining = fewest(want.Servers, most), nil
+			want.Servers, want.Draining = fewestServers(want.Servers, most), nil
 			emptied.Insert(have.ID)
 		}
 	}
@@ -44,25 +45,27 @@ func (n nlb) steps(svc *corev1.Service, desired *model.Model) model.Plan {
 	return plan
 }
 
-// fewest returns so many of the servers, always the same ones.
-func fewest(servers []alicloud.NLBServer, most int) []alicloud.NLBServer {
+// fewestServers returns so many of the servers, always the same ones.
+func fewestServers(servers []alicloud.NLBServer, most int) []alicloud.NLBServer {
 	return servers[:min(len(servers), most)]
 }
 
 // isIdle reports whether nothing sends to a group of the Service's own, in which all servers are ours.
 func (n nlb) isIdle(group *model.Group, owner mark.Owner) bool {
 	isOthers := func(s alicloud.NLBServer) bool { return s.Description != group.Name && !owner.OwnsNLB(s.Description) }
-	return n.groups.Trusted() && n.listeners.Trusted() && !group.Foreign && len(group.LoadBalancers) == 0 && len(n.leaving) == 0 && !n.listens(group.ID) &&
+	return n.groups.Trusted() && n.listeners.Trusted() && !group.Foreign && len(group.LoadBalancers) == 0 && len(n.leaving) == 0 &&
+		!n.hasListenerTo(group.ID) &&
 		!slices.ContainsFunc(group.Servers, isOthers)
 }
 
-// listens reports whether a listener of the NLB sends to a group.
-func (n nlb) listens(group string) bool {
+// hasListenerTo reports whether a listener of the NLB sends to a group.
+func (n nlb) hasListenerTo(group string) bool {
 	return slices.ContainsFunc(n.listeners.Value, func(l model.Listener) bool { return model.Text(l.ServerGroupID) == group })
 }
 
-// learn notes how many servers an NLB has that is full. Of one that Services share it is not known before each of them has had a pass, and of an existing one never.
-func (n nlb) learn(svc *corev1.Service) bool {
+// learnFull notes how many servers an NLB has that is full. Of one that Services share it is not known before each of them has had a pass,
+// and of an existing one never.
+func (n nlb) learnFull(svc *corev1.Service) bool {
 	if n.config.Quotas.Of(quota.ServersPerNLB, n.ID()).Source == quota.Refusal {
 		return false // others are giving servers up by now: what they have left is less than the quota
 	}
@@ -80,6 +83,6 @@ func (n nlb) allServers(svc *corev1.Service) (total int, all bool) {
 		total, _ = n.behindListeners(svc)
 		return total, !n.Reused()
 	}
-	n.hold(svc)
+	n.noteServers(svc)
 	return n.shared.Servers(n.group, n.ID())
 }

@@ -32,14 +32,17 @@ func TestRefusedSettingStopsNothingElse(t *testing.T) {
 		before, edit []func(*corev1.Service)
 	}{
 		{"bandwidth package", "AttachCommonBandwidthPackageToLoadBalancer", nil, edits(with(annotation.BandwidthPackageID, "cbwp-1"))},
-		{"IPv6", "EnableLoadBalancerIpv6Internet", edits(with(annotation.IPVersion, "DualStack")), edits(with(annotation.IPv6AddressType, "internet"))},
+		{"IPv6", "EnableLoadBalancerIpv6Internet", edits(with(annotation.IPVersion, "DualStack")),
+			edits(with(annotation.IPv6AddressType, "internet"))},
 		{"name", "UpdateLoadBalancerAttribute", nil, edits(with(annotation.Name, "refused"))},
 		{"security group", "LoadBalancerJoinSecurityGroup", nil, edits(with(annotation.SecurityGroupIDs, "sg-none"))},
-		{"health check", "UpdateServerGroupAttribute", nil, edits(with(annotation.HealthCheckFlag, "on"), with(annotation.HealthCheckType, "http"))},
+		{"health check", "UpdateServerGroupAttribute", nil,
+			edits(with(annotation.HealthCheckFlag, "on"), with(annotation.HealthCheckType, "http"))},
 		{"scheduler", "UpdateServerGroupAttribute", nil, edits(with(annotation.Scheduler, "rr"))},
 	} {
 		for fault, how := range map[string]string{
-			"refused": `"code":"IllegalParam.Setting","status":400`, "not there": `"code":"ResourceNotFound.BandwidthPackage","status":404`, "job fails": `"job":"failed"`,
+			"refused": `"code":"IllegalParam.Setting","status":400`, "not there": `"code":"ResourceNotFound.BandwidthPackage","status":404`,
+			"job fails": `"job":"failed"`,
 		} {
 			if fault == "job fails" && (c.name == "IPv6" || c.name == "security group") {
 				continue // the first takes effect at once, the second is refused without a fault
@@ -82,7 +85,8 @@ func TestRefusedSettingStopsNothingElse(t *testing.T) {
 // served.
 func TestServersComeWhileNoneCanLeave(t *testing.T) {
 	t.Parallel()
-	for name, fault := range map[string]string{"refused": `"code":"IllegalParam.Servers","status":400`, "forbidden": `"code":"NoPermission","status":403`, "job fails": `"job":"failed"`} {
+	for name, fault := range map[string]string{"refused": `"code":"IllegalParam.Servers","status":400`,
+		"forbidden": `"code":"NoPermission","status":403`, "job fails": `"job":"failed"`} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			inWorld(t, func(t *testing.T, w *world) {
@@ -154,7 +158,8 @@ func TestUnreadSecurityGroupStaysJoined(t *testing.T) {
 	t.Parallel()
 	for _, named := range []bool{true, false} {
 		inWorld(t, func(t *testing.T, w *world) {
-			other := testkit.Must(w.account.Client.CreateSecurityGroup(t.Context(), alicloud.SecurityGroup{VPCID: emulatortest.VPC, Type: alicloud.SecurityGroupEnterprise}, "other"))(t)
+			other := testkit.Must(w.account.Client.CreateSecurityGroup(t.Context(),
+				alicloud.SecurityGroup{VPCID: emulatortest.VPC, Type: alicloud.SecurityGroupEnterprise}, "other"))(t)
 			change := edits(testkit.TCP(80), func(svc *corev1.Service) { svc.Spec.LoadBalancerSourceRanges = []string{"192.0.2.0/24"} })
 			if named {
 				change = append(change, with(annotation.SecurityGroupIDs, other))
@@ -188,7 +193,8 @@ func TestPortOfAnotherKeepsTheOldBalancer(t *testing.T) {
 		shared := w.existing("shared")
 		w.serve(1, testkit.TCP(80))
 		own := w.balancer("web").ID
-		w.put(testkit.Service("other", testkit.Class(Class), with(annotation.LoadBalancerID, shared), with(annotation.ForceOverrideListeners, "true"), testkit.TCP(80)))
+		w.put(testkit.Service("other", testkit.Class(Class), with(annotation.LoadBalancerID, shared),
+			with(annotation.ForceOverrideListeners, "true"), testkit.TCP(80)))
 		w.converge("other")
 		w.change("web", with(annotation.LoadBalancerID, shared), with(annotation.ForceOverrideListeners, "true"))
 		w.passes("web", 10*time.Minute)
@@ -219,7 +225,8 @@ func TestFailingJobsStopNothingElse(t *testing.T) {
 			if got := w.listeners(w.balancer("web").ID); len(got) > 0 || w.balancer("web").CrossZone {
 				t.Errorf("listeners %v, cross-zone %v", got, w.balancer("web").CrossZone)
 			}
-			mustReport(t, w.newEvents(), "create listener tcp:80: TCP failed; the cloud did not state a reason") // tcp:81 fails alike: that is no other event
+			// Tcp:81 fails alike: that is no other event.
+			mustReport(t, w.newEvents(), "create listener tcp:80: TCP failed; the cloud did not state a reason")
 			w.calls()
 			w.passes("web", time.Hour)
 			if got := writes(w.calls()); len(got) < 6 || len(got) > 80 {
@@ -236,7 +243,8 @@ func TestFailingJobsStopNothingElse(t *testing.T) {
 	t.Run("security group", func(t *testing.T) {
 		t.Parallel()
 		inWorld(t, func(t *testing.T, w *world) {
-			group := testkit.Must(w.account.Client.CreateSecurityGroup(t.Context(), alicloud.SecurityGroup{VPCID: emulatortest.VPC, Type: alicloud.SecurityGroupEnterprise}, "group"))(t)
+			group := testkit.Must(w.account.Client.CreateSecurityGroup(t.Context(),
+				alicloud.SecurityGroup{VPCID: emulatortest.VPC, Type: alicloud.SecurityGroupEnterprise}, "group"))(t)
 			w.serve(1, ports(tcpPort(80), tcpPort(443)))
 			w.account.Fault(`{"times":0,"action":"LoadBalancerJoinSecurityGroup","job":"failed"}`)
 			w.change("web", with(annotation.SecurityGroupIDs, group))

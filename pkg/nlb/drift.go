@@ -17,43 +17,44 @@ import (
 // all server groups may be that Services are compared with.
 const driftWindow = 2 * time.Minute
 
-// due returns what is known of the NLB of a Service, with the parts in doubt that are to be read. compared says that drift detection is
-// due, and that a comparison found none.
-func (e *engine) due(ctx context.Context, of service.Request, known observed) (after observed, compared bool) {
+// compareWhenDue returns what is known of the NLB of a Service, with the parts in doubt that are to be read. compared says that drift
+// detection is due, and that a comparison found none.
+func (e *engine) compareWhenDue(ctx context.Context, of service.Request, known observed) (after observed, compared bool) {
 	drift := of.DriftDue && len(known.jobs) == 0
 	if drift && !of.Unsettled {
-		if current := e.regrouped(of, known.rejoined(of)); e.unchanged(ctx, of, current) {
-			return current.compared(of), true
+		if current := e.doubtGroup(of, known.doubtJoined(of)); e.isUnchanged(ctx, of, current) {
+			return current.afterComparison(of), true
 		}
 	}
 	if drift {
-		known = known.invalidate("due for drift detection")
+		known = known.invalidateAll("due for drift detection")
 	}
-	return e.regrouped(of, known.rejoined(of)), false
+	return e.doubtGroup(of, known.doubtJoined(of)), false
 }
 
-// unchanged detects drift by comparison: it reports whether an NLB is as it is known. It reads twenty NLBs with their listeners together,
+// isUnchanged detects drift by comparison: it reports whether an NLB is as it is known. It reads twenty NLBs with their listeners together,
 // and the server groups of all Services; only the backend servers take a read for each group. What it reads replaces nothing that is known:
 // where it says false, everything is to be read on its own, be it because something differs, is missing, or could not be read.
-func (e *engine) unchanged(ctx context.Context, of service.Request, known observed) bool {
-	if !known.comparable(of) {
+func (e *engine) isUnchanged(ctx context.Context, of service.Request, known observed) bool {
+	if !known.isComparable(of) {
 		return false
 	}
 	read, ok := e.readTogether(ctx, of, known)
 	return ok && sameLoadBalancer(&read.lb, &known.lb.Value) &&
-		sameListeners(known.concerning(of, read.listeners), known.concerning(of, known.listeners.Value)) && e.sameGroups(ctx, of, known)
+		sameListeners(known.ownListeners(of, read.listeners), known.ownListeners(of, known.listeners.Value)) && e.sameGroups(ctx, of, known)
 }
 
-// comparable reports whether the Service is where it is to be, so that a comparison shows all that reading would. A Service that moves, or
-// that may not be where it asks to be, also has to find out about other load balancers.
-func (o observed) comparable(of service.Request) bool {
+// isComparable reports whether the Service is where it is to be, so that a comparison shows all that reading would. A Service that moves,
+// or that may not be where it asks to be, also has to find out about other load balancers.
+func (o observed) isComparable(of service.Request) bool {
 	at := of.Service.Labels[service.LabelLoadBalancerID]
-	return o.trusted() && o.presence.Present() && len(o.jobs) == 0 && len(o.leaving) == 0 && o.stays == nil && o.from == "" && o.refusal == nil &&
-		(at == "" || at == o.id())
+	return o.isTrusted() && o.presence.Present() && len(o.jobs) == 0 && len(o.leaving) == 0 && o.stays == nil && o.from == "" &&
+		o.refusal == nil &&
+		(at == "" || at == o.nlbID())
 }
 
-// compared returns what is known after a comparison showed no drift. What few Services have is read again.
-func (o observed) compared(of service.Request) observed {
+// afterComparison returns what is known after a comparison showed no drift. What few Services have is read again.
+func (o observed) afterComparison(of service.Request) observed {
 	o.access.Invalidate("due for drift detection")
 	if mayHaveCertificates(of) || slices.ContainsFunc(o.listeners.Value, func(l model.Listener) bool { return len(l.Certificates) > 0 }) {
 		o.listeners.Invalidate("due for drift detection")
@@ -63,13 +64,13 @@ func (o observed) compared(of service.Request) observed {
 
 // readTogether returns an NLB that was read together with those of other Services, whose turn is soon.
 func (e *engine) readTogether(ctx context.Context, of service.Request, known observed) (preload, bool) {
-	if read, ok := e.reading(known); ok {
+	if read, ok := e.recentReading(known); ok {
 		return read, true
 	}
 	at := time.Now()
-	ids := of.Together(known.id(), alicloud.MaxNLBQuery, driftWindow, func(balancer service.Balancer) string {
-		if other, ok := balancer.(nlb); ok && other.trusted() && len(other.jobs) == 0 && !e.hasReading(other.observed) {
-			return other.id()
+	ids := of.Together(known.nlbID(), alicloud.MaxNLBQuery, driftWindow, func(balancer service.Balancer) string {
+		if other, ok := balancer.(nlb); ok && other.isTrusted() && len(other.jobs) == 0 && !e.hasReading(other.observed) {
+			return other.nlbID()
 		}
 		return ""
 	})
@@ -86,30 +87,30 @@ func (e *engine) readTogether(ctx context.Context, of service.Request, known obs
 		read[all[i].ID] = preload{lb: all[i], listeners: listeners[all[i].ID]}
 	}
 	e.readings.Add(read, at)
-	return e.reading(known)
+	return e.recentReading(known)
 }
 
-// reading returns what was read of an NLB a short time ago. For the next Service on it, it stays.
-func (e *engine) reading(known observed) (preload, bool) {
+// recentReading returns what was read of an NLB a short time ago. For the next Service on it, it stays.
+func (e *engine) recentReading(known observed) (preload, bool) {
 	if known.mayBeShared() {
-		return e.readings.Fresh(known.id(), driftWindow)
+		return e.readings.Fresh(known.nlbID(), driftWindow)
 	}
-	return e.readings.Take(known.id())
+	return e.readings.Take(known.nlbID())
 }
 
-// hasReading reports whether [engine.reading] would return something.
+// hasReading reports whether [engine.recentReading] would return something.
 func (e *engine) hasReading(known observed) bool {
 	if known.mayBeShared() {
-		_, ok := e.readings.Fresh(known.id(), driftWindow)
+		_, ok := e.readings.Fresh(known.nlbID(), driftWindow)
 		return ok
 	}
-	return e.readings.Has(known.id())
+	return e.readings.Has(known.nlbID())
 }
 
 func (o observed) mayBeShared() bool { return !o.group.IsZero() || o.presence.Reused() }
 
-// concerning leaves out the listeners of the other Services of a group: each compares its own.
-func (o observed) concerning(of service.Request, listeners []model.Listener) []model.Listener {
+// ownListeners leaves out the listeners of the other Services of a group: each compares its own.
+func (o observed) ownListeners(of service.Request, listeners []model.Listener) []model.Listener {
 	if o.group.IsZero() {
 		return listeners
 	}
@@ -139,7 +140,9 @@ func (e *engine) sameGroups(ctx context.Context, of service.Request, known obser
 		}
 		listed = slices.Concat(listed, read)
 	}
-	return len(listed) == len(known.groups.Value) && !slices.ContainsFunc(listed, func(g alicloud.NLBGroup) bool { return !e.sameGroup(ctx, &g, known) })
+	return len(listed) == len(known.groups.Value) && !slices.ContainsFunc(listed, func(g alicloud.NLBGroup) bool {
+		return !e.sameGroup(ctx, &g, known)
+	})
 }
 
 // sameGroup reports whether a server group is known, and has the settings and the backend servers that are known.
@@ -191,7 +194,9 @@ func comparableGroup(group alicloud.NLBGroup) alicloud.NLBGroup {
 }
 
 func sortedTags(tags []alicloud.Tag) []alicloud.Tag {
-	return slices.SortedFunc(slices.Values(tags), func(a, b alicloud.Tag) int { return cmp.Or(cmp.Compare(a.Key, b.Key), cmp.Compare(a.Value, b.Value)) })
+	return slices.SortedFunc(slices.Values(tags), func(a, b alicloud.Tag) int {
+		return cmp.Or(cmp.Compare(a.Key, b.Key), cmp.Compare(a.Value, b.Value))
+	})
 }
 
 // sameListeners compares listeners but for their additional certificates, which have reads of their own.

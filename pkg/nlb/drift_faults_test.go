@@ -25,7 +25,8 @@ func TestSharedReadsThatProveNothing(t *testing.T) {
 		{"ListServerGroups", `{\"ServerGroups\":[],\"TotalCount\":0}`},
 	} {
 		for fault, rule := range map[string]string{
-			"empty": `"body":"` + list.empty + `"`, "partial": `"stale":"40m"`, "fails": `"code":"ServiceUnavailable","status":503`, "late": `"latency":"5m"`,
+			"empty": `"body":"` + list.empty + `"`, "partial": `"stale":"40m"`, "fails": `"code":"ServiceUnavailable","status":503`,
+			"late":      `"latency":"5m"`,
 			"no answer": `"drop":"after"`,
 		} {
 			t.Run(list.action+" "+fault, func(t *testing.T) {
@@ -64,7 +65,8 @@ func TestSharedReadsBeforeAWrite(t *testing.T) {
 					w.pass(w.next()) // it reads those of others, too
 					w.calls()
 					for name := range w.due {
-						w.change(name, with(annotation.PreserveClientIP, []string{"off", "on"}[i%2]), with(annotation.ProxyProtocol, []string{"on", "off"}[i%2]))
+						w.change(name, with(annotation.PreserveClientIP, []string{"off", "on"}[i%2]),
+							with(annotation.ProxyProtocol, []string{"on", "off"}[i%2]))
 						w.fillServices()
 						w.converge(name)
 					}
@@ -107,12 +109,14 @@ func TestDriftOfWhatFewServicesHave(t *testing.T) {
 		w.deleteNode("x")
 		api, group := w.account.Client, w.groupByHand("shop")
 		w.add(
-			newService("tls", testkit.TCP(443), with(annotation.ProtocolPort, "tcpssl:443"), with(annotation.CertID, "cert-1"), with(annotation.AdditionalCertIDs, "cert-2")),
+			newService("tls", testkit.TCP(443), with(annotation.ProtocolPort, "tcpssl:443"), with(annotation.CertID, "cert-1"),
+				with(annotation.AdditionalCertIDs, "cert-2")),
 			newService("ranges", testkit.TCP(80), func(svc *corev1.Service) { svc.Spec.LoadBalancerSourceRanges = []string{"192.0.2.0/24"} }),
 			newService("joined", testkit.TCP(80), without(annotation.ZoneMaps), with(annotation.LoadBalancerID, w.existing("by-hand")),
 				with(annotation.ForceOverrideListeners, "true"), with(annotation.VGroupPort, group+":80"), with(annotation.Weight, "60")),
 		)
-		testkit.Check(t, api.UntagNLB(t.Context(), alicloud.NLBTagGroup, []string{w.groups("web-1")[0].ID}, []string{w.groups("web-1")[0].Tags[0].Key}))
+		testkit.Check(t,
+			api.UntagNLB(t.Context(), alicloud.NLBTagGroup, []string{w.groups("web-1")[0].ID}, []string{w.groups("web-1")[0].Tags[0].Key}))
 		if found := wrote(w.forward(2 * longest)); !maps.Equal(found, map[string]int{"TagResources": 1}) {
 			t.Fatalf("writes %v, want the tag of the group", found)
 		}

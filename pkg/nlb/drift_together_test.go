@@ -227,7 +227,8 @@ func TestDriftIsRepairedInTime(t *testing.T) {
 			return job(s.w.account.Client.UpdateNLBServers(s.w.t.Context(), s.group.ID, s.servers[:1]))
 		}},
 		{name: "server group", want: map[string]int{"UpdateServerGroupAttribute": 1}, spoil: func(s spoiled) error {
-			return job(s.w.account.Client.UpdateNLBGroup(s.w.t.Context(), s.group.ID, alicloud.NLBGroupSettings{PreserveClientIP: new(!*s.group.PreserveClientIP)}))
+			return job(s.w.account.Client.UpdateNLBGroup(s.w.t.Context(), s.group.ID,
+				alicloud.NLBGroupSettings{PreserveClientIP: new(!*s.group.PreserveClientIP)}))
 		}},
 		{name: "a second server group", want: map[string]int{"DeleteServerGroup": 1}, spoil: func(s spoiled) error {
 			s.group.Name += "9"

@@ -49,7 +49,7 @@ type engine struct {
 	config   config.Config
 	services corelisters.ServiceLister
 	memory   deploy.Memory
-	awaits   awaits
+	awaits   jobWaits
 	missing  *presence.Absences
 	shared   *groups.Groups[alicloud.NLB]
 	preloads service.Preloads[preload] // by the value of the owner tag
@@ -62,7 +62,8 @@ var _ service.Engine = (*engine)(nil)
 
 // Product is NLB. The annotation loadbalancer-type has the value that the official CCM reads.
 var Product = service.Product{
-	Name: "NLB", Class: Class, Type: "nlb", Finalizer: Finalizer, MetricType: "NLBType", AttachmentQuota: quota.GroupsPerServer, AttachedPerGroup: true, Jobs: true,
+	Name: "NLB", Class: Class, Type: "nlb", Finalizer: Finalizer, MetricType: "NLBType", AttachmentQuota: quota.GroupsPerServer,
+	AttachedPerGroup: true, Jobs: true,
 	BalancerQuota: quota.NLBs, BackendQuota: quota.ServersPerNLB, ListenerQuota: quota.ListenersPerNLB, QuotaProduct: alicloud.QuotasOfNLB,
 	// Source: https://www.alibabacloud.com/help/en/slb/network-load-balancer/product-overview/alb-and-nlb-domain-name-upgrade.
 	AddressNote: "use its name as the target of a CNAME record of your own domain; clients should not use it directly",
@@ -75,7 +76,7 @@ func NewEngine(api API, config config.Config, services corelisters.ServiceLister
 
 func newEngine(api API, config config.Config, services corelisters.ServiceLister) *engine {
 	e := &engine{
-		api: api, config: config, services: services, awaits: awaits{api: api},
+		api: api, config: config, services: services, awaits: jobWaits{api: api},
 		missing: presence.NewAbsences(Product.Name, api.GetNLB, api, config.VPCID),
 	}
 	e.shared = &groups.Groups[alicloud.NLB]{Cloud: groupCloud{e}, Product: Product, Config: config, Services: services, Missing: e.missing}
@@ -115,7 +116,9 @@ func (e *engine) Forget(svc types.UID) {
 }
 
 // Repeat implements service.Engine.
-func (e *engine) Repeat(ctx context.Context, svc *corev1.Service, creation service.Creation, since presence.Missing) (id string, missing presence.Missing, err error) {
+func (e *engine) Repeat(
+	ctx context.Context, svc *corev1.Service, creation service.Creation, since presence.Missing,
+) (id string, missing presence.Missing, err error) {
 	var lb alicloud.NLB
 	if err = json.Unmarshal(creation.Parameters, &lb); err != nil {
 		return "", since, fmt.Errorf("decode the parameters of the NLB: %w", err)
@@ -123,7 +126,7 @@ func (e *engine) Repeat(ctx context.Context, svc *corev1.Service, creation servi
 	if id, err = e.api.CreateNLB(ctx, lb, creation.Token); err != nil {
 		return "", since, err
 	}
-	found, err := e.get(ctx, id)
+	found, err := e.readNLB(ctx, id)
 	if err != nil {
 		return "", since, err
 	}
@@ -133,22 +136,24 @@ func (e *engine) Repeat(ctx context.Context, svc *corev1.Service, creation servi
 	if !isTagged(found, svc) { // one of a group is none beside its own, and others of the group may be on it
 		return id, missing, nil
 	}
-	last, err := e.get(ctx, service.Labeled(svc))
+	last, err := e.readNLB(ctx, service.Labeled(svc))
 	if err != nil || last == nil || last.ID == id || !isTagged(last, svc) {
 		return id, missing, err
 	}
-	return last.ID, missing, e.discard(ctx, svc, found)
+	return last.ID, missing, e.discardNLB(ctx, svc, found)
 }
 
-// discard deletes an NLB that was created although the Service has one: reads did not show that one for a time. One on which somebody else
-// has a listener by now stays.
-func (e *engine) discard(ctx context.Context, svc *corev1.Service, lb *alicloud.NLB) error {
+// discardNLB deletes an NLB that was created although the Service has one: reads did not show that one for a time. One on which somebody
+// else has a listener by now stays.
+func (e *engine) discardNLB(ctx context.Context, svc *corev1.Service, lb *alicloud.NLB) error {
 	listeners, err := observe.Listeners(ctx, e.api, lb.ID)
 	if err != nil || len(othersListeners(svc, listeners)) > 0 {
 		return err
 	}
 	surplus := &model.Model{LoadBalancer: *lb}
-	applier := &deploy.Applier{API: e.api, Model: surplus, Busy: func(string) bool { return false }, Held: func(deploy.Work) error { return nil }, Memory: &e.memory}
+	applier := &deploy.Applier{API: e.api, Model: surplus, Busy: func(string) bool { return false }, Held: func(deploy.Work) error {
+		return nil
+	}, Memory: &e.memory}
 	if err := applier.Run(ctx, diff.Deletion(surplus)); err != nil {
 		return fmt.Errorf("delete NLB %s, which nobody needs: %w", lb.ID, err)
 	}
@@ -161,10 +166,12 @@ func (e *engine) Refuse(params annotation.Params) error {
 	case params.Has(annotation.LoadBalancerID):
 		return nil
 	case e.config.DisablePublicSLB && params.AddressType() == alicloud.AddressInternet:
-		return &problem.ConfigError{Field: "disablePublicSLB", Reason: "public load balancers are switched off in the cloud config; ask for one with the annotation " +
-			annotation.AddressType.Key() + ": intranet"}
+		return &problem.ConfigError{Field: "disablePublicSLB",
+			Reason: "public load balancers are switched off in the cloud config; ask for one with the annotation " +
+				annotation.AddressType.Key() + ": intranet"}
 	case !params.Has(annotation.ZoneMaps) && !params.Refused(annotation.ZoneMaps) && e.config.NLBZoneMaps == "":
-		return &problem.ConfigError{Field: annotation.ZoneMaps.Key(), Reason: "an NLB needs its zones and vSwitches, for example cn-hangzhou-a:vsw-1,cn-hangzhou-b:vsw-2"}
+		return &problem.ConfigError{Field: annotation.ZoneMaps.Key(),
+			Reason: "an NLB needs its zones and vSwitches, for example cn-hangzhou-a:vsw-1,cn-hangzhou-b:vsw-2"}
 	}
 	if err := mark.CheckNLBCluster(e.config.ClusterID); err != nil {
 		return &problem.ConfigError{Field: "clusterID", Reason: err.Error()}
@@ -207,7 +214,7 @@ type nlb struct {
 var _ service.Balancer = nlb{}
 
 // ID implements service.Balancer.
-func (n nlb) ID() string { return n.id() }
+func (n nlb) ID() string { return n.nlbID() }
 
 // Address implements service.Balancer.
 func (n nlb) Address() string { return n.lb.Value.DNSName }
@@ -240,10 +247,10 @@ func (n nlb) SharedID(svc *corev1.Service, params annotation.Params) string {
 }
 
 // Trusted implements service.Balancer.
-func (n nlb) Trusted() bool { return n.trusted() }
+func (n nlb) Trusted() bool { return n.isTrusted() }
 
 // Invalidate implements service.Balancer.
-func (n nlb) Invalidate(reason string) service.Balancer { return n.knowing(n.invalidate(reason)) }
+func (n nlb) Invalidate(reason string) service.Balancer { return n.withKnown(n.invalidateAll(reason)) }
 
 // InvalidateShared implements service.Balancer. Several Services may have backend servers in one server group.
 func (n nlb) InvalidateShared(ids []string, reason string) (service.Balancer, bool) {
@@ -259,11 +266,11 @@ func (n nlb) InvalidateShared(ids []string, reason string) (service.Balancer, bo
 // Recorded implements service.Balancer.
 func (n nlb) Recorded(applied service.Record) service.Record {
 	applied.LoadBalancerID, applied.Left = n.ID(), n.leftTags
-	return n.placed(applied)
+	return n.recordPlaces(applied)
 }
 
-// placed adds to a Record where the Service is, and was.
-func (n nlb) placed(record service.Record) service.Record {
+// recordPlaces adds to a Record where the Service is, and was.
+func (n nlb) recordPlaces(record service.Record) service.Record {
 	record.Group, record.Leaving, record.Shows, record.Existing = "", n.leaving, "", n.Reused()
 	if len(n.leaving) > 0 {
 		record.Shows = n.showing
@@ -274,18 +281,18 @@ func (n nlb) placed(record service.Record) service.Record {
 	return record
 }
 
-// knowing returns the NLB as it is known now.
-func (n nlb) knowing(known observed) nlb {
+// withKnown returns the NLB as it is known now.
+func (n nlb) withKnown(known observed) nlb {
 	n.observed = known
 	return n
 }
 
 // Status implements service.Balancer. The address is a name; it is shown once a listener runs.
 func (n nlb) Status(_ context.Context, params annotation.Params) service.Shown {
-	return n.stays.Wakes(n.status(params))
+	return n.stays.Wakes(n.statusFor(params))
 }
 
-func (n nlb) status(params annotation.Params) service.Shown {
+func (n nlb) statusFor(params annotation.Params) service.Shown {
 	shown := service.Shown{Balancer: n}
 	if access := n.access.Value; access != nil {
 		shown.SecurityGroup = &access.ID
@@ -297,7 +304,7 @@ func (n nlb) status(params annotation.Params) service.Shown {
 	}
 	if n.managesListeners(params) {
 		shown.Ports = n.portStatuses()
-		if !n.serves() {
+		if !n.servesListener() {
 			shown.Elsewhere = len(n.jobs) == 0 && len(n.leaving) > 0 // while a job runs, the rest may serve soon
 			return shown
 		}
@@ -310,10 +317,10 @@ func (n nlb) status(params annotation.Params) service.Shown {
 // servesAll reports whether all listeners of the Service run here, and the server groups that are to have servers have one that takes
 // traffic.
 func (n nlb) servesAll() bool {
-	if n.desired == nil || n.taken || n.running() < len(n.desired.Listeners) {
+	if n.desired == nil || n.taken || n.countRunning() < len(n.desired.Listeners) {
 		return false
 	}
-	actual := n.model()
+	actual := n.wholeModel()
 	return !slices.ContainsFunc(n.desired.Groups, func(want model.Group) bool {
 		have := actual.Matching(&want)
 		return have == nil || (want.Doubt || want.Serves()) && !have.Serves()
@@ -326,10 +333,10 @@ func (n nlb) managesListeners(params annotation.Params) bool {
 	return !n.Reused() || params.OverridesListeners() || n.stays != nil && n.desired != nil && n.desired.Override
 }
 
-// serves reports whether the Service is to show the NLB: a listener runs. One that moves shows another NLB until all of them run, and from
-// then on this one: nobody needs what it has elsewhere.
-func (n nlb) serves() bool {
-	running := n.running()
+// servesListener reports whether the Service is to show the NLB: a listener runs. One that moves shows another NLB until all of them run,
+// and from then on this one: nobody needs what it has elsewhere.
+func (n nlb) servesListener() bool {
+	running := n.countRunning()
 	switch {
 	case n.desired == nil:
 	case groups.ShowsFormer(n.showing, n.leaving, n.ID()):
@@ -340,8 +347,8 @@ func (n nlb) serves() bool {
 	return running > 0
 }
 
-// running counts the listeners of the Service that run.
-func (n nlb) running() int {
+// countRunning counts the listeners of the Service that run.
+func (n nlb) countRunning() int {
 	running := 0
 	for i := range n.listeners.Value {
 		l := &n.listeners.Value[i]
@@ -349,7 +356,7 @@ func (n nlb) running() int {
 		if want := n.desired.Listener(l.Key()); want != nil {
 			wanted = ofOneService(l, want) // and not one that another Service has on the port
 		}
-		if wanted && !n.busy(model.TargetListener(l.Key())) && (l.Status == alicloud.NLBListenerRunning || l.Status == configuring) {
+		if wanted && !n.isBusy(model.TargetListener(l.Key())) && (l.Status == alicloud.NLBListenerRunning || l.Status == configuring) {
 			running++
 		}
 	}

@@ -15,7 +15,7 @@ func (p plan) Describe(svc *corev1.Service) (listeners []service.Listening, owne
 	if p.desired == nil {
 		return nil, owned
 	}
-	actual := p.nlb.model()
+	actual := p.nlb.wholeModel()
 	for i := range p.desired.Listeners {
 		want := &p.desired.Listeners[i]
 		found := service.Listening{Listener: want.Key()}

@@ -52,29 +52,42 @@ func ownOperations() []operation {
 	}
 	const tcp80, udp53 = "TCP:80 i-n1:30080=100 i-n2:30080=100", "UDP:53 i-n1:30053=100 i-n2:30053=100"
 	return append(moreOperations(), []operation{
-		{"create", func(w *world) { w.addNodes("n1", "n2") }, func(w *world) { w.put(newService("web", testkit.TCP(80), udp(53))) }, serves(tcp80, udp53), nil},
+		{"create", func(w *world) { w.addNodes("n1", "n2") }, func(w *world) {
+			w.put(newService("web", testkit.TCP(80), udp(53)))
+		}, serves(tcp80, udp53), nil},
 		{"delete", created(), func(w *world) { w.remove("web") }, func(t *testing.T, w *world) {
 			t.Helper()
 			if left := len(w.balancers("web")) + len(w.groups("web")); left > 0 || len(w.get("web").Finalizers) > 0 {
 				t.Errorf("%d things are left, finalizers %v", left, w.get("web").Finalizers)
 			}
 		}, nil},
-		{"port", created(), change(func(svc *corev1.Service) { svc.Spec.Ports[0] = testkit.Port(81, corev1.ProtocolTCP) }), serves("TCP:81 i-n1:30081=100 i-n2:30081=100", udp53), nil},
+		{"port", created(), change(func(svc *corev1.Service) {
+			svc.Spec.Ports[0] = testkit.Port(81, corev1.ProtocolTCP)
+		}), serves("TCP:81 i-n1:30081=100 i-n2:30081=100", udp53), nil},
 		{"nodes", created(), func(w *world) { w.addNodes("n3"); w.deleteNode("n1") },
 			serves("TCP:80 i-n2:30080=100 i-n3:30080=100", "UDP:53 i-n2:30053=100 i-n3:30053=100"), nil},
-		{"protocol", created(), change(with(annotation.ProtocolPort, "tcpssl:80"), with(annotation.CertID, "cert-1")), serves("TCPSSL:80 i-n1:30080=100 i-n2:30080=100", udp53), nil},
-		{"weights", created(), change(with(annotation.DefaultWeight, "7")), serves("TCP:80 i-n1:30080=7 i-n2:30080=7", "UDP:53 i-n1:30053=7 i-n2:30053=7"), nil},
+		{"protocol", created(), change(with(annotation.ProtocolPort, "tcpssl:80"), with(annotation.CertID, "cert-1")),
+			serves("TCPSSL:80 i-n1:30080=100 i-n2:30080=100", udp53), nil},
+		{"weights", created(), change(with(annotation.DefaultWeight, "7")),
+			serves("TCP:80 i-n1:30080=7 i-n2:30080=7", "UDP:53 i-n1:30053=7 i-n2:30053=7"), nil},
 		{"attributes", created(), change(
-			with(annotation.Name, "web"), with(annotation.CrossZoneEnabled, "off"), with(annotation.AddressType, "intranet"), with(annotation.IdleTimeout, "20"),
+			with(annotation.Name, "web"), with(annotation.CrossZoneEnabled, "off"), with(annotation.AddressType, "intranet"),
+			with(annotation.IdleTimeout, "20"),
 			with(annotation.Scheduler, "rr"), with(annotation.AdditionalTags, "a=1"), with(annotation.DeleteProtection, "off"),
 		), serves(tcp80, udp53), nil},
-		{"reverted", created(with(annotation.Name, "web"), with(annotation.CrossZoneEnabled, "off"), with(annotation.AdditionalTags, "a=1"), with(annotation.IdleTimeout, "20")),
-			change(without(annotation.Name), without(annotation.CrossZoneEnabled), without(annotation.AdditionalTags), without(annotation.IdleTimeout)), serves(tcp80, udp53), nil},
-		{"ranges", created(), change(func(svc *corev1.Service) { svc.Spec.LoadBalancerSourceRanges = []string{"192.0.2.0/24"} }), serves(tcp80, udp53), nil},
+		{"reverted",
+			created(with(annotation.Name, "web"), with(annotation.CrossZoneEnabled, "off"), with(annotation.AdditionalTags, "a=1"),
+				with(annotation.IdleTimeout, "20")),
+			change(without(annotation.Name), without(annotation.CrossZoneEnabled), without(annotation.AdditionalTags),
+				without(annotation.IdleTimeout)), serves(tcp80, udp53), nil},
+		{"ranges", created(), change(func(svc *corev1.Service) {
+			svc.Spec.LoadBalancerSourceRanges = []string{"192.0.2.0/24"}
+		}), serves(tcp80, udp53), nil},
 		{"no ranges", created(func(svc *corev1.Service) { svc.Spec.LoadBalancerSourceRanges = []string{"192.0.2.0/24"} }),
 			change(func(svc *corev1.Service) { svc.Spec.LoadBalancerSourceRanges = nil }), serves(tcp80, udp53), nil},
 		{"type of groups", created(), change(with(annotation.ServerGroupType, "Ip")), nil, nil},
-		{"certificates", created(with(annotation.ProtocolPort, "tcpssl:80"), with(annotation.CertID, "cert-1"), with(annotation.AdditionalCertIDs, "cert-2")),
+		{"certificates",
+			created(with(annotation.ProtocolPort, "tcpssl:80"), with(annotation.CertID, "cert-1"), with(annotation.AdditionalCertIDs, "cert-2")),
 			change(with(annotation.AdditionalCertIDs, "cert-3"), with(annotation.CertID, "cert-2")), nil, nil},
 	}...)
 }
@@ -92,12 +105,15 @@ func moreOperations() []operation {
 	}
 	return []operation{
 		{"other ranges", web(ranges("192.0.2.0/24")), change(ranges("198.51.100.0/24")), nil, nil},
-		{"zones", web(), change(with(annotation.ZoneMaps, "cn-hangzhou-b:vsw-b,cn-hangzhou-c:vsw-c")), inZones(2), []func(*cloud.Config){threeZones}},
+		{"zones", web(), change(with(annotation.ZoneMaps, "cn-hangzhou-b:vsw-b,cn-hangzhou-c:vsw-c")), inZones(2),
+			[]func(*cloud.Config){threeZones}},
 		{"IPv6 on", web(with(annotation.IPVersion, "DualStack")), change(with(annotation.IPv6AddressType, "internet")),
 			balancerHas("IPv6 internet", func(lb *alicloud.NLB) bool { return lb.IPv6AddressType == alicloud.NLBInternet }), nil},
-		{"IPv6 off", web(with(annotation.IPVersion, "DualStack"), with(annotation.IPv6AddressType, "internet")), change(without(annotation.IPv6AddressType)),
+		{"IPv6 off", web(with(annotation.IPVersion, "DualStack"), with(annotation.IPv6AddressType, "internet")),
+			change(without(annotation.IPv6AddressType)),
 			balancerHas("IPv6 intranet", func(lb *alicloud.NLB) bool { return lb.IPv6AddressType == alicloud.NLBIntranet }), nil},
-		{"bandwidth package", web(with(annotation.BandwidthPackageID, "cbwp-1")), change(with(annotation.BandwidthPackageID, "cbwp-2")), hasPackage("cbwp-2"), nil},
+		{"bandwidth package", web(with(annotation.BandwidthPackageID, "cbwp-1")), change(with(annotation.BandwidthPackageID, "cbwp-2")),
+			hasPackage("cbwp-2"), nil},
 		{"stopped listener", func(w *world) {
 			web()(w)
 			w.account.Raw(api.VersionNLB, "StopListener", map[string]string{"ListenerId": w.listener(w.balancer("web").ID, 0).ID}, nil)
@@ -118,7 +134,8 @@ func moreOperations() []operation {
 		{"other load balancer", func(w *world) {
 			a := w.existing("first")
 			w.existing("second")
-			web(without(annotation.ZoneMaps), with(annotation.LoadBalancerID, a), with(annotation.ForceOverrideListeners, "true"), with(annotation.AdditionalTags, "a=1"))(w)
+			web(without(annotation.ZoneMaps), with(annotation.LoadBalancerID, a), with(annotation.ForceOverrideListeners, "true"),
+				with(annotation.AdditionalTags, "a=1"))(w)
 		}, func(w *world) { w.change("web", with(annotation.LoadBalancerID, w.named("second"))) }, func(t *testing.T, w *world) {
 			t.Helper()
 			if got, left := w.listeners(w.named("second")), w.listeners(w.named("first")); !slices.Equal(got, []string{webOn80}) || len(left) > 0 {
@@ -143,7 +160,8 @@ func moreOperations() []operation {
 		{"removed while it moves", func(w *world) {
 			a := w.existing("first")
 			w.existing("second")
-			web(without(annotation.ZoneMaps), with(annotation.LoadBalancerID, a), with(annotation.ForceOverrideListeners, "true"), with(annotation.AdditionalTags, "a=1"))(w)
+			web(without(annotation.ZoneMaps), with(annotation.LoadBalancerID, a), with(annotation.ForceOverrideListeners, "true"),
+				with(annotation.AdditionalTags, "a=1"))(w)
 		}, func(w *world) {
 			w.removeWhileMoving(with(annotation.LoadBalancerID, w.named("second")))
 		}, func(t *testing.T, w *world) {
@@ -159,7 +177,8 @@ func moreOperations() []operation {
 		}, nil},
 		{"removed while it moves to its own", func(w *world) {
 			a := w.existing("first")
-			web(without(annotation.ZoneMaps), with(annotation.LoadBalancerID, a), with(annotation.ForceOverrideListeners, "true"), with(annotation.AdditionalTags, "a=1"))(w)
+			web(without(annotation.ZoneMaps), with(annotation.LoadBalancerID, a), with(annotation.ForceOverrideListeners, "true"),
+				with(annotation.AdditionalTags, "a=1"))(w)
 		}, func(w *world) {
 			w.removeWhileMoving(without(annotation.LoadBalancerID), with(annotation.ZoneMaps, twoZones))
 		}, func(t *testing.T, w *world) {
@@ -234,7 +253,8 @@ func mainFaults() []fault {
 }
 
 func everyFault() []fault {
-	return append(mainFaults(), fault{"request lost", `"drop":"before"`}, fault{"busy", `"code":"Conflict.Lock"`}, fault{"throttled", `"code":"Throttling.User"`})
+	return append(mainFaults(), fault{"request lost", `"drop":"before"`}, fault{"busy", `"code":"Conflict.Lock"`},
+		fault{"throttled", `"code":"Throttling.User"`})
 }
 
 // goWrong has each write of each operation meet each of the faults.

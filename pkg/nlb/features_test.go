@@ -20,7 +20,9 @@ import (
 func mustReport(t *testing.T, events []string, texts ...string) {
 	t.Helper()
 	for _, text := range texts {
-		if !slices.ContainsFunc(events, func(e string) bool { return strings.Contains(strings.ReplaceAll(e, annotation.Prefixes[0], ""), text) }) {
+		if !slices.ContainsFunc(events, func(e string) bool {
+			return strings.Contains(strings.ReplaceAll(e, annotation.Prefixes[0], ""), text)
+		}) {
 			t.Errorf("no event holds %q:\n%s", text, strings.Join(events, "\n"))
 		}
 	}
@@ -46,13 +48,18 @@ func TestMissingZones(t *testing.T) {
 func TestEveryListenerSetting(t *testing.T) {
 	t.Parallel()
 	inWorld(t, func(t *testing.T, w *world) {
-		w.serve(1, testkit.TCP(443), with(annotation.ProtocolPort, "TCPSSL:443"), with(annotation.CertID, "cert-1"), with(annotation.CACert, "on"),
-			with(annotation.CACertID, "ca-1"), with(annotation.TLSCipherPolicy, "tls_cipher_policy_1_2"), with(annotation.ALPN, "on"), with(annotation.ALPNPolicy, "HTTP2Preferred"),
-			with(annotation.IdleTimeout, "300"), with(annotation.Cps, "1000"), with(annotation.ProxyProtocol, "on"), with(annotation.PPV2VPCID, "on"),
+		w.serve(1, testkit.TCP(443), with(annotation.ProtocolPort, "TCPSSL:443"), with(annotation.CertID, "cert-1"),
+			with(annotation.CACert, "on"),
+			with(annotation.CACertID, "ca-1"), with(annotation.TLSCipherPolicy, "tls_cipher_policy_1_2"), with(annotation.ALPN, "on"),
+			with(annotation.ALPNPolicy, "HTTP2Preferred"),
+			with(annotation.IdleTimeout, "300"), with(annotation.Cps, "1000"), with(annotation.ProxyProtocol, "on"),
+			with(annotation.PPV2VPCID, "on"),
 			with(annotation.AdditionalCertIDs, "cert-2,cert-3"))
 		l := w.listener(w.balancer("web").ID, 0)
-		got := []any{l.Protocol, l.CertificateIDs, l.CACertificateIDs, *l.CAEnabled, *l.SecurityPolicyID, *l.ALPNEnabled, *l.ALPNPolicy, *l.IdleTimeout, *l.Cps, *l.ProxyProtocol, *l.ProxyProtocolV2}
-		want := []any{"TCPSSL", []string{"cert-1"}, []string{"ca-1"}, true, "tls_cipher_policy_1_2", true, "HTTP2Preferred", 300, 1000, true, alicloud.ProxyProtocolV2{VPCID: true}}
+		got := []any{l.Protocol, l.CertificateIDs, l.CACertificateIDs, *l.CAEnabled, *l.SecurityPolicyID, *l.ALPNEnabled, *l.ALPNPolicy,
+			*l.IdleTimeout, *l.Cps, *l.ProxyProtocol, *l.ProxyProtocolV2}
+		want := []any{"TCPSSL", []string{"cert-1"}, []string{"ca-1"}, true, "tls_cipher_policy_1_2", true, "HTTP2Preferred", 300, 1000, true,
+			alicloud.ProxyProtocolV2{VPCID: true}}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("listener (-want +got):\n%s", diff)
 		}
@@ -60,8 +67,10 @@ func TestEveryListenerSetting(t *testing.T) {
 			t.Errorf("additional certificates %v", ids)
 		}
 		w.quiet("web")
-		w.change("web", without(annotation.IdleTimeout), without(annotation.Cps), without(annotation.CACert), without(annotation.CACertID), without(annotation.ALPN),
-			without(annotation.ALPNPolicy), without(annotation.ProxyProtocol), without(annotation.PPV2VPCID), without(annotation.AdditionalCertIDs), without(annotation.TLSCipherPolicy))
+		w.change("web", without(annotation.IdleTimeout), without(annotation.Cps), without(annotation.CACert), without(annotation.CACertID),
+			without(annotation.ALPN),
+			without(annotation.ALPNPolicy), without(annotation.ProxyProtocol), without(annotation.PPV2VPCID), without(annotation.AdditionalCertIDs),
+			without(annotation.TLSCipherPolicy))
 		w.converge("web")
 		l = w.listener(l.LoadBalancerID, 0)
 		reverted := []any{*l.CAEnabled, *l.SecurityPolicyID, *l.ALPNEnabled, *l.IdleTimeout, *l.Cps, *l.ProxyProtocol}
@@ -78,17 +87,23 @@ func TestEveryListenerSetting(t *testing.T) {
 func TestEveryGroupSetting(t *testing.T) {
 	t.Parallel()
 	inWorld(t, func(t *testing.T, w *world) {
-		w.serve(1, testkit.TCP(80), with(annotation.Scheduler, "WLC"), with(annotation.ConnectionDrain, "on"), with(annotation.ConnectionDrainTimeout, "30"),
-			with(annotation.PreserveClientIP, "off"), with(annotation.HealthCheckFlag, "on"), with(annotation.HealthCheckType, "http"), with(annotation.HealthCheckConnectPort, "8080"),
-			with(annotation.HealthCheckConnectTimeout, "3"), with(annotation.HealthCheckInterval, "7"), with(annotation.HealthyThreshold, "3"), with(annotation.UnhealthyThreshold, "4"),
-			with(annotation.HealthCheckURI, "/healthz"), with(annotation.HealthCheckDomain, "web.example"), with(annotation.HealthCheckMethod, "HEAD"), with(annotation.HealthCheckHTTPCode, "http_2xx,http_3xx"),
+		w.serve(1, testkit.TCP(80), with(annotation.Scheduler, "WLC"), with(annotation.ConnectionDrain, "on"),
+			with(annotation.ConnectionDrainTimeout, "30"),
+			with(annotation.PreserveClientIP, "off"), with(annotation.HealthCheckFlag, "on"), with(annotation.HealthCheckType, "http"),
+			with(annotation.HealthCheckConnectPort, "8080"),
+			with(annotation.HealthCheckConnectTimeout, "3"), with(annotation.HealthCheckInterval, "7"), with(annotation.HealthyThreshold, "3"),
+			with(annotation.UnhealthyThreshold, "4"),
+			with(annotation.HealthCheckURI, "/healthz"), with(annotation.HealthCheckDomain, "web.example"),
+			with(annotation.HealthCheckMethod, "HEAD"), with(annotation.HealthCheckHTTPCode, "http_2xx,http_3xx"),
 			with(annotation.HealthCheckHTTPVersion, "http1.1"))
 		show := func() []any {
 			g := w.groups("web")[0]
 			h := g.HealthCheck
-			return []any{*g.Scheduler, *g.ConnectionDrain, *g.DrainTimeout, *g.PreserveClientIP, *h.Enabled, *h.Type, *h.ConnectPort, *h.ConnectTimeout, *h.Interval, *h.Healthy, *h.Unhealthy, *h.URL, *h.Domain, *h.Method, h.Codes, *h.Version}
+			return []any{*g.Scheduler, *g.ConnectionDrain, *g.DrainTimeout, *g.PreserveClientIP, *h.Enabled, *h.Type, *h.ConnectPort,
+				*h.ConnectTimeout, *h.Interval, *h.Healthy, *h.Unhealthy, *h.URL, *h.Domain, *h.Method, h.Codes, *h.Version}
 		}
-		want := []any{"Wlc", true, 30, false, true, "HTTP", 8080, 3, 7, 3, 4, "/healthz", "web.example", "HEAD", []string{"http_2xx", "http_3xx"}, "HTTP1.1"}
+		want := []any{"Wlc", true, 30, false, true, "HTTP", 8080, 3, 7, 3, 4, "/healthz", "web.example", "HEAD", []string{"http_2xx", "http_3xx"},
+			"HTTP1.1"}
 		if diff := cmp.Diff(want, show()); diff != "" {
 			t.Errorf("group (-want +got):\n%s", diff)
 		}
@@ -145,7 +160,8 @@ func TestSourceRanges(t *testing.T) {
 			slices.Sort(shown)
 			return shown
 		}
-		if got, want := rules(), []string{"accept 192.0.2.0/24", "accept 2001:db8::/32", "drop 0.0.0.0/0", "drop ::/0"}; !slices.Equal(got, want) {
+		if got, want := rules(), []string{"accept 192.0.2.0/24", "accept 2001:db8::/32", "drop 0.0.0.0/0", "drop ::/0"}; !slices.Equal(got,
+			want) {
 			t.Errorf("rules %v, want %v", got, want)
 		}
 		w.quiet("web")
@@ -169,7 +185,8 @@ func TestSecurityGroups(t *testing.T) {
 	t.Parallel()
 	inWorld(t, func(t *testing.T, w *world) {
 		group := func(token string) string {
-			return testkit.Must(w.account.Client.CreateSecurityGroup(t.Context(), alicloud.SecurityGroup{VPCID: emulatortest.VPC, Type: alicloud.SecurityGroupEnterprise}, token))(t)
+			return testkit.Must(w.account.Client.CreateSecurityGroup(t.Context(),
+				alicloud.SecurityGroup{VPCID: emulatortest.VPC, Type: alicloud.SecurityGroupEnterprise}, token))(t)
 		}
 		a, b := group("a"), group("b")
 		w.serve(1, testkit.TCP(80), with(annotation.SecurityGroupIDs, a))
@@ -222,7 +239,9 @@ func TestPodsAreServers(t *testing.T) {
 		address := func(node string) string { return w.address(t, node) }
 		w.addNodes("n2", "n3")
 		w.putSlice(slice("web", port, port2, address("n1")+"@n1", address("n2")+"@n2"))
-		w.put(newService("web", testkit.Annotation(annotation.BackendType, "eni"), func(svc *corev1.Service) { svc.Spec.Ports = []corev1.ServicePort{port, port2} }))
+		w.put(newService("web", testkit.Annotation(annotation.BackendType, "eni"), func(svc *corev1.Service) {
+			svc.Spec.Ports = []corev1.ServicePort{port, port2}
+		}))
 		w.converge("web")
 		if groups := w.groups("web"); len(groups) != 1 || groups[0].Name != "k8s.8080.TCP.web.default.c1" {
 			t.Errorf("two ports with one target port have the groups %v", groups)
@@ -245,7 +264,8 @@ func slice(name string, port, other corev1.ServicePort, items ...string) *discov
 // address is that of the network interface of a node.
 func (w *world) address(tb testing.TB, node string) string {
 	tb.Helper()
-	found := testkit.Must(w.account.Client.DescribeInstances(tb.Context(), alicloud.InstanceQuery{IDs: []string{testkit.InstanceOf(node)}}))(tb)
+	found := testkit.Must(w.account.Client.DescribeInstances(tb.Context(),
+		alicloud.InstanceQuery{IDs: []string{testkit.InstanceOf(node)}}))(tb)
 	return found[0].PrivateIPs[0]
 }
 
@@ -255,7 +275,8 @@ func TestPortRange(t *testing.T) {
 		port := testkit.Port(80, corev1.ProtocolTCP)
 		w.addNodes("n1")
 		w.putSlice(testkit.EndpointSlice("web", port, w.address(t, "n1")+"@n1"))
-		w.put(newService("web", testkit.TCP(80), testkit.Annotation(annotation.BackendType, "eni"), with(annotation.ListenerPortRange, "80-400:80")))
+		w.put(newService("web", testkit.TCP(80), testkit.Annotation(annotation.BackendType, "eni"),
+			with(annotation.ListenerPortRange, "80-400:80")))
 		w.converge("web")
 		lb := w.balancer("web")
 		if got, want := w.listeners(lb.ID), []string{"TCP:80-400 " + w.address(t, "n1") + ":0=100"}; !slices.Equal(got, want) {
@@ -323,8 +344,10 @@ func TestLongGroupName(t *testing.T) {
 func TestWhatHasNoEffect(t *testing.T) {
 	t.Parallel()
 	for says, change := range map[string][]func(*corev1.Service){
-		"loadbalancer-default-weight has no effect with externalTrafficPolicy Local": edits(testkit.LocalTraffic, with(annotation.DefaultWeight, "7")),
-		"loadbalancer-additional-cert-ids takes the others":                          edits(with(annotation.ProtocolPort, "tcpssl:80"), with(annotation.CertID, "cert-1,cert-2")),
+		"loadbalancer-default-weight has no effect with externalTrafficPolicy Local": edits(testkit.LocalTraffic,
+			with(annotation.DefaultWeight, "7")),
+		"loadbalancer-additional-cert-ids takes the others": edits(with(annotation.ProtocolPort, "tcpssl:80"),
+			with(annotation.CertID, "cert-1,cert-2")),
 	} {
 		t.Run(says, func(t *testing.T) {
 			t.Parallel()

@@ -40,12 +40,12 @@ func (n nlb) Follows(svc *corev1.Service, when service.Stage) []service.Follower
 // RefreshBackends implements service.Follower. Nobody keeps what was read: the new place reads the groups again.
 func (n nlb) RefreshBackends(ctx context.Context, svc *corev1.Service) (service.Follower, error) {
 	found := nlb{engine: n.engine, former: n.former}
-	lb, err := n.get(ctx, n.former)
+	lb, err := n.readNLB(ctx, n.former)
 	if err != nil || lb == nil {
 		return found, err
 	}
 	group, in := n.clusterGroupOn(lb)
-	found.observed = found.at(location{presence: presence.Found(lb.ID, !in && !isTagged(lb, svc)), lb: *lb, group: group})
+	found.observed = found.withLocation(location{presence: presence.Found(lb.ID, !in && !isTagged(lb, svc)), lb: *lb, group: group})
 	if found, err = found.withListeners(ctx); err != nil {
 		return found, err
 	}
@@ -54,16 +54,17 @@ func (n nlb) RefreshBackends(ctx context.Context, svc *corev1.Service) (service.
 		return found, err
 	}
 	params, _ := n.Params(svc)
-	read, _, err := observe.Groups(ctx, n.api, svc, n.ownerOf(svc, found.observed), own, found.joined(svc, params), n.knownGroups(svc, found.observed))
+	read, _, err := observe.Groups(ctx, n.api, svc, n.ownerOf(svc, found.observed), own, found.namedGroups(svc, params),
+		n.knownGroups(svc, found.observed))
 	if err == nil {
 		found.groups.Set(read)
 	}
 	return found, err
 }
 
-// joined are the groups of others that the annotation names, which it may do on an existing NLB, and those in which the Service has servers
-// as its Record says: the annotation may have named them when another process read it.
-func (o observed) joined(svc *corev1.Service, params annotation.Params) []string {
+// namedGroups are the groups of others that the annotation names, which it may do on an existing NLB, and those in which the Service has
+// servers as its Record says: the annotation may have named them when another process read it.
+func (o observed) namedGroups(svc *corev1.Service, params annotation.Params) []string {
 	record, _ := service.RecordOn(svc)
 	ids := record.Joined
 	if o.presence.WasReused() {
@@ -75,9 +76,9 @@ func (o observed) joined(svc *corev1.Service, params annotation.Params) []string
 // PlanBackends implements service.Follower: of a whole plan, as if the Service stayed here, only what brings groups in line that are there
 // and that ports have.
 func (n nlb) PlanBackends(in service.Inputs) service.Plan {
-	in.Params = (&groups.Staying{}).Params(in.Params, n.presence, n.hasListener(in.Service))
-	desired, _ := build.Build(n.input(in))
-	return followUp{plan{nlb: n, Plan: diff.Followed(desired, n.model(), n.ownerOf(in.Service, n.observed)), desired: desired}}
+	in.Params = (&groups.StayReason{}).Params(in.Params, n.presence, n.hasListener(in.Service))
+	desired, _ := build.Build(n.buildInput(in))
+	return followUp{plan{nlb: n, Plan: diff.Followed(desired, n.wholeModel(), n.ownerOf(in.Service, n.observed)), desired: desired}}
 }
 
 // followUp is a plan for servers behind an NLB that a Service leaves. It says nothing of the NLB that the Service is on.
@@ -88,14 +89,15 @@ func (f followUp) Deploy(ctx context.Context, svc *corev1.Service, _ service.Cre
 	n := f.nlb
 	n.desired = f.desired
 	applier := &deploy.Applier{
-		API: n.api, Model: n.model(), Busy: n.busy, Memory: &n.memory, Refused: n.refused, Held: f.held(svc), MostServers: n.mostServers(svc),
+		API: n.api, Model: n.wholeModel(), Busy: n.isBusy, Memory: &n.memory, Refused: n.refused, Held: f.heldWork(svc),
+		MostServers: n.mostServers(svc),
 	}
 	err := applier.Run(ctx, f.Plan)
-	n.groups.Value, n.jobs = applier.Model.Groups, n.jobs.started(applier.Jobs)
+	n.groups.Value, n.jobs = applier.Model.Groups, n.jobs.withStarted(applier.Jobs)
 	done := service.Deployment{
 		Balancer: n, Writes: applier.Writes, Progress: applier.Progress, Uncertain: applier.Uncertain, RefusedBackend: applier.RefusedServer,
-		Interrupted: applier.Interrupted, Shared: f.changed(), Err: err,
-		Registered: func(address string) bool { return model.Registered(address, n.desired, n.model(), n.changes) },
+		Interrupted: applier.Interrupted, Shared: f.changedGroups(), Err: err,
+		Registered: func(address string) bool { return model.Registered(address, n.desired, n.wholeModel(), n.isChanging) },
 	}
 	if applier.Waits || f.Leaving || len(n.jobs) > 0 {
 		done.Wait = soonPoll
@@ -103,14 +105,17 @@ func (f followUp) Deploy(ctx context.Context, svc *corev1.Service, _ service.Cre
 	return done
 }
 
-// changes reports whether a job on a group is under way. Nobody keeps the jobs that an earlier pass has started here: the group shows them.
-func (n nlb) changes(groupID string) bool {
+// isChanging reports whether a job on a group is under way. Nobody keeps the jobs that an earlier pass has started here: the group shows
+// them.
+func (n nlb) isChanging(groupID string) bool {
 	at := slices.IndexFunc(n.groups.Value, func(g model.Group) bool { return g.ID == groupID })
-	return n.busyGroup(groupID) || at >= 0 && slices.ContainsFunc(n.groups.Value[at].Servers, func(s alicloud.NLBServer) bool { return s.Status == alicloud.NLBServerAdding })
+	return n.busyGroup(groupID) || at >= 0 && slices.ContainsFunc(n.groups.Value[at].Servers, func(s alicloud.NLBServer) bool {
+		return s.Status == alicloud.NLBServerAdding
+	})
 }
 
-// changed returns the ids of the groups whose servers the plan changes: the new place has the same ones.
-func (f followUp) changed() []string {
+// changedGroups returns the ids of the groups whose servers the plan changes: the new place has the same ones.
+func (f followUp) changedGroups() []string {
 	var ids []string
 	for i := range f.Plan.Steps {
 		ids = append(ids, f.Plan.Steps[i].Group.ID)

@@ -38,55 +38,75 @@ func TestGoldenChangesOfTheLoadBalancer(t *testing.T) {
 	runGolden(t, []life{
 		{name: "internet to intranet and back", nodes: 1, service: edits(testkit.TCP(80)), changes: []change{
 			{writes: create},
-			{edit: edits(with(annotation.AddressType, "Intranet")), writes: []string{"UpdateLoadBalancerAddressTypeConfig"}, check: balancerHas("intranet", func(lb *alicloud.NLB) bool { return lb.AddressType == alicloud.NLBIntranet })},
-			{edit: edits(without(annotation.AddressType)), writes: []string{"UpdateLoadBalancerAddressTypeConfig"}, check: balancerHas("internet", func(lb *alicloud.NLB) bool { return lb.AddressType == alicloud.NLBInternet })},
+			{edit: edits(with(annotation.AddressType, "Intranet")), writes: []string{"UpdateLoadBalancerAddressTypeConfig"},
+				check: balancerHas("intranet", func(lb *alicloud.NLB) bool { return lb.AddressType == alicloud.NLBIntranet })},
+			{edit: edits(without(annotation.AddressType)), writes: []string{"UpdateLoadBalancerAddressTypeConfig"},
+				check: balancerHas("internet", func(lb *alicloud.NLB) bool { return lb.AddressType == alicloud.NLBInternet })},
 		}},
 		{name: "zone added and removed", nodes: 1, cloud: threeZones, service: edits(testkit.TCP(80)), changes: []change{
 			{check: inZones(2)},
-			{edit: edits(with(annotation.ZoneMaps, twoZones+", cn-hangzhou-c:vsw-c")), writes: []string{"UpdateLoadBalancerZones"}, check: inZones(3)},
-			{edit: edits(with(annotation.ZoneMaps, "cn-hangzhou-b:vsw-b,cn-hangzhou-c:vsw-c")), writes: []string{"UpdateLoadBalancerZones"}, check: inZones(2)},
+			{edit: edits(with(annotation.ZoneMaps, twoZones+", cn-hangzhou-c:vsw-c")), writes: []string{"UpdateLoadBalancerZones"},
+				check: inZones(3)},
+			{edit: edits(with(annotation.ZoneMaps, "cn-hangzhou-b:vsw-b,cn-hangzhou-c:vsw-c")), writes: []string{"UpdateLoadBalancerZones"},
+				check: inZones(2)},
 		}},
 		{name: "IP version changed: one Warning, the rest applied", nodes: 1, service: edits(testkit.TCP(80)), changes: []change{
 			{},
-			{edit: edits(with(annotation.IPVersion, "DualStack"), with(annotation.IdleTimeout, "60")), writes: []string{"UpdateListenerAttribute"}, says: []string{"loadbalancer-ip-version: DualStack cannot be changed"}},
+			{edit: edits(with(annotation.IPVersion, "DualStack"), with(annotation.IdleTimeout, "60")), writes: []string{"UpdateListenerAttribute"},
+				says: []string{"loadbalancer-ip-version: DualStack cannot be changed"}},
 		}},
-		{name: "IPv6 internet on, off, and removed", nodes: 1, service: edits(testkit.TCP(80), with(annotation.IPVersion, "DualStack")), changes: []change{
-			{writes: create},
-			{edit: edits(with(annotation.IPv6AddressType, "internet")), writes: []string{"EnableLoadBalancerIpv6Internet"}},
-			{edit: edits(with(annotation.IPv6AddressType, "intranet")), writes: []string{"DisableLoadBalancerIpv6Internet"}},
-			{edit: edits(with(annotation.IPv6AddressType, "internet")), writes: []string{"EnableLoadBalancerIpv6Internet"}},
-			{edit: edits(without(annotation.IPv6AddressType)), writes: []string{"DisableLoadBalancerIpv6Internet"}},
-		}},
-		{name: "IPv6 internet in the creation", nodes: 1, service: edits(testkit.TCP(80), with(annotation.IPVersion, "DualStack"), with(annotation.IPv6AddressType, "internet")), changes: []change{
-			{check: balancerHas("IPv6 internet", func(lb *alicloud.NLB) bool { return lb.IPv6AddressType == alicloud.NLBInternet })},
-		}},
-		{name: "bandwidth package swapped, emptied, on intranet", nodes: 1, service: edits(testkit.TCP(80), with(annotation.BandwidthPackageID, "cbwp-1")), changes: []change{
-			{writes: create, check: hasPackage("cbwp-1")},
-			{edit: edits(with(annotation.BandwidthPackageID, "cbwp-2")), writes: []string{"DetachCommonBandwidthPackageFromLoadBalancer", "AttachCommonBandwidthPackageToLoadBalancer"}, check: hasPackage("cbwp-2")},
-			{edit: edits(with(annotation.BandwidthPackageID, "")), writes: []string{"DetachCommonBandwidthPackageFromLoadBalancer"}, check: hasPackage("")},
-			{edit: edits(with(annotation.BandwidthPackageID, "cbwp-1")), writes: []string{"AttachCommonBandwidthPackageToLoadBalancer"}},
-			{edit: edits(with(annotation.AddressType, "intranet")), says: []string{"loadbalancer-bandwidth-package-id has no effect with loadbalancer-address-type: intranet"}, check: hasPackage("")},
-		}},
-		{name: "cross-zone off in the creation, key removed, off", nodes: 1, service: edits(testkit.TCP(80), with(annotation.CrossZoneEnabled, "off")), changes: []change{
-			{check: balancerHas("off", func(lb *alicloud.NLB) bool { return !lb.CrossZone })},
-			{edit: edits(without(annotation.CrossZoneEnabled)), writes: []string{"UpdateLoadBalancerAttribute"}, check: balancerHas("on", func(lb *alicloud.NLB) bool { return lb.CrossZone })},
-			{edit: edits(with(annotation.CrossZoneEnabled, "off")), writes: []string{"UpdateLoadBalancerAttribute"}},
-		}},
-		{name: "tags changed, a human's tag stays", nodes: 1, service: edits(testkit.TCP(80), with(annotation.AdditionalTags, "a=1,b=2")), changes: []change{
-			{writes: create},
-			{do: func(w *world) {
-				testkit.Check(w.t, w.account.Client.TagNLB(w.t.Context(), alicloud.NLBTagLoadBalancer, []string{w.balancer("web").ID}, []alicloud.Tag{{Key: "human", Value: "1"}}))
-				testkit.Check(w.t, w.Invalidate(w.t.Context(), w.get("web"), "drift"))
-			}, edit: edits(with(annotation.AdditionalTags, "a=3")), writes: []string{"TagResources", "UntagResources"}, check: balancerHas("tags", func(lb *alicloud.NLB) bool {
-				a, _ := lb.Tag("a")
-				_, b := lb.Tag("b")
-				_, human := lb.Tag("human")
-				return a == "3" && !b && human
-			})},
-		}},
+		{name: "IPv6 internet on, off, and removed", nodes: 1, service: edits(testkit.TCP(80), with(annotation.IPVersion, "DualStack")),
+			changes: []change{
+				{writes: create},
+				{edit: edits(with(annotation.IPv6AddressType, "internet")), writes: []string{"EnableLoadBalancerIpv6Internet"}},
+				{edit: edits(with(annotation.IPv6AddressType, "intranet")), writes: []string{"DisableLoadBalancerIpv6Internet"}},
+				{edit: edits(with(annotation.IPv6AddressType, "internet")), writes: []string{"EnableLoadBalancerIpv6Internet"}},
+				{edit: edits(without(annotation.IPv6AddressType)), writes: []string{"DisableLoadBalancerIpv6Internet"}},
+			}},
+		{name: "IPv6 internet in the creation", nodes: 1,
+			service: edits(testkit.TCP(80), with(annotation.IPVersion, "DualStack"), with(annotation.IPv6AddressType, "internet")),
+			changes: []change{
+				{check: balancerHas("IPv6 internet", func(lb *alicloud.NLB) bool { return lb.IPv6AddressType == alicloud.NLBInternet })},
+			}},
+		{name: "bandwidth package swapped, emptied, on intranet", nodes: 1,
+			service: edits(testkit.TCP(80), with(annotation.BandwidthPackageID, "cbwp-1")), changes: []change{
+				{writes: create, check: hasPackage("cbwp-1")},
+				{edit: edits(with(annotation.BandwidthPackageID, "cbwp-2")),
+					writes: []string{"DetachCommonBandwidthPackageFromLoadBalancer", "AttachCommonBandwidthPackageToLoadBalancer"},
+					check:  hasPackage("cbwp-2")},
+				{edit: edits(with(annotation.BandwidthPackageID, "")), writes: []string{"DetachCommonBandwidthPackageFromLoadBalancer"},
+					check: hasPackage("")},
+				{edit: edits(with(annotation.BandwidthPackageID, "cbwp-1")), writes: []string{"AttachCommonBandwidthPackageToLoadBalancer"}},
+				{edit: edits(with(annotation.AddressType, "intranet")),
+					says: []string{"loadbalancer-bandwidth-package-id has no effect with loadbalancer-address-type: intranet"}, check: hasPackage("")},
+			}},
+		{name: "cross-zone off in the creation, key removed, off", nodes: 1,
+			service: edits(testkit.TCP(80), with(annotation.CrossZoneEnabled, "off")), changes: []change{
+				{check: balancerHas("off", func(lb *alicloud.NLB) bool { return !lb.CrossZone })},
+				{edit: edits(without(annotation.CrossZoneEnabled)), writes: []string{"UpdateLoadBalancerAttribute"},
+					check: balancerHas("on", func(lb *alicloud.NLB) bool { return lb.CrossZone })},
+				{edit: edits(with(annotation.CrossZoneEnabled, "off")), writes: []string{"UpdateLoadBalancerAttribute"}},
+			}},
+		{name: "tags changed, a human's tag stays", nodes: 1, service: edits(testkit.TCP(80), with(annotation.AdditionalTags, "a=1,b=2")),
+			changes: []change{
+				{writes: create},
+				{do: func(w *world) {
+					testkit.Check(w.t,
+						w.account.Client.TagNLB(w.t.Context(), alicloud.NLBTagLoadBalancer, []string{w.balancer("web").ID},
+							[]alicloud.Tag{{Key: "human", Value: "1"}}))
+					testkit.Check(w.t, w.Invalidate(w.t.Context(), w.get("web"), "drift"))
+				}, edit: edits(with(annotation.AdditionalTags, "a=3")), writes: []string{"TagResources", "UntagResources"},
+					check: balancerHas("tags", func(lb *alicloud.NLB) bool {
+						a, _ := lb.Tag("a")
+						_, b := lb.Tag("b")
+						_, human := lb.Tag("human")
+						return a == "3" && !b && human
+					})},
+			}},
 		{name: "name removed", nodes: 1, service: edits(testkit.TCP(80), with(annotation.Name, "shop")), changes: []change{
 			{},
-			{edit: edits(without(annotation.Name)), writes: []string{"UpdateLoadBalancerAttribute"}, check: balancerHas("name", func(lb *alicloud.NLB) bool { return lb.Name == "a0f5e8a1cweb" })},
+			{edit: edits(without(annotation.Name)), writes: []string{"UpdateLoadBalancerAttribute"},
+				check: balancerHas("name", func(lb *alicloud.NLB) bool { return lb.Name == "a0f5e8a1cweb" })},
 		}},
 		{name: "delete protection: a human's change stays while no annotation asks", nodes: 1, service: edits(testkit.TCP(80)), changes: []change{
 			{check: balancerHas("on", func(lb *alicloud.NLB) bool { return lb.DeletionProtection })},
@@ -95,7 +115,8 @@ func TestGoldenChangesOfTheLoadBalancer(t *testing.T) {
 				testkit.Check(w.t, w.Invalidate(w.t.Context(), w.get("web"), "drift"))
 			}, writes: none},
 			{edit: edits(with(annotation.DeleteProtection, "on")), writes: []string{"UpdateLoadBalancerProtection"}},
-			{edit: edits(with(annotation.DeleteProtection, "off"), with(annotation.ModificationProtection, "NonProtection")), writes: []string{"UpdateLoadBalancerProtection"}},
+			{edit: edits(with(annotation.DeleteProtection, "off"), with(annotation.ModificationProtection, "NonProtection")),
+				writes: []string{"UpdateLoadBalancerProtection"}},
 		}},
 	})
 }
@@ -106,7 +127,8 @@ func TestGoldenOldPrefix(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		w.addNodes("n1")
 		svc := testkit.Service("web", testkit.Class(Class), testkit.TCP(80))
-		for suffix, value := range map[annotation.Suffix]string{annotation.ZoneMaps: twoZones, annotation.IdleTimeout: "60", annotation.Name: "old-name", annotation.Scheduler: "rr"} {
+		for suffix, value := range map[annotation.Suffix]string{annotation.ZoneMaps: twoZones, annotation.IdleTimeout: "60",
+			annotation.Name: "old-name", annotation.Scheduler: "rr"} {
 			testkit.Annotation(annotation.Prefixes[1]+string(suffix), value)(svc)
 		}
 		with(annotation.Name, "new-name")(svc)
@@ -138,7 +160,9 @@ func TestGoldenSecurityGroupsOfTheOtherType(t *testing.T) {
 			t.Errorf("security groups %v", got)
 		}
 		w.quiet("web")
-		w.change("web", with(annotation.SecurityGroupIDs, basic), func(svc *corev1.Service) { svc.Spec.LoadBalancerSourceRanges = []string{"192.0.2.0/24"} })
+		w.change("web", with(annotation.SecurityGroupIDs, basic), func(svc *corev1.Service) {
+			svc.Spec.LoadBalancerSourceRanges = []string{"192.0.2.0/24"}
+		})
 		_ = w.try("web")
 		mustReport(t, w.newEvents(), "basic and advanced security groups cannot be mixed")
 	})
@@ -184,7 +208,8 @@ func TestGoldenManySourceRanges(t *testing.T) {
 func TestDisablePublicChangesNoAddressType(t *testing.T) {
 	t.Parallel()
 	for name, edit := range map[string]func(*corev1.Service){
-		"internet": with(annotation.AddressType, "internet"), "removed": without(annotation.AddressType), "IPv6": with(annotation.IPv6AddressType, "internet"),
+		"internet": with(annotation.AddressType, "internet"), "removed": without(annotation.AddressType),
+		"IPv6": with(annotation.IPv6AddressType, "internet"),
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

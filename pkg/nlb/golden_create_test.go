@@ -27,40 +27,56 @@ func TestGoldenCreation(t *testing.T) {
 	t.Parallel()
 	two := edits(testkit.TCP(80))
 	runGolden(t, []life{
-		{name: "four ports, TCP and UDP on one number", nodes: 3, service: edits(ports(tcpPort(80), tcpPort(443), udpPort(80), udpPort(53))), changes: []change{{serves: []string{
-			"TCP:443 i-n1:30443=100 i-n2:30443=100 i-n3:30443=100", "TCP:80 i-n1:30080=100 i-n2:30080=100 i-n3:30080=100",
-			"UDP:53 i-n1:30053=100 i-n2:30053=100 i-n3:30053=100", "UDP:80 i-n1:30080=100 i-n2:30080=100 i-n3:30080=100",
-		}}}},
-		{name: "intranet with two-part zone maps sends no empty field", nodes: 1, service: edits(testkit.TCP(80), with(annotation.AddressType, "intranet")), changes: []change{{writes: create, check: func(t *testing.T, w *world) {
-			t.Helper()
-			if lb := w.balancer("web"); lb.AddressType != alicloud.NLBIntranet {
-				t.Errorf("address type %s", lb.AddressType)
-			}
-		}}}},
-		{name: "eleven zones", nodes: 1, service: edits(testkit.TCP(80), with(annotation.ZoneMaps, "a:vsw-a,b:vsw-a,c:vsw-a,d:vsw-a,e:vsw-a,f:vsw-a,g:vsw-a,h:vsw-a,i:vsw-a,j:vsw-a,k:vsw-a")), changes: []change{{writes: none, says: []string{"one entry for each zone, at most 10"}}}},
-		{name: "duplicate zone", nodes: 1, service: edits(testkit.TCP(80), with(annotation.ZoneMaps, "cn-hangzhou-a:vsw-a,cn-hangzhou-a:vsw-b")), changes: []change{{writes: none, says: []string{"one entry for each zone"}}}},
-		{name: "one zone is refused by the API, not here", nodes: 1, service: edits(testkit.TCP(80), with(annotation.ZoneMaps, "cn-hangzhou-a:vsw-a")), restless: true, changes: []change{{fails: true}}},
-		{name: "dual stack, IPv6 backends without pods", nodes: 1, service: edits(testkit.TCP(80), with(annotation.IPVersion, "dualstack"), with(annotation.BackendIPVersion, "ipv6")), changes: []change{{
-			writes: create, says: []string{"loadbalancer-backend-ip-version: ipv6 has no effect without"}, check: func(t *testing.T, w *world) {
+		{name: "four ports, TCP and UDP on one number", nodes: 3, service: edits(ports(tcpPort(80), tcpPort(443), udpPort(80), udpPort(53))),
+			changes: []change{{serves: []string{
+				"TCP:443 i-n1:30443=100 i-n2:30443=100 i-n3:30443=100", "TCP:80 i-n1:30080=100 i-n2:30080=100 i-n3:30080=100",
+				"UDP:53 i-n1:30053=100 i-n2:30053=100 i-n3:30053=100", "UDP:80 i-n1:30080=100 i-n2:30080=100 i-n3:30080=100",
+			}}}},
+		{name: "intranet with two-part zone maps sends no empty field", nodes: 1,
+			service: edits(testkit.TCP(80), with(annotation.AddressType, "intranet")),
+			changes: []change{{writes: create, check: func(t *testing.T, w *world) {
 				t.Helper()
-				if lb := w.balancer("web"); lb.AddressIPVersion != alicloud.NLBDualStack {
-					t.Errorf("IP version %s", lb.AddressIPVersion)
+				if lb := w.balancer("web"); lb.AddressType != alicloud.NLBIntranet {
+					t.Errorf("address type %s", lb.AddressType)
 				}
-			},
-		}}},
-		{name: "bandwidth package in the creation", nodes: 1, service: edits(testkit.TCP(80), with(annotation.BandwidthPackageID, "cbwp-1")), changes: []change{{writes: create, check: hasPackage("cbwp-1")}}},
-		{name: "name, resource group, tags with a second equals sign", nodes: 1, service: edits(testkit.TCP(80), with(annotation.Name, "web.shop-1"), with(annotation.ResourceGroupID, "rg-1"), with(annotation.AdditionalTags, "a=b=c,d")), changes: []change{{
-			writes: create, check: func(t *testing.T, w *world) {
-				t.Helper()
-				lb := w.balancer("web")
-				a, _ := lb.Tag("a")
-				if _, ok := lb.Tag("d"); lb.Name != "web.shop-1" || lb.ResourceGroupID != "rg-1" || a != "b=c" || !ok {
-					t.Errorf("load balancer %+v", lb)
-				}
-			},
-		}}},
-		{name: "reads fail at first", nodes: 1, service: two, before: func(w *world) { w.account.Change(func(s *emulatorSettings) { s.NLBReadsFailAtFirst = true }) }, changes: []change{{writes: create}}},
-		{name: "SCTP next to TCP", nodes: 1, service: edits(ports(tcpPort(80), testkit.Port(90, corev1.ProtocolSCTP))), changes: []change{{writes: create, says: []string{`protocol "SCTP" of port 90 is not accepted`}, serves: []string{"TCP:80 i-n1:30080=100"}}}},
+			}}}},
+		{name: "eleven zones", nodes: 1,
+			service: edits(testkit.TCP(80),
+				with(annotation.ZoneMaps, "a:vsw-a,b:vsw-a,c:vsw-a,d:vsw-a,e:vsw-a,f:vsw-a,g:vsw-a,h:vsw-a,i:vsw-a,j:vsw-a,k:vsw-a")),
+			changes: []change{{writes: none, says: []string{"one entry for each zone, at most 10"}}}},
+		{name: "duplicate zone", nodes: 1, service: edits(testkit.TCP(80), with(annotation.ZoneMaps, "cn-hangzhou-a:vsw-a,cn-hangzhou-a:vsw-b")),
+			changes: []change{{writes: none, says: []string{"one entry for each zone"}}}},
+		{name: "one zone is refused by the API, not here", nodes: 1,
+			service: edits(testkit.TCP(80), with(annotation.ZoneMaps, "cn-hangzhou-a:vsw-a")), restless: true, changes: []change{{fails: true}}},
+		{name: "dual stack, IPv6 backends without pods", nodes: 1,
+			service: edits(testkit.TCP(80), with(annotation.IPVersion, "dualstack"), with(annotation.BackendIPVersion, "ipv6")), changes: []change{{
+				writes: create, says: []string{"loadbalancer-backend-ip-version: ipv6 has no effect without"}, check: func(t *testing.T, w *world) {
+					t.Helper()
+					if lb := w.balancer("web"); lb.AddressIPVersion != alicloud.NLBDualStack {
+						t.Errorf("IP version %s", lb.AddressIPVersion)
+					}
+				},
+			}}},
+		{name: "bandwidth package in the creation", nodes: 1, service: edits(testkit.TCP(80), with(annotation.BandwidthPackageID, "cbwp-1")),
+			changes: []change{{writes: create, check: hasPackage("cbwp-1")}}},
+		{name: "name, resource group, tags with a second equals sign", nodes: 1,
+			service: edits(testkit.TCP(80), with(annotation.Name, "web.shop-1"), with(annotation.ResourceGroupID, "rg-1"),
+				with(annotation.AdditionalTags, "a=b=c,d")), changes: []change{{
+				writes: create, check: func(t *testing.T, w *world) {
+					t.Helper()
+					lb := w.balancer("web")
+					a, _ := lb.Tag("a")
+					if _, ok := lb.Tag("d"); lb.Name != "web.shop-1" || lb.ResourceGroupID != "rg-1" || a != "b=c" || !ok {
+						t.Errorf("load balancer %+v", lb)
+					}
+				},
+			}}},
+		{name: "reads fail at first", nodes: 1, service: two, before: func(w *world) {
+			w.account.Change(func(s *emulatorSettings) { s.NLBReadsFailAtFirst = true })
+		}, changes: []change{{writes: create}}},
+		{name: "SCTP next to TCP", nodes: 1, service: edits(ports(tcpPort(80), testkit.Port(90, corev1.ProtocolSCTP))),
+			changes: []change{{writes: create, says: []string{`protocol "SCTP" of port 90 is not accepted`},
+				serves: []string{"TCP:80 i-n1:30080=100"}}}},
 	})
 }
 
@@ -76,7 +92,8 @@ func hasPackage(id string) func(*testing.T, *world) {
 // securityGroup makes a security group.
 func (w *world) securityGroup(token, kind string) string {
 	w.t.Helper()
-	return testkit.Must(w.account.Client.CreateSecurityGroup(w.t.Context(), alicloud.SecurityGroup{VPCID: emulatortest.VPC, Type: kind}, token))(w.t)
+	return testkit.Must(w.account.Client.CreateSecurityGroup(w.t.Context(), alicloud.SecurityGroup{VPCID: emulatortest.VPC, Type: kind},
+		token))(w.t)
 }
 
 // TestGoldenSecurityGroupsInTheCreation: the load balancer is never open to everybody.
@@ -136,7 +153,8 @@ func TestGoldenDualStackBackends(t *testing.T) {
 				if len(servers) != want || (sixes == 1) != (version != "ipv4") {
 					t.Errorf("group %+v has the servers %+v", group, servers)
 				}
-				if want := map[string]string{"ipv6": alicloud.NLBNonAffinity, "dualstack": alicloud.NLBAffinity}[version]; want != "" && group.Affinity != want {
+				if want := map[string]string{"ipv6": alicloud.NLBNonAffinity, "dualstack": alicloud.NLBAffinity}[version]; want != "" &&
+					group.Affinity != want {
 					t.Errorf("affinity %q, want %q", group.Affinity, want)
 				}
 				w.quiet("web")
@@ -157,7 +175,8 @@ func TestGoldenElasticAddresses(t *testing.T) {
 		want := func(eips ...string) {
 			t.Helper()
 			got := w.balancer("web").Zones
-			if len(got) != 2 || got[0].PrivateIPv4 != "10.1.0.77" || got[1].PrivateIPv4 == "" || got[0].AllocationID != eips[0] || got[1].AllocationID != eips[1] {
+			if len(got) != 2 || got[0].PrivateIPv4 != "10.1.0.77" || got[1].PrivateIPv4 == "" || got[0].AllocationID != eips[0] ||
+				got[1].AllocationID != eips[1] {
 				t.Errorf("zones %+v, want the elastic addresses %v", got, eips)
 			}
 			w.quiet("web")

@@ -45,7 +45,8 @@ func TestGoldenLife(t *testing.T) {
 				testkit.Must(w.account.Client.DeleteNLBGroup(w.t.Context(), w.onlyGroup().ID))(w.t)
 				w.later(5 * settle)
 				w.drift()
-			}, writes: []string{"CreateListener=ResourceNotFound.serverGroup", "CreateServerGroup", "AddServersToServerGroup", "CreateListener"}, serves: []string{webOn80}},
+			}, writes: []string{"CreateListener=ResourceNotFound.serverGroup", "CreateServerGroup", "AddServersToServerGroup", "CreateListener"},
+				serves: []string{webOn80}},
 		}},
 		{name: "servers removed by hand", nodes: 2, service: edits(testkit.TCP(80)), changes: []change{
 			{},
@@ -55,15 +56,18 @@ func TestGoldenLife(t *testing.T) {
 			{writes: create},
 			{edit: edits(clusterIP), writes: []string{"UpdateLoadBalancerProtection", "DeleteLoadBalancer", "DeleteServerGroup"},
 				order: []string{"UpdateLoadBalancerProtection", "DeleteLoadBalancer", "DeleteServerGroup"}, check: nothingLeft},
-			{edit: edits(func(svc *corev1.Service) { svc.Spec.Type = corev1.ServiceTypeLoadBalancer; testkit.Class(Class)(svc) }), writes: create, serves: []string{webOn80}},
+			{edit: edits(func(svc *corev1.Service) { svc.Spec.Type = corev1.ServiceTypeLoadBalancer; testkit.Class(Class)(svc) }), writes: create,
+				serves: []string{webOn80}},
 		}},
 		{name: "annotation of the gate removed", nodes: 1, before: func(w *world) {
 			w.config.TypeAnnotation = true
 			w.restart()
-		}, service: edits(testkit.TCP(80), with(annotation.Type, "nlb"), func(svc *corev1.Service) { svc.Spec.LoadBalancerClass = nil }), changes: []change{
-			{writes: create, serves: []string{webOn80}},
-			{edit: edits(without(annotation.Type)), writes: []string{"UpdateLoadBalancerProtection", "DeleteLoadBalancer", "DeleteServerGroup"}, check: nothingLeft},
-		}},
+		}, service: edits(testkit.TCP(80), with(annotation.Type, "nlb"), func(svc *corev1.Service) { svc.Spec.LoadBalancerClass = nil }),
+			changes: []change{
+				{writes: create, serves: []string{webOn80}},
+				{edit: edits(without(annotation.Type)), writes: []string{"UpdateLoadBalancerProtection", "DeleteLoadBalancer", "DeleteServerGroup"},
+					check: nothingLeft},
+			}},
 	})
 }
 
@@ -119,7 +123,8 @@ func TestGoldenManyOnOne(t *testing.T) {
 		var wait sync.WaitGroup
 		for i := range services {
 			name := fmt.Sprintf("web%d", i)
-			w.put(newService(name, testkit.TCP(int32(80+i)), without(annotation.ZoneMaps), with(annotation.LoadBalancerID, id), with(annotation.ForceOverrideListeners, "true")))
+			w.put(newService(name, testkit.TCP(int32(80+i)), without(annotation.ZoneMaps), with(annotation.LoadBalancerID, id),
+				with(annotation.ForceOverrideListeners, "true")))
 			wait.Go(func() { errs[i] = w.try(name) })
 		}
 		wait.Wait()
@@ -128,7 +133,9 @@ func TestGoldenManyOnOne(t *testing.T) {
 				t.Errorf("web%d: %v", i, err)
 			}
 		}
-		if got := w.listeners(id); len(got) != services || slices.ContainsFunc(got, func(l string) bool { return !strings.Contains(l, "i-n1:") }) {
+		if got := w.listeners(id); len(got) != services || slices.ContainsFunc(got, func(l string) bool {
+			return !strings.Contains(l, "i-n1:")
+		}) {
 			t.Errorf("listeners %v, want %d", got, services)
 		}
 		w.calls()
@@ -153,7 +160,8 @@ func TestGoldenOtherVPC(t *testing.T) {
 		w.later(30 * settle)
 		w.addNodes("n1")
 		w.internalIP("n1")
-		w.put(newService("web", testkit.TCP(80), without(annotation.ZoneMaps), with(annotation.LoadBalancerID, id), with(annotation.ForceOverrideListeners, "true")))
+		w.put(newService("web", testkit.TCP(80), without(annotation.ZoneMaps), with(annotation.LoadBalancerID, id),
+			with(annotation.ForceOverrideListeners, "true")))
 		_ = w.try("web") //nolint:errcheck // the cloud takes no instance of another VPC
 		mustReport(t, w.newEvents(), "the NLB is in vpc-2", "loadbalancer-server-group-type: Ip")
 		w.change("web", with(annotation.ServerGroupType, "Ip"))
@@ -172,14 +180,16 @@ func TestGoldenOtherVPC(t *testing.T) {
 		c.VPCs = append(c.VPCs, cloud.VPCConfig{ID: "vpc-2", CIDR: "172.16.0.0/12"})
 		c.RouteTables = append(c.RouteTables, cloud.RouteTableConfig{ID: "vtb-2", VPCID: "vpc-2"})
 		c.VSwitches = append(c.VSwitches,
-			cloud.VSwitchConfig{ID: "vsw-x", VPCID: "vpc-2", Zone: "cn-hangzhou-a", CIDR: "172.16.0.0/24"}, cloud.VSwitchConfig{ID: "vsw-y", VPCID: "vpc-2", Zone: "cn-hangzhou-b", CIDR: "172.16.1.0/24"})
+			cloud.VSwitchConfig{ID: "vsw-x", VPCID: "vpc-2", Zone: "cn-hangzhou-a", CIDR: "172.16.0.0/24"},
+			cloud.VSwitchConfig{ID: "vsw-y", VPCID: "vpc-2", Zone: "cn-hangzhou-b", CIDR: "172.16.1.0/24"})
 	})
 }
 
 // groupByHand makes a server group with a server of somebody else's.
 func (w *world) groupByHand(name string) string {
 	w.t.Helper()
-	id, _, err := w.account.Client.CreateNLBGroup(w.t.Context(), alicloud.NLBGroup{Name: name, Type: alicloud.NLBInstanceGroup, Protocol: alicloud.NLBTCP, VPCID: w.config.VPCID}, name)
+	id, _, err := w.account.Client.CreateNLBGroup(w.t.Context(),
+		alicloud.NLBGroup{Name: name, Type: alicloud.NLBInstanceGroup, Protocol: alicloud.NLBTCP, VPCID: w.config.VPCID}, name)
 	testkit.Check(w.t, err)
 	w.later(5 * settle)
 	server := node("x", 9999, 50)
@@ -207,7 +217,8 @@ func TestGoldenJoinedGroups(t *testing.T) {
 						t.Errorf("servers %v, want %v and that of somebody else", got, servers)
 					}
 				}
-				w.put(newService("web", testkit.TCP(80), without(annotation.ZoneMaps), with(annotation.LoadBalancerID, id), with(annotation.ForceOverrideListeners, override), join(a), with(annotation.Weight, "60")))
+				w.put(newService("web", testkit.TCP(80), without(annotation.ZoneMaps), with(annotation.LoadBalancerID, id),
+					with(annotation.ForceOverrideListeners, override), join(a), with(annotation.Weight, "60")))
 				w.converge("web")
 				want(a, "i-n1:30080=30", "i-n2:30080=30")
 				w.quiet("web")
@@ -242,11 +253,13 @@ func TestGroupOfAnotherServiceStays(t *testing.T) {
 		w.addNodes("n1")
 		id := w.existing("by-hand")
 		group, _, err := w.account.Client.CreateNLBGroup(t.Context(), alicloud.NLBGroup{
-			Name: "k8s.30080.TCP.other.default.c1", Type: alicloud.NLBInstanceGroup, Protocol: alicloud.NLBTCP, VPCID: w.config.VPCID, Tags: []alicloud.Tag{*w.owner("other")},
+			Name: "k8s.30080.TCP.other.default.c1", Type: alicloud.NLBInstanceGroup, Protocol: alicloud.NLBTCP, VPCID: w.config.VPCID,
+			Tags: []alicloud.Tag{*w.owner("other")},
 		}, "other")
 		testkit.Check(t, err)
 		w.later(5 * settle)
-		w.put(newService("web", testkit.TCP(80), without(annotation.ZoneMaps), with(annotation.LoadBalancerID, id), with(annotation.ForceOverrideListeners, "true"), with(annotation.VGroupPort, group+":80")))
+		w.put(newService("web", testkit.TCP(80), without(annotation.ZoneMaps), with(annotation.LoadBalancerID, id),
+			with(annotation.ForceOverrideListeners, "true"), with(annotation.VGroupPort, group+":80")))
 		w.converge("web")
 		mustReport(t, w.newEvents(), "was created by a cloud controller manager")
 		w.remove("web")

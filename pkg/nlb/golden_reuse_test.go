@@ -69,7 +69,8 @@ func TestGoldenMoves(t *testing.T) {
 				w.change("web", with(annotation.LoadBalancerID, a), with(annotation.ForceOverrideListeners, "true"))
 				if !restarts {
 					w.converge("web")
-					if got, want := writes(w.calls()), []string{"CreateListener", "UpdateLoadBalancerProtection", "DeleteLoadBalancer"}; !slices.Equal(got, want) {
+					if got, want := writes(w.calls()), []string{"CreateListener", "UpdateLoadBalancerProtection", "DeleteLoadBalancer"}; !slices.Equal(got,
+						want) {
 						t.Errorf("writes %v, want %v", got, want)
 					}
 				}
@@ -121,7 +122,8 @@ func TestGoldenStaysWithoutZones(t *testing.T) {
 	t.Parallel()
 	inWorld(t, func(t *testing.T, w *world) {
 		a := w.existing("first")
-		w.serve(1, testkit.TCP(80), without(annotation.ZoneMaps), with(annotation.LoadBalancerID, a), with(annotation.ForceOverrideListeners, "true"))
+		w.serve(1, testkit.TCP(80), without(annotation.ZoneMaps), with(annotation.LoadBalancerID, a),
+			with(annotation.ForceOverrideListeners, "true"))
 		w.calls()
 		w.change("web", without(annotation.LoadBalancerID))
 		for range 2 {
@@ -162,7 +164,8 @@ func TestGoldenRemovedWhileItMoves(t *testing.T) {
 					w.converge("web")
 					left := len(w.balancers("web")) + len(w.groups("web")) + len(w.get("web").Finalizers) + len(w.listeners(a)) + len(w.listeners(b))
 					if left > 0 || !w.exists(a) || !w.exists(b) {
-						t.Errorf("%d things are left: %v %v %v %v %v", left, w.balancers("web"), w.groups("web"), w.get("web").Finalizers, w.listeners(a), w.listeners(b))
+						t.Errorf("%d things are left: %v %v %v %v %v", left, w.balancers("web"), w.groups("web"), w.get("web").Finalizers, w.listeners(a),
+							w.listeners(b))
 					}
 				})
 			})
@@ -180,9 +183,11 @@ func TestTagsOfALoadBalancerThatIsLeft(t *testing.T) {
 			inWorld(t, func(t *testing.T, w *world) {
 				w.addNodes("n1")
 				a, b := w.existing("first"), w.existing("second")
-				testkit.Check(t, w.account.Client.TagNLB(t.Context(), alicloud.NLBTagLoadBalancer, []string{a}, []alicloud.Tag{{Key: "human", Value: "1"}}))
+				testkit.Check(t,
+					w.account.Client.TagNLB(t.Context(), alicloud.NLBTagLoadBalancer, []string{a}, []alicloud.Tag{{Key: "human", Value: "1"}}))
 				on := func(id string) []func(*corev1.Service) {
-					return edits(testkit.TCP(80), without(annotation.ZoneMaps), with(annotation.LoadBalancerID, id), with(annotation.ForceOverrideListeners, "true"))
+					return edits(testkit.TCP(80), without(annotation.ZoneMaps), with(annotation.LoadBalancerID, id),
+						with(annotation.ForceOverrideListeners, "true"))
 				}
 				other := newService("other", append(on(a), ports(tcpPort(90)), with(annotation.AdditionalTags, "team=x"))...)
 				testkit.Check(t, w.factory.Core().V1().Services().Informer().GetIndexer().Add(other))

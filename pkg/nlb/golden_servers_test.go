@@ -51,12 +51,17 @@ func TestGoldenServers(t *testing.T) {
 	ranges := func(w *world) { w.pods("n1", "n2") }
 	pods := edits(testkit.TCP(80), eni)
 	runGolden(t, []life{
-		{name: "201 servers: two calls", cloud: quotas(cloud.Limits{NLBServersPerCall: 200}), before: func(w *world) { w.addMany(201) }, service: edits(testkit.TCP(80)), changes: []change{
+		{name: "201 servers: two calls", cloud: quotas(cloud.Limits{NLBServersPerCall: 200}), before: func(w *world) {
+			w.addMany(201)
+		}, service: edits(testkit.TCP(80)), changes: []change{
 			{writes: append(slices.Clone(create), "AddServersToServerGroup"), check: serverCount(201)},
 		}},
-		{name: "201 servers where a call takes 40", cloud: quotas(cloud.Limits{NLBServersPerCall: 40}), before: func(w *world) { w.addMany(201) }, service: edits(testkit.TCP(80)), changes: []change{
+		{name: "201 servers where a call takes 40", cloud: quotas(cloud.Limits{NLBServersPerCall: 40}), before: func(w *world) {
+			w.addMany(201)
+		}, service: edits(testkit.TCP(80)), changes: []change{
 			{writes: []string{
-				"CreateLoadBalancer", "CreateServerGroup", "CreateListener", "AddServersToServerGroup=IllegalParamSize.Servers", "AddServersToServerGroup", "AddServersToServerGroup",
+				"CreateLoadBalancer", "CreateServerGroup", "CreateListener", "AddServersToServerGroup=IllegalParamSize.Servers",
+				"AddServersToServerGroup", "AddServersToServerGroup",
 				"AddServersToServerGroup", "AddServersToServerGroup", "AddServersToServerGroup", "AddServersToServerGroup",
 			}, check: serverCount(201)},
 		}},
@@ -65,7 +70,9 @@ func TestGoldenServers(t *testing.T) {
 			{do: func(w *world) { w.pods("n2", "n3") }, writes: []string{"AddServersToServerGroup", "RemoveServersFromServerGroup"},
 				order: []string{"AddServersToServerGroup", "RemoveServersFromServerGroup"}, check: leadsTo("n2 n3")},
 		}},
-		{name: "named target port changes its number", nodes: 1, before: func(w *world) { w.podsAt(8080, "n1") }, service: edits(ports(named(tcpPort(80))), eni), changes: []change{
+		{name: "named target port changes its number", nodes: 1, before: func(w *world) {
+			w.podsAt(8080, "n1")
+		}, service: edits(ports(named(tcpPort(80))), eni), changes: []change{
 			{writes: create, check: servesAt(8080)},
 			{do: func(w *world) { w.podsAt(9090, "n1") }, writes: []string{"AddServersToServerGroup", "RemoveServersFromServerGroup"},
 				order: []string{"AddServersToServerGroup", "RemoveServersFromServerGroup"}, check: servesAt(9090)},
@@ -76,7 +83,8 @@ func TestGoldenServers(t *testing.T) {
 				w.removeServer("n2")
 				w.deleteNode("n1")
 				w.deleteNode("n2")
-			}, writes: []string{"RemoveServersFromServerGroup=ResourceNotFound.BackendServer", "RemoveServersFromServerGroup"}, check: leadsTo("n3")},
+			}, writes: []string{"RemoveServersFromServerGroup=ResourceNotFound.BackendServer", "RemoveServersFromServerGroup"},
+				check: leadsTo("n3")},
 		}},
 		{name: "a server to be added is there already", nodes: 1, service: edits(testkit.TCP(80)), changes: []change{
 			{},
@@ -85,23 +93,34 @@ func TestGoldenServers(t *testing.T) {
 				w.addServer("n2", "somebody")
 			}, writes: []string{"AddServersToServerGroup=DuplicatedParam.Server", "AddServersToServerGroup"}, check: leadsTo("n1 n2 n3")},
 		}},
-		{name: "Local, 250 pods on a node", nodes: 2, before: func(w *world) { w.crowd(250, 25) }, service: edits(testkit.TCP(80), testkit.LocalTraffic), changes: []change{
+		{name: "Local, 250 pods on a node", nodes: 2, before: func(w *world) {
+			w.crowd(250, 25)
+		}, service: edits(testkit.TCP(80), testkit.LocalTraffic), changes: []change{
 			{writes: create, serves: []string{"TCP:80 i-n1:30080=100 i-n2:30080=10"}},
 		}},
-		{name: "group of addresses, node without InternalIP", nodes: 2, before: func(w *world) { w.internalIP("n1") }, service: edits(testkit.TCP(80), with(annotation.ServerGroupType, "Ip")), changes: []change{
+		{name: "group of addresses, node without InternalIP", nodes: 2, before: func(w *world) {
+			w.internalIP("n1")
+		}, service: edits(testkit.TCP(80), with(annotation.ServerGroupType, "Ip")), changes: []change{
 			{writes: create, check: leadsTo("n1"), says: []string{"nodes without an InternalIP cannot be backend servers of an Ip group: i-n2"}},
 		}},
 		{name: "change to a group of addresses, no node with an InternalIP", nodes: 2, service: edits(testkit.TCP(80)), changes: []change{
 			{writes: create},
-			{edit: edits(with(annotation.ServerGroupType, "Ip")), check: leadsTo("n1 n2"), says: []string{"nodes without an InternalIP cannot be backend servers of an Ip group: i-n1, i-n2"}},
+			{edit: edits(with(annotation.ServerGroupType, "Ip")), check: leadsTo("n1 n2"),
+				says: []string{"nodes without an InternalIP cannot be backend servers of an Ip group: i-n1, i-n2"}},
 		}, restless: true},
-		{name: "group of addresses with Local: a node with several pods once, by its weight", nodes: 3, before: func(w *world) { w.internalIP("n1", "n2", "n3"); w.crowd(4, 1) },
+		{name: "group of addresses with Local: a node with several pods once, by its weight", nodes: 3,
+			before:  func(w *world) { w.internalIP("n1", "n2", "n3"); w.crowd(4, 1) },
 			service: edits(testkit.TCP(80), testkit.LocalTraffic, with(annotation.ServerGroupType, "Ip")), changes: []change{
 				{writes: create, check: addressesAre("n1:30080=4", "n2:30080=1")},
-				{do: func(w *world) { w.crowd(2, 1) }, writes: []string{"UpdateServerGroupServersAttribute"}, check: addressesAre("n1:30080=2", "n2:30080=1")},
-				{do: func(w *world) { w.crowd(0, 3) }, writes: []string{"UpdateServerGroupServersAttribute", "RemoveServersFromServerGroup"}, check: addressesAre("n2:30080=3")},
+				{do: func(w *world) {
+					w.crowd(2, 1)
+				}, writes: []string{"UpdateServerGroupServersAttribute"}, check: addressesAre("n1:30080=2", "n2:30080=1")},
+				{do: func(w *world) {
+					w.crowd(0, 3)
+				}, writes: []string{"UpdateServerGroupServersAttribute", "RemoveServersFromServerGroup"}, check: addressesAre("n2:30080=3")},
 			}},
-		{name: "group of addresses with Local, pods in two slices: each pod once", nodes: 2, before: func(w *world) { w.pods("n1", "n2"); w.podsAgain("n1") },
+		{name: "group of addresses with Local, pods in two slices: each pod once", nodes: 2,
+			before:  func(w *world) { w.pods("n1", "n2"); w.podsAgain("n1") },
 			service: append(slices.Clone(pods), testkit.LocalTraffic, with(annotation.ServerGroupType, "Ip")), changes: []change{
 				{writes: create, check: addressesAre("n1:8080=100", "n2:8080=100")},
 				{do: func(w *world) { w.pods("n2"); w.podsAgain("n1", "n2") }, writes: none, check: addressesAre("n1:8080=100", "n2:8080=100")},
@@ -117,23 +136,33 @@ func TestGoldenServers(t *testing.T) {
 					t.Errorf("a new process made the calls %v", calls)
 				}
 			}},
-			{do: func(w *world) { w.putSlice(slice1("10.244.1.6@n1", "10.244.2.5@n2")) }, writes: []string{"AddServersToServerGroup", "RemoveServersFromServerGroup"},
+			{do: func(w *world) {
+				w.putSlice(slice1("10.244.1.6@n1", "10.244.2.5@n2"))
+			}, writes: []string{"AddServersToServerGroup", "RemoveServersFromServerGroup"},
 				serves: []string{"TCP:80 10.244.1.6:8080=100 10.244.2.5:8080=100"}},
 			{edit: edits(without(annotation.ServerGroupType), func(svc *corev1.Service) { delete(svc.Annotations, string(annotation.BackendType)) }),
-				writes: []string{"CreateServerGroup", "AddServersToServerGroup", "UpdateListenerAttribute", "DeleteServerGroup"}, serves: []string{"TCP:80 i-n1:30080=100 i-n2:30080=100"}},
+				writes: []string{"CreateServerGroup", "AddServersToServerGroup", "UpdateListenerAttribute", "DeleteServerGroup"},
+				serves: []string{"TCP:80 i-n1:30080=100 i-n2:30080=100"}},
 			{edit: edits(eni, with(annotation.ServerGroupType, "Ip")),
-				writes: []string{"CreateServerGroup", "AddServersToServerGroup", "UpdateListenerAttribute", "DeleteServerGroup"}, serves: []string{"TCP:80 10.244.1.6:8080=100 10.244.2.5:8080=100"}},
+				writes: []string{"CreateServerGroup", "AddServersToServerGroup", "UpdateListenerAttribute", "DeleteServerGroup"},
+				serves: []string{"TCP:80 10.244.1.6:8080=100 10.244.2.5:8080=100"}},
 		}},
-		{name: "group of instances to group of addresses: no gap", nodes: 2, before: func(w *world) { w.internalIP("n1", "n2") }, service: edits(testkit.TCP(80)), changes: []change{
+		{name: "group of instances to group of addresses: no gap", nodes: 2, before: func(w *world) {
+			w.internalIP("n1", "n2")
+		}, service: edits(testkit.TCP(80)), changes: []change{
 			{writes: create},
-			{edit: edits(with(annotation.ServerGroupType, "Ip")), writes: []string{"CreateServerGroup", "AddServersToServerGroup", "UpdateListenerAttribute", "DeleteServerGroup"},
-				order: []string{"CreateServerGroup", "AddServersToServerGroup", "UpdateListenerAttribute", "DeleteServerGroup"}, check: leadsTo("n1 n2")},
+			{edit: edits(with(annotation.ServerGroupType, "Ip")),
+				writes: []string{"CreateServerGroup", "AddServersToServerGroup", "UpdateListenerAttribute", "DeleteServerGroup"},
+				order:  []string{"CreateServerGroup", "AddServersToServerGroup", "UpdateListenerAttribute", "DeleteServerGroup"},
+				check:  leadsTo("n1 n2")},
 		}},
-		{name: "a pod that terminates has weight 0, then leaves", nodes: 2, before: ranges, service: append(slices.Clone(pods), with(annotation.ConnectionDrain, "on"), with(annotation.ConnectionDrainTimeout, "30")), changes: []change{
-			{writes: create},
-			{do: func(w *world) { w.pods("n1", "!n2") }, writes: []string{"UpdateServerGroupServersAttribute"}, check: weights(100, 0)},
-			{do: func(w *world) { w.pods("n1") }, writes: []string{"RemoveServersFromServerGroup"}, check: weights(100)},
-		}},
+		{name: "a pod that terminates has weight 0, then leaves", nodes: 2, before: ranges,
+			service: append(slices.Clone(pods), with(annotation.ConnectionDrain, "on"), with(annotation.ConnectionDrainTimeout, "30")),
+			changes: []change{
+				{writes: create},
+				{do: func(w *world) { w.pods("n1", "!n2") }, writes: []string{"UpdateServerGroupServersAttribute"}, check: weights(100, 0)},
+				{do: func(w *world) { w.pods("n1") }, writes: []string{"RemoveServersFromServerGroup"}, check: weights(100)},
+			}},
 		{name: "EndpointSlices are missing for a while, then have no endpoint", nodes: 2, before: ranges, service: pods, changes: []change{
 			{writes: create},
 			{do: func(w *world) {
@@ -151,53 +180,67 @@ func TestGoldenServers(t *testing.T) {
 			{do: func(w *world) {
 				w.account.Fault(`{"action":"DescribeNetworkInterfaces","code":"InternalError","status":500,"times":0}`)
 				w.pods("n2", "n3")
-			}, edit: edits(with(annotation.IdleTimeout, "60")), fails: true, writes: []string{"UpdateListenerAttribute", "RemoveServersFromServerGroup"}, says: []string{"find the network interfaces of"}, check: leadsTo("n2")},
-			{do: func(w *world) { w.account.ClearFaults(); w.later(time.Minute) }, writes: []string{"AddServersToServerGroup"}, check: leadsTo("n2 n3")},
+			}, edit: edits(with(annotation.IdleTimeout, "60")), fails: true,
+				writes: []string{"UpdateListenerAttribute", "RemoveServersFromServerGroup"}, says: []string{"find the network interfaces of"},
+				check: leadsTo("n2")},
+			{do: func(w *world) { w.account.ClearFaults(); w.later(time.Minute) }, writes: []string{"AddServersToServerGroup"},
+				check: leadsTo("n2 n3")},
 		}},
 		{name: "pods on a virtual node beside nodes", nodes: 1, before: func(w *world) {
 			w.account.Put(testkit.InstanceOf("n2"), "{}")
-			testkit.Check(w.t, w.factory.Core().V1().Nodes().Informer().GetIndexer().Add(testkit.Node("vk", testkit.NodeLabel(nodes.LabelType, nodes.TypeVirtualKubelet), testkit.ProviderID("other://x"))))
+			testkit.Check(w.t,
+				w.factory.Core().V1().Nodes().Informer().GetIndexer().Add(testkit.Node("vk",
+					testkit.NodeLabel(nodes.LabelType, nodes.TypeVirtualKubelet), testkit.ProviderID("other://x"))))
 			w.putSlice(testkit.EndpointSlice("web", tcpPort(80), w.podAddress("n2")+"@vk"))
 		}, service: edits(testkit.TCP(80)), changes: []change{
 			{writes: create, check: leadsTo("n1 n2")},
 		}},
-		{name: "weights: ignored changes, a default, and its removal", nodes: 2, service: edits(testkit.TCP(80), with(annotation.DefaultWeight, "7")), changes: []change{
-			{writes: create, check: weights(7, 7)},
-			{edit: edits(with(annotation.IgnoreWeightUpdate, "on"), with(annotation.DefaultWeight, "9")), writes: none, check: weights(7, 7)},
-			{do: func(w *world) { w.addNodes("n3") }, writes: []string{"AddServersToServerGroup"}, check: weights(7, 7, 9)},
-			{edit: edits(without(annotation.IgnoreWeightUpdate)), writes: []string{"UpdateServerGroupServersAttribute"}, check: weights(9, 9, 9)},
-			{edit: edits(without(annotation.DefaultWeight)), writes: []string{"UpdateServerGroupServersAttribute"}, check: weights(100, 100, 100)},
-		}},
-		{name: "UDP check interval shorter than its timeout", nodes: 1, service: edits(ports(udpPort(53)), with(annotation.HealthCheckFlag, "on"), with(annotation.HealthCheckType, "udp"),
-			with(annotation.HealthCheckInterval, "5"), with(annotation.HealthCheckConnectTimeout, "12")), restless: true, changes: []change{
-			{says: []string{"loadbalancer-health-check-interval", "loadbalancer-health-check-connect-timeout"}, serves: []string{"UDP:53 i-n1:30053=100"}},
-			{edit: edits(with(annotation.HealthCheckInterval, "12")), check: groupHas("is checked every 12 s", func(g *alicloud.NLBGroup) bool {
-				return *g.HealthCheck.Interval == 12 && *g.HealthCheck.ConnectTimeout == 12
-			})},
-		}},
-		{name: "check interval of 51 s on TCP and UDP", nodes: 1, service: edits(ports(tcpPort(80), udpPort(53)), with(annotation.HealthCheckFlag, "on"), with(annotation.HealthCheckInterval, "51")), restless: true, changes: []change{
-			{says: []string{"loadbalancer-health-check-interval: 51 is not accepted for port 80: at most 50"}, serves: []string{"TCP:80 i-n1:30080=100", "UDP:53 i-n1:30053=100"}, check: func(t *testing.T, w *world) {
-				t.Helper()
-				for _, g := range w.groups("web") {
-					if got := *g.HealthCheck.Interval == 51; got != (g.Protocol == "UDP") {
-						t.Errorf("the %s group is checked every %d s", g.Protocol, *g.HealthCheck.Interval)
-					}
-				}
+		{name: "weights: ignored changes, a default, and its removal", nodes: 2,
+			service: edits(testkit.TCP(80), with(annotation.DefaultWeight, "7")), changes: []change{
+				{writes: create, check: weights(7, 7)},
+				{edit: edits(with(annotation.IgnoreWeightUpdate, "on"), with(annotation.DefaultWeight, "9")), writes: none, check: weights(7, 7)},
+				{do: func(w *world) { w.addNodes("n3") }, writes: []string{"AddServersToServerGroup"}, check: weights(7, 7, 9)},
+				{edit: edits(without(annotation.IgnoreWeightUpdate)), writes: []string{"UpdateServerGroupServersAttribute"}, check: weights(9, 9, 9)},
+				{edit: edits(without(annotation.DefaultWeight)), writes: []string{"UpdateServerGroupServersAttribute"}, check: weights(100, 100, 100)},
 			}},
-		}},
-		{name: "scheduler qch on TCP and UDP", nodes: 1, service: edits(ports(tcpPort(80), udpPort(53)), with(annotation.Scheduler, "qch")), changes: []change{
-			{says: []string{"loadbalancer-scheduler: qch has no effect on port 80, which is not UDP"}, serves: []string{"TCP:80 i-n1:30080=100", "UDP:53 i-n1:30053=100"}, check: func(t *testing.T, w *world) {
-				t.Helper()
-				for _, g := range w.groups("web") {
-					if got := strings.EqualFold(*g.Scheduler, "qch"); got != (g.Protocol == "UDP") {
-						t.Errorf("the scheduler of the %s group is %s", g.Protocol, *g.Scheduler)
-					}
-				}
+		{name: "UDP check interval shorter than its timeout", nodes: 1,
+			service: edits(ports(udpPort(53)), with(annotation.HealthCheckFlag, "on"), with(annotation.HealthCheckType, "udp"),
+				with(annotation.HealthCheckInterval, "5"), with(annotation.HealthCheckConnectTimeout, "12")), restless: true, changes: []change{
+				{says: []string{"loadbalancer-health-check-interval", "loadbalancer-health-check-connect-timeout"},
+					serves: []string{"UDP:53 i-n1:30053=100"}},
+				{edit: edits(with(annotation.HealthCheckInterval, "12")), check: groupHas("is checked every 12 s", func(g *alicloud.NLBGroup) bool {
+					return *g.HealthCheck.Interval == 12 && *g.HealthCheck.ConnectTimeout == 12
+				})},
 			}},
-		}},
-		{name: "connection drain without timeout", nodes: 1, service: edits(testkit.TCP(80), with(annotation.ConnectionDrain, "on")), changes: []change{
-			{writes: create, check: groupHas("drains", func(g *alicloud.NLBGroup) bool { return *g.ConnectionDrain })},
-		}},
+		{name: "check interval of 51 s on TCP and UDP", nodes: 1,
+			service:  edits(ports(tcpPort(80), udpPort(53)), with(annotation.HealthCheckFlag, "on"), with(annotation.HealthCheckInterval, "51")),
+			restless: true, changes: []change{
+				{says: []string{"loadbalancer-health-check-interval: 51 is not accepted for port 80: at most 50"},
+					serves: []string{"TCP:80 i-n1:30080=100", "UDP:53 i-n1:30053=100"}, check: func(t *testing.T, w *world) {
+						t.Helper()
+						for _, g := range w.groups("web") {
+							if got := *g.HealthCheck.Interval == 51; got != (g.Protocol == "UDP") {
+								t.Errorf("the %s group is checked every %d s", g.Protocol, *g.HealthCheck.Interval)
+							}
+						}
+					}},
+			}},
+		{name: "scheduler qch on TCP and UDP", nodes: 1, service: edits(ports(tcpPort(80), udpPort(53)), with(annotation.Scheduler, "qch")),
+			changes: []change{
+				{says: []string{"loadbalancer-scheduler: qch has no effect on port 80, which is not UDP"},
+					serves: []string{"TCP:80 i-n1:30080=100", "UDP:53 i-n1:30053=100"}, check: func(t *testing.T, w *world) {
+						t.Helper()
+						for _, g := range w.groups("web") {
+							if got := strings.EqualFold(*g.Scheduler, "qch"); got != (g.Protocol == "UDP") {
+								t.Errorf("the scheduler of the %s group is %s", g.Protocol, *g.Scheduler)
+							}
+						}
+					}},
+			}},
+		{name: "connection drain without timeout", nodes: 1, service: edits(testkit.TCP(80), with(annotation.ConnectionDrain, "on")),
+			changes: []change{
+				{writes: create, check: groupHas("drains", func(g *alicloud.NLBGroup) bool { return *g.ConnectionDrain })},
+			}},
 	})
 }
 

@@ -55,7 +55,8 @@ func TestGoldenThrottling(t *testing.T) {
 			return err
 		}, 0, 2 * time.Second},
 		{"CreateServerGroup", func(w *world) error {
-			_, _, err := w.account.Client.CreateNLBGroup(w.t.Context(), alicloud.NLBGroup{Name: "shop", Type: alicloud.NLBInstanceGroup, Protocol: alicloud.NLBTCP, VPCID: w.config.VPCID}, "shop")
+			_, _, err := w.account.Client.CreateNLBGroup(w.t.Context(),
+				alicloud.NLBGroup{Name: "shop", Type: alicloud.NLBInstanceGroup, Protocol: alicloud.NLBTCP, VPCID: w.config.VPCID}, "shop")
 			return err
 		}, 10 * time.Second, 62 * time.Second},
 	} {
@@ -84,7 +85,8 @@ func TestGoldenThrottlingOfOneProduct(t *testing.T) {
 	t.Parallel()
 	inWorld(t, func(t *testing.T, w *world) {
 		client := w.account.Client
-		clb := testkit.Must(client.CreateLoadBalancer(t.Context(), alicloud.LoadBalancer{Name: "clb", AddressType: alicloud.AddressIntranet, VPCID: w.config.VPCID, VSwitchID: "vsw-a"}, "clb"))(t)
+		clb := testkit.Must(client.CreateLoadBalancer(t.Context(),
+			alicloud.LoadBalancer{Name: "clb", AddressType: alicloud.AddressIntranet, VPCID: w.config.VPCID, VSwitchID: "vsw-a"}, "clb"))(t)
 		id := w.existing("nlb")
 		tags := []alicloud.Tag{{Key: "a", Value: "1"}}
 		w.account.Fault(`{"product":"nlb","action":"TagResources","code":"Throttling.User","status":400,"times":1}`)
@@ -147,7 +149,8 @@ func TestGoldenListsLag(t *testing.T) {
 							t.Errorf("%s was called", call)
 						}
 					}
-					if got, want := w.listeners(id), []string{"TCP:80 i-n1:30080=100 i-n2:30080=100"}; !slices.Equal(got, want) || w.onlyGroup().ID != group {
+					if got, want := w.listeners(id), []string{"TCP:80 i-n1:30080=100 i-n2:30080=100"}; !slices.Equal(got, want) ||
+						w.onlyGroup().ID != group {
 						t.Errorf("listeners %v, want %v", got, want)
 					}
 				})

@@ -37,7 +37,10 @@ func TestOneListWithoutItIsNoDeletion(t *testing.T) {
 			time.Sleep(wait)
 			calls := w.calls()
 			_, err = w.account.Client.GetNLB(t.Context(), id)
-			if there := err == nil; there && (len(w.get("web").Finalizers) == 0 || slices.ContainsFunc(calls, func(c string) bool { return strings.HasPrefix(c, "DeleteServerGroup") })) {
+			if there := err == nil; there &&
+				(len(w.get("web").Finalizers) == 0 || slices.ContainsFunc(calls, func(c string) bool {
+					return strings.HasPrefix(c, "DeleteServerGroup")
+				})) {
 				t.Fatalf("the load balancer is there; finalizers %v, calls %v", w.get("web").Finalizers, calls)
 			}
 		}
@@ -109,7 +112,9 @@ func TestBrake(t *testing.T) {
 		if calls := writes(w.calls()); len(calls) > 0 {
 			t.Errorf("writes %v", calls)
 		}
-		if events := w.newEvents(); !slices.ContainsFunc(events, func(e string) bool { return strings.Contains(e, "Services lost their NLBs within a minute") }) {
+		if events := w.newEvents(); !slices.ContainsFunc(events, func(e string) bool {
+			return strings.Contains(e, "Services lost their NLBs within a minute")
+		}) {
 			t.Errorf("events %q, want one that says what holds", events)
 		}
 		w.account.ClearFaults()

@@ -39,7 +39,7 @@ func (c groupCloud) FindByTag(ctx context.Context, tag alicloud.Tag) ([]alicloud
 
 // Read implements groups.Cloud.
 func (c groupCloud) Read(ctx context.Context, id string) (*alicloud.NLB, error) {
-	return c.get(ctx, id)
+	return c.readNLB(ctx, id)
 }
 
 // Listeners implements groups.Cloud. A listener on a range of ports counts with its first one: nobody knows which of the others are in use.
@@ -71,7 +71,7 @@ func (c groupCloud) Shown(ctx context.Context, svc *corev1.Service, known presen
 	if known.ID() != "" {
 		return nil, nil
 	}
-	return c.shown(ctx, svc, "")
+	return c.shownNLB(ctx, svc, "")
 }
 
 // Claims implements groups.Cloud.
@@ -90,7 +90,9 @@ func (groupCloud) Stays(context.Context, *corev1.Service, string) (bool, error) 
 
 // Unshareable implements groups.Cloud. The security groups of an NLB act on all its listeners: a Service that is to be open to some clients
 // only would be open to those of the others.
-func (c groupCloud) Unshareable(svc *corev1.Service, params annotation.Params, group mark.Group, leader *corev1.Service, asked annotation.Params, lb *groups.LoadBalancer) error {
+func (c groupCloud) Unshareable(
+	svc *corev1.Service, params annotation.Params, group mark.Group, leader *corev1.Service, asked annotation.Params, lb *groups.LoadBalancer,
+) error {
 	refused := func(reason string) error {
 		return &problem.ConfigError{Field: annotation.Group.Key(), Event: problem.ReasonLoadBalancerNotReusable, Reason: reason}
 	}
@@ -99,8 +101,10 @@ func (c groupCloud) Unshareable(svc *corev1.Service, params annotation.Params, g
 	case len(annotation.SourceRangesOf(svc)) > 0:
 		return refused(fmt.Sprintf("the Service restricts its clients by loadBalancerSourceRanges, and the listeners of an NLB cannot be restricted one by one; "+
 			"remove the annotation %s, or the ranges", annotation.Group))
-	case params.Get(annotation.IPv6AddressType) == alicloud.AddressIntranet && asked.Get(annotation.IPv6AddressType) == alicloud.AddressInternet,
-		params.Get(annotation.AddressType) == alicloud.AddressIntranet && asked.Get(annotation.IPv6AddressType) == alicloud.AddressInternet && follows:
+	case params.Get(annotation.IPv6AddressType) == alicloud.AddressIntranet &&
+		asked.Get(annotation.IPv6AddressType) == alicloud.AddressInternet,
+		params.Get(annotation.AddressType) == alicloud.AddressIntranet && asked.Get(annotation.IPv6AddressType) == alicloud.AddressInternet &&
+			follows:
 		return refused(fmt.Sprintf("the Service asks for a private address, and the NLB of load balancer group %s has public IPv6 addresses; choose another group", group))
 	case follows && len(ids) > 0 && !sameValue(strings.Join(ids, ","), asked.Get(annotation.SecurityGroupIDs)):
 		return refused(fmt.Sprintf("the Service restricts its clients by %s, and on the NLB of load balancer group %s the oldest Service decides on that, which is %s; "+
@@ -146,17 +150,17 @@ func (e *engine) clusterGroupOn(lb *alicloud.NLB) (mark.Group, bool) {
 	return mark.Group{}, false
 }
 
-// place is what is known of where the Service is.
-func (o observed) place() groups.Known {
+// knownPlace is what is known of where the Service is.
+func (o observed) knownPlace() groups.Known {
 	return groups.Known{Presence: o.presence, Group: o.group, Stays: o.stays}.Showing(o.showing, o.leaving)
 }
 
-// regrouped puts in doubt which NLB the Service is on where its group, or other Services of that, have changed.
-func (e *engine) regrouped(of service.Request, known observed) observed {
+// doubtGroup puts in doubt which NLB the Service is on where its group, or other Services of that, have changed.
+func (e *engine) doubtGroup(of service.Request, known observed) observed {
 	if !known.presence.Gone() && !known.lb.Trusted() {
 		return known
 	}
-	reason := e.shared.Doubts(of.Service, of.Params, known.place())
+	reason := e.shared.Doubts(of.Service, of.Params, known.knownPlace())
 	on := nlb{engine: e, observed: known}
 	if reason == "" && !known.group.IsZero() && of.Params.Has(annotation.SecurityGroupIDs) && !on.hasListener(of.Service) {
 		reason = "the NLB may be in other security groups by now"
@@ -169,7 +173,7 @@ func (e *engine) regrouped(of service.Request, known observed) observed {
 
 // locateInGroup finds the NLB of the group that the Service is to be on.
 func (e *engine) locateInGroup(ctx context.Context, of service.Request, group mark.Group, known observed) (location, error) {
-	at, err := e.shared.Locate(ctx, of, group, known.place())
+	at, err := e.shared.Locate(ctx, of, group, known.knownPlace())
 	return location{presence: at.Presence, lb: at.LB, group: at.Group, leaves: at.Leaves, stays: at.Stays, from: at.From, missed: true}, err
 }
 
@@ -198,7 +202,7 @@ func withoutEmpty(texts ...string) []string {
 // leaveGroup locates the NLB of a Service that is in no group any more. While it can get none of its own, it stays on that of the group.
 func (e *engine) leaveGroup(ctx context.Context, of service.Request, known observed, leaves []string) (location, error) {
 	svc := of.Service
-	leaves = known.place().ShownFirst(leaves)
+	leaves = known.knownPlace().ShownFirst(leaves)
 	own := known
 	own.presence, own.group = presence.Presence{}, mark.Group{}
 	if known.group.IsZero() {
@@ -211,7 +215,7 @@ func (e *engine) leaveGroup(ctx context.Context, of service.Request, known obser
 	}
 	lb, _, err := e.ownedBy(ctx, svc, "")
 	if err != nil || lb != nil {
-		found := e.seen(svc, lb, false)
+		found := e.foundLocation(svc, lb, false)
 		found.leaves = leaves
 		return found, err
 	}
@@ -220,7 +224,7 @@ func (e *engine) leaveGroup(ctx context.Context, of service.Request, known obser
 	}
 	record, _ := service.RecordOn(svc)
 	lastID := own.presence.ID() // one of its own whose creation failed, so that the next one has another client token
-	found, err := e.absent(ctx, svc, own, lastID, lastID != "" || own.presence.MaybeCreated() || of.Adopted && len(record.Leaving) > 0)
+	found, err := e.decideAbsence(ctx, svc, own, lastID, lastID != "" || own.presence.MaybeCreated() || of.Adopted && len(record.Leaving) > 0)
 	found.leaves, found.from = leaves, leaves[0]
 	return found, err
 }
@@ -233,7 +237,7 @@ func (n *nlb) sharedWith(svc *corev1.Service) (*sharing.Shared, error) {
 	}
 	shared, err := n.shared.Shared(n.group, svc, n.stays, lb, n.hasListener(svc))
 	n.taken = shared.TakesPorts()
-	n.hold(svc)
+	n.noteServers(svc)
 	return shared, err
 }
 
@@ -271,7 +275,7 @@ func (n *nlb) noteInGroup(svc *corev1.Service, done model.Plan, deleted bool) {
 		ID: n.ID(), Ports: ports, Leaves: n.former != "", Removes: done.Has(model.OpDeleteLoadBalancer) && done.Has(model.OpSetProtection),
 		Protected: n.lb.Value.DeletionProtection, MaybeCreated: n.presence.MaybeCreated(),
 	})
-	if n.hold(svc); deleted {
+	if n.noteServers(svc); deleted {
 		n.shared.Lost(n.group, n.ID())
 	}
 	freed := freedBy(done)

@@ -57,7 +57,8 @@ func TestBegunNLBOfItsOwnIsLeft(t *testing.T) {
 // group. What the next one creates replaces nothing that is gone, and until then the NLB of the group follows nodes.
 func TestNLBOfAGroupIsThereAfterARestart(t *testing.T) {
 	t.Parallel()
-	for why, refusal := range map[string]string{"failure": `"code":"InternalError","status":500`, "quota": `"code":"QuotaExceeded.LoadBalancersNum","status":400`} {
+	for why, refusal := range map[string]string{"failure": `"code":"InternalError","status":500`,
+		"quota": `"code":"QuotaExceeded.LoadBalancersNum","status":400`} {
 		t.Run(why, func(t *testing.T) {
 			t.Parallel()
 			inWorld(t, func(t *testing.T, w *world) {

@@ -22,7 +22,8 @@ import (
 func TestOrphansOfNLBGroups(t *testing.T) {
 	t.Parallel()
 	inWorld(t, func(t *testing.T, w *world) {
-		w.groupWorld(grouped("web", "edge", 1, testkit.TCP(80)), grouped("shop", "edge", 2, testkit.TCP(81)), grouped("blog", "alone", 3, testkit.TCP(80)))
+		w.groupWorld(grouped("web", "edge", 1, testkit.TCP(80)), grouped("shop", "edge", 2, testkit.TCP(81)),
+			grouped("blog", "alone", 3, testkit.TCP(80)))
 		if found := w.orphans(w.census()); len(found) > 0 {
 			t.Errorf("orphans of Services that are there: %v", found)
 		}
@@ -123,7 +124,8 @@ func TestGroupOfAnotherNamespace(t *testing.T) {
 		w.converge("web")
 		mustReport(t, w.newEvents(), "allowedGroups has no rule")
 		w.wantOwners(map[string][]string{})
-		w.config.Policy.AllowedGroups = append(w.config.Policy.AllowedGroups, policy.GroupRule{Namespaces: []string{testkit.Namespace}, Groups: []string{"shared/*"}})
+		w.config.Policy.AllowedGroups = append(w.config.Policy.AllowedGroups,
+			policy.GroupRule{Namespaces: []string{testkit.Namespace}, Groups: []string{"shared/*"}})
 		w.restart()
 		w.together("web")
 		w.wantOwners(map[string][]string{"k8s-group-shared-edge": {"tcp:80 web"}})
@@ -134,7 +136,8 @@ func TestGroupOfAnotherNamespace(t *testing.T) {
 // also where the first one is not the oldest, and also in another process.
 func TestNLBGroupIsMadeOnce(t *testing.T) {
 	t.Parallel()
-	for name, after := range map[string]func(*world){"smooth": nil, "the answer is lost": func(*world) {}, "the answer is lost with the process": (*world).restart} {
+	for name, after := range map[string]func(*world){"smooth": nil, "the answer is lost": func(*world) {},
+		"the answer is lost with the process": (*world).restart} {
 		for _, order := range [][]string{{"web", "shop"}, {"shop", "web"}} {
 			t.Run(name+" "+order[0], func(t *testing.T) {
 				t.Parallel()
@@ -200,7 +203,8 @@ func TestNLBOfAGroupGoesWithItsGuest(t *testing.T) {
 				inWorld(t, func(t *testing.T, w *world) {
 					w.groupWorld(grouped("web", "edge", 1, testkit.TCP(80)))
 					id := w.only(edgeNLB).ID
-					w.groupWorld(newService("guest", testkit.TCP(81), born(2), with(annotation.LoadBalancerID, id), with(annotation.ForceOverrideListeners, "true")))
+					w.groupWorld(newService("guest", testkit.TCP(81), born(2), with(annotation.LoadBalancerID, id),
+						with(annotation.ForceOverrideListeners, "true")))
 					if moves {
 						w.change("web", without(annotation.Group))
 						w.tries(12, "web")
@@ -208,7 +212,8 @@ func TestNLBOfAGroupGoesWithItsGuest(t *testing.T) {
 						w.remove("web")
 						w.tries(2, "web")
 					}
-					if events := strings.Join(w.newEvents(), "\n"); strings.Count(events, problem.ReasonLoadBalancerKept) != 1 || !strings.Contains(events, "default/guest") {
+					if events := strings.Join(w.newEvents(), "\n"); strings.Count(events, problem.ReasonLoadBalancerKept) != 1 ||
+						!strings.Contains(events, "default/guest") {
 						t.Errorf("events %s, want one %s that names the other Service", events, problem.ReasonLoadBalancerKept)
 					}
 					if !moves {

@@ -28,7 +28,8 @@ func (w *world) only(name string) alicloud.NLB {
 
 func (w *world) enterpriseGroup(token string) string {
 	w.t.Helper()
-	return testkit.Must(w.account.Client.CreateSecurityGroup(w.t.Context(), alicloud.SecurityGroup{VPCID: emulatortest.VPC, Type: alicloud.SecurityGroupEnterprise}, token))(w.t)
+	return testkit.Must(w.account.Client.CreateSecurityGroup(w.t.Context(),
+		alicloud.SecurityGroup{VPCID: emulatortest.VPC, Type: alicloud.SecurityGroupEnterprise}, token))(w.t)
 }
 
 // TestLeaderPublishesNoPrivateService: a Service that asks for a private address has a listener on a private NLB of a group. What the
@@ -58,7 +59,8 @@ func TestLeaderPublishesNoPrivateService(t *testing.T) {
 				lb := w.only(edgeNLB)
 				owners := strings.Join(w.ownersOf()[edgeNLB], " ")
 				if strings.EqualFold(lb.AddressType, alicloud.NLBInternet) && strings.Contains(owners, "81 shop") {
-					t.Errorf("shop asks for a private address, and its listener is on a public NLB: %s; events:\n%s", owners, strings.Join(w.newEvents(), "\n"))
+					t.Errorf("shop asks for a private address, and its listener is on a public NLB: %s; events:\n%s", owners,
+						strings.Join(w.newEvents(), "\n"))
 				}
 			})
 		})
@@ -87,7 +89,8 @@ func TestLeaderOpensNoRestrictedService(t *testing.T) {
 			t.Parallel()
 			inWorld(t, func(t *testing.T, w *world) {
 				sg, other := w.enterpriseGroup("one"), w.enterpriseGroup("two")
-				w.groupWorld(grouped("web", "edge", 1, testkit.TCP(80), with(annotation.SecurityGroupIDs, sg)), grouped("shop", "edge", 3, testkit.TCP(81), with(annotation.SecurityGroupIDs, sg)))
+				w.groupWorld(grouped("web", "edge", 1, testkit.TCP(80), with(annotation.SecurityGroupIDs, sg)),
+					grouped("shop", "edge", 3, testkit.TCP(81), with(annotation.SecurityGroupIDs, sg)))
 				change(w, other)
 				w.allTogether()
 				lb := w.only(edgeNLB)
@@ -112,7 +115,9 @@ func TestOpenNLBTakesNoRestrictedService(t *testing.T) {
 			w.fillServices()
 		},
 		"the oldest one is not there": func(w *world, sg string) {
-			w.put(grouped("old", "edge", 0, testkit.TCP(90), with(annotation.SecurityGroupIDs, sg), func(svc *corev1.Service) { svc.Spec.LoadBalancerSourceRanges = []string{"10.0.0.0/8"} }))
+			w.put(grouped("old", "edge", 0, testkit.TCP(90), with(annotation.SecurityGroupIDs, sg), func(svc *corev1.Service) {
+				svc.Spec.LoadBalancerSourceRanges = []string{"10.0.0.0/8"}
+			}))
 			w.together("old", "web")
 		},
 	} {

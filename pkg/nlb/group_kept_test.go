@@ -30,7 +30,8 @@ func (w *world) serving(rounds int, names ...string) {
 		for _, name := range names {
 			w.steps(1, time.Second, name)
 			if shown := w.hostname("shop"); !w.answers("shop", shown) {
-				w.t.Fatalf("after a pass over %s, shop shows %q, which does not serve it; the listeners: %v; events:\n%s", name, shown, w.ownersOf(), strings.Join(w.newEvents(), "\n"))
+				w.t.Fatalf("after a pass over %s, shop shows %q, which does not serve it; the listeners: %v; events:\n%s", name, shown, w.ownersOf(),
+					strings.Join(w.newEvents(), "\n"))
 			}
 		}
 		w.later(10 * time.Second)
@@ -64,14 +65,17 @@ func TestOverflowKeepsItsListeners(t *testing.T) {
 			func(w *world) { w.change("shop", sourceRanges) }, func(w *world) { w.change("shop", unrestricted) },
 			"the listeners of an NLB cannot be restricted one by one",
 		},
-		"no other NLB": {func(w *world) { w.account.Fault(refused) }, func(w *world) { w.account.ClearFaults() }, "QuotaExceeded.LoadBalancersNum"},
+		"no other NLB": {func(w *world) { w.account.Fault(refused) }, func(w *world) {
+			w.account.ClearFaults()
+		}, "QuotaExceeded.LoadBalancersNum"},
 	} {
 		for _, order := range [][]string{{"old", "shop", "blog"}, {"shop", "blog", "old"}} {
 			for _, restarted := range []bool{false, true} {
 				t.Run(fmt.Sprint(name, order[0], restarted), func(t *testing.T) {
 					t.Parallel()
 					inWorld(t, func(t *testing.T, w *world) {
-						w.groupWorld(grouped("shop", "edge", 3, testkit.TCP(80), with(annotation.GroupOverflow, "true")), grouped("blog", "edge", 4, testkit.TCP(81)))
+						w.groupWorld(grouped("shop", "edge", 3, testkit.TCP(80), with(annotation.GroupOverflow, "true")),
+							grouped("blog", "edge", 4, testkit.TCP(81)))
 						test.forbid(w)
 						w.serving(2, "shop", "blog")
 						w.newEvents()
@@ -83,7 +87,8 @@ func TestOverflowKeepsItsListeners(t *testing.T) {
 						w.serving(4, order...)
 						events := w.newEvents()
 						mustReport(t, events, "Warning "+problem.ReasonMoveRefused, test.says)
-						mustReport(t, events, "Warning "+problem.ReasonListenerConflict, "belongs to Service default/shop, which cannot move to another load balancer of the group")
+						mustReport(t, events, "Warning "+problem.ReasonListenerConflict,
+							"belongs to Service default/shop, which cannot move to another load balancer of the group")
 						w.wantOwners(map[string][]string{edgeNLB: {"tcp:80 shop", "tcp:81 blog"}})
 						w.follows(order...)
 						test.allow(w)

@@ -19,7 +19,8 @@ func (w *world) inOtherCluster() (id string) {
 	w.t.Helper()
 	id = w.existing("mine")
 	ctx, api := w.t.Context(), w.account.Client
-	testkit.Check(w.t, api.TagNLB(ctx, alicloud.NLBTagLoadBalancer, []string{id}, []alicloud.Tag{{Key: mark.TagGroup, Value: "c2/default/edge"}}))
+	testkit.Check(w.t,
+		api.TagNLB(ctx, alicloud.NLBTagLoadBalancer, []string{id}, []alicloud.Tag{{Key: mark.TagGroup, Value: "c2/default/edge"}}))
 	vpcID := testkit.Must(api.GetNLB(ctx, id))(w.t).VPCID
 	group, _, err := api.CreateNLBGroup(ctx, alicloud.NLBGroup{Name: "theirs", VPCID: vpcID, Protocol: alicloud.NLBTCP}, "theirs")
 	testkit.Check(w.t, err)
@@ -89,7 +90,8 @@ func TestRecordOfAGroupInAnotherCluster(t *testing.T) {
 					id := w.inOtherCluster()
 					web := newService("web", testkit.TCP(80), born(1))
 					web.Labels, web.Finalizers = map[string]string{service.LabelLoadBalancerID: id}, []string{Finalizer}
-					web.Status.LoadBalancer.Ingress = []corev1.LoadBalancerIngress{{Hostname: testkit.Must(w.account.Client.GetNLB(t.Context(), id))(t).DNSName}}
+					web.Status.LoadBalancer.Ingress = []corev1.LoadBalancerIngress{{Hostname: testkit.Must(w.account.Client.GetNLB(t.Context(),
+						id))(t).DNSName}}
 					testkit.SetCondition(web, service.ConditionWritten, service.ReasonWritten, strings.ReplaceAll(record, "ID", id))
 					w.put(web)
 					if deleted {

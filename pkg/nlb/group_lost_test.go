@@ -85,7 +85,9 @@ func TestLostCreationIsLeft(t *testing.T) {
 						if len(w.balancers("web")) > 0 {
 							t.Errorf("the NLB whose creation was not answered stays: %v", w.ownersOf())
 						}
-						if !slices.ContainsFunc(slices.Collect(maps.Values(w.ownersOf())), func(owners []string) bool { return slices.Contains(owners, "tcp:80 web") }) {
+						if !slices.ContainsFunc(slices.Collect(maps.Values(w.ownersOf())), func(owners []string) bool {
+							return slices.Contains(owners, "tcp:80 web")
+						}) {
 							t.Errorf("the Service is nowhere: %v", w.ownersOf())
 						}
 					})

@@ -105,24 +105,30 @@ func groupOperations() []operation {
 			w.companions = []string{"shop"}
 		}, inGroups(webAndShop), nil},
 		{"into a group", servedTogether(web(without(annotation.Group)), shop), to("edge"), inGroups(webAndShop), nil},
-		{"out of a group", servedTogether(web(), shop), change(without(annotation.Group)), inGroups(map[string][]string{edgeNLB: {"tcp:81 shop"}, ownNLB: {"tcp:80 web"}}), nil},
+		{"out of a group", servedTogether(web(), shop), change(without(annotation.Group)),
+			inGroups(map[string][]string{edgeNLB: {"tcp:81 shop"}, ownNLB: {"tcp:80 web"}}), nil},
 		{"to another group", servedTogether(web(), shop), to("other"), inGroups(webElsewhere), nil},
-		{"to another group, with one port less", servedTogether(web(testkit.TCP(82)), shop), change(with(annotation.Group, "other"), withoutPort(82)), inGroups(webElsewhere), nil},
+		{"to another group, with one port less", servedTogether(web(testkit.TCP(82)), shop),
+			change(with(annotation.Group, "other"), withoutPort(82)), inGroups(webElsewhere), nil},
 		{"to another group, the last one", servedTogether(web(with(annotation.Group, "other")), shop), to("edge"), inGroups(webAndShop), nil},
-		{"to the next NLB of its group", servedTogether(web(with(annotation.GroupOverflow, "true")), grouped("shop", "edge", 0, testkit.TCP(81))), change(testkit.TCP(81)), inGroups(map[string][]string{edgeNLB: {"tcp:81 shop"}, edgeNLB + "+": {"tcp:80 web", "tcp:81 web"}}), nil},
+		{"to the next NLB of its group", servedTogether(web(with(annotation.GroupOverflow, "true")), grouped("shop", "edge", 0, testkit.TCP(81))),
+			change(testkit.TCP(81)), inGroups(map[string][]string{edgeNLB: {"tcp:81 shop"}, edgeNLB + "+": {"tcp:80 web", "tcp:81 web"}}), nil},
 		{"from an existing NLB to a group", func(w *world) {
 			id := w.existing("mine")
-			servedTogether(web(without(annotation.Group), with(annotation.LoadBalancerID, id), with(annotation.ForceOverrideListeners, "true"), with(annotation.AdditionalTags, "a=1")), shop)(w)
+			servedTogether(web(without(annotation.Group), with(annotation.LoadBalancerID, id), with(annotation.ForceOverrideListeners, "true"),
+				with(annotation.AdditionalTags, "a=1")), shop)(w)
 		}, change(with(annotation.Group, "edge"), without(annotation.LoadBalancerID), without(annotation.ForceOverrideListeners)),
 			inGroups(map[string][]string{edgeNLB: {"tcp:80 web", "tcp:81 shop"}, "mine": {}}), nil},
 		{"the oldest one deleted", servedTogether(web(with(annotation.AdditionalTags, "a=1")), shop), func(w *world) { w.remove("web") },
 			inGroups(map[string][]string{edgeNLB: {"tcp:81 shop"}}), nil},
-		{"two deleted at once", servedTogether(web(), shop), func(w *world) { w.remove("web"); w.remove("shop") }, inGroups(map[string][]string{}), nil},
+		{"two deleted at once", servedTogether(web(), shop), func(w *world) { w.remove("web"); w.remove("shop") },
+			inGroups(map[string][]string{}), nil},
 		{"removed while it moves to a group", servedTogether(web(), shop), func(w *world) {
 			w.fillServices()
 			w.removeWhileMoving(with(annotation.Group, "other"))
 		}, inGroups(map[string][]string{edgeNLB: {"tcp:81 shop"}}), nil},
-		{"a port of a younger one", servedTogether(web(), grouped("shop", "edge", 2, testkit.TCP(81), with(annotation.GroupOverflow, "true"))), change(testkit.TCP(81)),
+		{"a port of a younger one", servedTogether(web(), grouped("shop", "edge", 2, testkit.TCP(81), with(annotation.GroupOverflow, "true"))),
+			change(testkit.TCP(81)),
 			inGroups(map[string][]string{edgeNLB: {"tcp:80 web", "tcp:81 web"}, edgeNLB + "+": {"tcp:81 shop"}}), nil},
 	}
 }

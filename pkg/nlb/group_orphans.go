@@ -29,8 +29,8 @@ func (e *engine) orphansOfGroups(ctx context.Context, query service.OrphanQuery,
 	var orphans []service.Orphan
 	var errs []error
 	for _, candidate := range candidates {
-		group, ok := mark.ParseGroup(candidate.tag(mark.TagGroup))
-		if !ok || !clusterIDs.Has(group.ClusterID) || candidate.tag(mark.TagPreserved) != "" && !query.Preserved {
+		group, ok := mark.ParseGroup(candidate.tagValue(mark.TagGroup))
+		if !ok || !clusterIDs.Has(group.ClusterID) || candidate.tagValue(mark.TagPreserved) != "" && !query.Preserved {
 			continue
 		}
 		found, unread := e.listenersOf(ctx, []string{candidate.ID})
@@ -71,7 +71,8 @@ func leftListeners(listeners []model.Listener, here []types.NamespacedName, clus
 			continue
 		}
 		orphans = append(orphans, service.Orphan{
-			Kind: service.OrphanListener, ID: listener.ID, Name: text, In: listener.LoadBalancerID, ClusterID: clusterID, Reason: fmt.Sprintf("Service %s is not on this NLB", name),
+			Kind: service.OrphanListener, ID: listener.ID, Name: text, In: listener.LoadBalancerID, ClusterID: clusterID,
+			Reason: fmt.Sprintf("Service %s is not on this NLB", name),
 			Delete: []string{"aliyun nlb DeleteListener --ListenerId " + listener.ID},
 		})
 	}

@@ -39,7 +39,8 @@ func TestPausedServiceTakesNoPort(t *testing.T) {
 		w.change("old", with(annotation.Group, "edge"), testkit.Annotation(service.AnnotationPaused, "true"))
 		w.steps(8, 20*settle, "old", "shop")
 		if owners := w.ownersOf()[edgeNLB]; !slices.Contains(owners, "tcp:80 shop") {
-			t.Errorf("shop has lost its listener to a Service that is paused elsewhere: %v; events:\n%s", w.ownersOf(), strings.Join(w.newEvents(), "\n"))
+			t.Errorf("shop has lost its listener to a Service that is paused elsewhere: %v; events:\n%s", w.ownersOf(),
+				strings.Join(w.newEvents(), "\n"))
 		}
 	})
 }
@@ -70,15 +71,18 @@ func TestPausedServiceMovesNowhere(t *testing.T) {
 // TestPublicIPv6TakesNoPrivateService: an NLB that has private IPv4 addresses and public IPv6 ones is public.
 func TestPublicIPv6TakesNoPrivateService(t *testing.T) {
 	t.Parallel()
-	for name, change := range map[string]func(*corev1.Service){"IPv4": with(annotation.AddressType, "intranet"), "IPv6": with(annotation.IPv6AddressType, "intranet")} {
+	for name, change := range map[string]func(*corev1.Service){"IPv4": with(annotation.AddressType, "intranet"),
+		"IPv6": with(annotation.IPv6AddressType, "intranet")} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			inWorld(t, func(t *testing.T, w *world) {
-				w.groupWorld(grouped("web", "edge", 1, testkit.TCP(80), with(annotation.AddressType, "intranet"), with(annotation.IPVersion, "DualStack"), with(annotation.IPv6AddressType, "internet")))
+				w.groupWorld(grouped("web", "edge", 1, testkit.TCP(80), with(annotation.AddressType, "intranet"),
+					with(annotation.IPVersion, "DualStack"), with(annotation.IPv6AddressType, "internet")))
 				w.put(grouped("shop", "edge", 2, testkit.TCP(81), with(annotation.IPVersion, "DualStack"), change))
 				w.together("shop", "web")
 				lb := w.only(edgeNLB)
-				if owners := w.ownersOf()[edgeNLB]; slices.Contains(owners, "tcp:81 shop") && strings.EqualFold(lb.IPv6AddressType, alicloud.NLBInternet) {
+				if owners := w.ownersOf()[edgeNLB]; slices.Contains(owners, "tcp:81 shop") &&
+					strings.EqualFold(lb.IPv6AddressType, alicloud.NLBInternet) {
 					t.Errorf("shop asks for a private address, and the NLB has public IPv6 addresses: %v", owners)
 				}
 			})
@@ -91,11 +95,13 @@ func TestUnreadGroup(t *testing.T) {
 	t.Parallel()
 	const noListeners = `{"action":"ListListeners","times":%d,"body":"{\"RequestId\":\"1\",\"Listeners\":[],\"TotalCount\":0}"}`
 	for name, faults := range map[string][]string{
-		"no listeners":             {fmt.Sprintf(noListeners, 2)},
-		"no NLBs":                  {fmt.Sprintf(noBalancers, 4)},
-		"neither":                  {fmt.Sprintf(noBalancers, 4), fmt.Sprintf(noListeners, 2)},
-		"no NLBs, not found":       {fmt.Sprintf(noBalancers, 4), `{"action":"GetLoadBalancerAttribute","times":1,"code":"ResourceNotFound.loadBalancer","status":404}`},
-		"no NLBs, read refused":    {fmt.Sprintf(noBalancers, 4), `{"action":"GetLoadBalancerAttribute","times":2,"code":"ServiceUnavailable","status":503}`},
+		"no listeners": {fmt.Sprintf(noListeners, 2)},
+		"no NLBs":      {fmt.Sprintf(noBalancers, 4)},
+		"neither":      {fmt.Sprintf(noBalancers, 4), fmt.Sprintf(noListeners, 2)},
+		"no NLBs, not found": {fmt.Sprintf(noBalancers, 4),
+			`{"action":"GetLoadBalancerAttribute","times":1,"code":"ResourceNotFound.loadBalancer","status":404}`},
+		"no NLBs, read refused": {fmt.Sprintf(noBalancers, 4),
+			`{"action":"GetLoadBalancerAttribute","times":2,"code":"ServiceUnavailable","status":503}`},
 		"forbidden":                {`{"action":"ListLoadBalancers","times":3,"code":"Forbidden.RAM","status":403}`},
 		"listeners forbidden":      {`{"action":"ListListeners","times":3,"code":"Forbidden.RAM","status":403}`},
 		"server groups empty once": {`{"action":"ListServerGroups","times":2,"body":"{\"RequestId\":\"1\",\"ServerGroups\":[],\"TotalCount\":0}"}`},
@@ -168,7 +174,8 @@ func TestGoneNLBOfAGroup(t *testing.T) {
 		t.Run(fmt.Sprint(restart), func(t *testing.T) {
 			t.Parallel()
 			inWorld(t, func(t *testing.T, w *world) {
-				w.groupWorld(grouped("web", "edge", 1, testkit.TCP(80), with(annotation.DeleteProtection, "off")), grouped("shop", "edge", 2, testkit.TCP(81)))
+				w.groupWorld(grouped("web", "edge", 1, testkit.TCP(80), with(annotation.DeleteProtection, "off")),
+					grouped("shop", "edge", 2, testkit.TCP(81)))
 				id := w.only(edgeNLB).ID
 				_, err := w.account.Client.DeleteNLB(t.Context(), id)
 				testkit.Check(t, err)

@@ -25,7 +25,9 @@ func TestReturnedServiceUsesNoFormerGroup(t *testing.T) {
 		})
 		w.fillServices()
 		w.converge("web")
-		w.change("web", func(svc *corev1.Service) { svc.Spec.Type = corev1.ServiceTypeLoadBalancer }, testkit.Class(Class), without(annotation.Group))
+		w.change("web", func(svc *corev1.Service) {
+			svc.Spec.Type = corev1.ServiceTypeLoadBalancer
+		}, testkit.Class(Class), without(annotation.Group))
 		w.fillServices()
 		w.converge("web")
 		w.delete("shop")
@@ -54,7 +56,8 @@ func TestMoveIntoAGroupLeavesATwin(t *testing.T) {
 func TestPreservingServiceGivesUpItsPort(t *testing.T) {
 	t.Parallel()
 	inWorld(t, func(_ *testing.T, w *world) {
-		w.groupWorld(grouped("young", "edge", 1, testkit.TCP(80), with(annotation.GroupOverflow, "true"), with(annotation.PreserveOnDelete, "true")))
+		w.groupWorld(grouped("young", "edge", 1, testkit.TCP(80), with(annotation.GroupOverflow, "true"),
+			with(annotation.PreserveOnDelete, "true")))
 		w.put(grouped("old", "edge", 0, testkit.TCP(80)))
 		w.tries(8, "old", "young")
 		w.wantOwners(map[string][]string{edgeNLB: {"tcp:80 old"}, edgeNLB + "+": {"tcp:80 young"}})
@@ -70,7 +73,8 @@ func TestOutsideOfItsGroupTakesItsOwnNLBAlong(t *testing.T) {
 			t.Run(fmt.Sprintf("restarted %v, preserves %v", restarted, preserves), func(t *testing.T) {
 				t.Parallel()
 				inWorld(t, func(t *testing.T, w *world) {
-					w.groupWorld(grouped("shop", "edge", 0, testkit.TCP(80)), newService("web", testkit.TCP(80), born(1), with(annotation.PreserveOnDelete, strconv.FormatBool(preserves))))
+					w.groupWorld(grouped("shop", "edge", 0, testkit.TCP(80)),
+						newService("web", testkit.TCP(80), born(1), with(annotation.PreserveOnDelete, strconv.FormatBool(preserves))))
 					w.change("web", with(annotation.Group, "edge"))
 					w.tries(3, "web")
 					unused, tags := w.existing("mine"), []alicloud.Tag{{Key: mark.TagGroup, Value: "c1/default/edge"}}

@@ -83,7 +83,8 @@ func TestPreservedOnExistingNLBIsNoOrphan(t *testing.T) {
 			t.Parallel()
 			inWorld(t, func(t *testing.T, w *world) {
 				id := w.existing("mine")
-				w.groupWorld(newService("web", testkit.TCP(80), with(annotation.LoadBalancerID, id), with(annotation.ForceOverrideListeners, force), with(annotation.PreserveOnDelete, "true")))
+				w.groupWorld(newService("web", testkit.TCP(80), with(annotation.LoadBalancerID, id), with(annotation.ForceOverrideListeners, force),
+					with(annotation.PreserveOnDelete, "true")))
 				before := w.listeners(id)
 				w.delete("web")
 				for _, preserved := range []bool{false, true} {

@@ -58,7 +58,8 @@ func TestRedirectToRefusedOwnNLBStays(t *testing.T) {
 					inWorld(t, func(t *testing.T, w *world) {
 						web := grouped("web", "other", 2, testkit.TCP(80))
 						if from != "a group" {
-							web = newService("web", testkit.TCP(80), born(2), with(annotation.LoadBalancerID, w.existing("mine")), with(annotation.ForceOverrideListeners, "true"))
+							web = newService("web", testkit.TCP(80), born(2), with(annotation.LoadBalancerID, w.existing("mine")),
+								with(annotation.ForceOverrideListeners, "true"))
 						}
 						w.groupWorld(grouped("old", "third", 1, testkit.TCP(80)), web)
 						shown := w.hostname("web")

@@ -26,7 +26,9 @@ func refusedIDs() map[string]func(*world) string {
 		"was created by a cloud controller manager for a Service": func(w *world) string {
 			id := w.existing("mine")
 			w.allow(id, testCluster)
-			testkit.Check(w.t, w.account.Client.TagNLB(w.t.Context(), alicloud.NLBTagLoadBalancer, []string{id}, []alicloud.Tag{{Key: mark.TagOwner, Value: "another"}}))
+			testkit.Check(w.t,
+				w.account.Client.TagNLB(w.t.Context(), alicloud.NLBTagLoadBalancer, []string{id},
+					[]alicloud.Tag{{Key: mark.TagOwner, Value: "another"}}))
 			return id
 		},
 	}

@@ -79,33 +79,33 @@ func (n nlb) refreshFormer(ctx context.Context, svc *corev1.Service) (service.Ba
 		n.presence = presence.Presence{}
 		return n, nil
 	}
-	lb, err := n.get(ctx, n.former)
+	lb, err := n.readNLB(ctx, n.former)
 	if err != nil {
 		return n, err
 	}
 	if lb == nil {
-		return n.emptied("NLB " + n.former)
+		return n.confirmEmptied("NLB " + n.former)
 	}
 	if group, in := n.clusterGroupOn(lb); in {
 		return n.foundInGroup(ctx, svc, group, lb.ID)
 	}
 	n.empty = presence.Emptiness{}
 	own := isTagged(lb, svc)
-	n = n.knowing(n.at(location{presence: presence.Found(lb.ID, !own), lb: *lb}))
+	n = n.withKnown(n.withLocation(location{presence: presence.Found(lb.ID, !own), lb: *lb}))
 	return n.withListeners(ctx)
 }
 
 // withListeners reads the listeners.
 func (n nlb) withListeners(ctx context.Context) (nlb, error) {
-	listeners, err := observe.Listeners(ctx, n.api, n.id())
+	listeners, err := observe.Listeners(ctx, n.api, n.nlbID())
 	if err == nil {
 		n.listeners.Set(listeners)
 	}
 	return n, err
 }
 
-// emptied is an error until nothing was found for some seconds: one answer proves nothing.
-func (n nlb) emptied(what string) (nlb, error) {
+// confirmEmptied is an error until nothing was found for some seconds: one answer proves nothing.
+func (n nlb) confirmEmptied(what string) (nlb, error) {
 	n.presence = presence.Presence{}
 	err := n.confirmEmpty(what)
 	return n, err
@@ -120,7 +120,7 @@ func (n *nlb) confirmEmpty(what string) (err error) {
 // foundInGroup reads the NLB of a group on which the Service has something: the one with the id, else one with its marks, else one on which
 // nobody is, which it may have begun to make.
 func (n nlb) foundInGroup(ctx context.Context, svc *corev1.Service, group mark.Group, id string) (nlb, error) {
-	found, named, err := n.shared.Candidates(ctx, svc, group, n.place(), id)
+	found, named, err := n.shared.Candidates(ctx, svc, group, n.knownPlace(), id)
 	if err != nil {
 		return n, err
 	}
@@ -131,7 +131,7 @@ func (n nlb) foundInGroup(ctx context.Context, svc *corev1.Service, group mark.G
 		}
 	}
 	if n.former != "" {
-		return n.emptied("something of the Service in load balancer group " + group.String())
+		return n.confirmEmptied("something of the Service in load balancer group " + group.String())
 	}
 	return n, errNotInGroup
 }
@@ -139,7 +139,7 @@ func (n nlb) foundInGroup(ctx context.Context, svc *corev1.Service, group mark.G
 // readInGroup reads an NLB of a group, and reports whether the Service has something on it, or nobody.
 func (n nlb) readInGroup(ctx context.Context, svc *corev1.Service, group mark.Group, lb *alicloud.NLB) (nlb, bool, error) {
 	before := n
-	n, err := n.knowing(n.at(location{presence: presence.Found(lb.ID, false), lb: *lb, group: group})).withListeners(ctx)
+	n, err := n.withKnown(n.withLocation(location{presence: presence.Found(lb.ID, false), lb: *lb, group: group})).withListeners(ctx)
 	if err != nil {
 		return n, false, err
 	}
@@ -149,7 +149,7 @@ func (n nlb) readInGroup(ctx context.Context, svc *corev1.Service, group mark.Gr
 	}
 	if !n.hasOthersListener(svc) && !used {
 		if n.former == "" && !n.hasListener(svc) {
-			if begun, err := n.shared.MayHaveBegun(ctx, svc, group, before.place(), lb.ID); err != nil || !begun {
+			if begun, err := n.shared.MayHaveBegun(ctx, svc, group, before.knownPlace(), lb.ID); err != nil || !begun {
 				return before, false, err
 			}
 		}
@@ -183,7 +183,7 @@ func (n nlb) lastOfGroup(ctx context.Context, svc *corev1.Service) (nlb, error) 
 // planGroupRemoval removes what the Service has on the NLB of a group, and the NLB with the last of them. Listeners of anybody else keep
 // it.
 func (n nlb) planGroupRemoval(svc *corev1.Service, applied *service.Record, removal service.Removal) (service.Removal, error) {
-	actual, owner := n.model(), n.ownerOf(svc, n.observed)
+	actual, owner := n.wholeModel(), n.ownerOf(svc, n.observed)
 	used, err := n.shared.IsUsed(svc, n.group, n.ID())
 	if err != nil {
 		return removal, err
@@ -194,19 +194,19 @@ func (n nlb) planGroupRemoval(svc *corev1.Service, applied *service.Record, remo
 	removal.Preserved = removal.Preserved && (n.former == "" || last && n.hasListener(svc))
 	switch {
 	case removal.Preserved && last:
-		removal.Plan = n.removes(diff.Preserving(actual, mark.Preserved(svc, n.config.ClusterID)))
+		removal.Plan = n.removalPlan(diff.Preserving(actual, mark.Preserved(svc, n.config.ClusterID)))
 	case removal.Preserved:
 		var left model.Plan
 		if tagged {
 			left = diff.PreservingInGroup(actual, mark.Preserved(svc, n.config.ClusterID))
 		}
-		removal.Reused, removal.Plan = true, n.removes(left)
+		removal.Reused, removal.Plan = true, n.removalPlan(left)
 	case last:
-		removal.Plan = n.removes(diff.Deletion(actual))
+		removal.Plan = n.removalPlan(diff.Deletion(actual))
 	default:
 		removal.Reused = true
 		record := loadRecord(applied, svc, n.observed)
-		removal.Plan = n.removes(diff.Leaving(actual, owner, n.shared.TagsOfNobody(n.group, svc, record.TagKeys)))
+		removal.Plan = n.removalPlan(diff.Leaving(actual, owner, n.shared.TagsOfNobody(n.group, svc, record.TagKeys)))
 		removal.Kept, removal.KeptFor, err = n.shared.Kept(svc, n.group, n.ID(), tagged, "listeners and server groups")
 	}
 	return removal, err

@@ -33,7 +33,8 @@ type moveToNewNLB struct {
 
 func movesToNewNLBs() []moveToNewNLB {
 	reusing := func(w *world) *corev1.Service {
-		return newService("web", testkit.TCP(80), born(1), with(annotation.LoadBalancerID, w.existing("mine")), with(annotation.ForceOverrideListeners, "true"))
+		return newService("web", testkit.TCP(80), born(1), with(annotation.LoadBalancerID, w.existing("mine")),
+			with(annotation.ForceOverrideListeners, "true"))
 	}
 	inEdge := func(*world) *corev1.Service { return grouped("web", "edge", 1, testkit.TCP(80)) }
 	unnamed := []func(*corev1.Service){without(annotation.LoadBalancerID), without(annotation.ForceOverrideListeners)}
@@ -51,7 +52,8 @@ func movesToNewNLBs() []moveToNewNLB {
 			"from an existing NLB to a group", reusing, append(slices.Clone(unnamed), toOther),
 			map[string][]string{edgeNLB: shop, "mine": web}, map[string][]string{edgeNLB: shop, "mine": {}, otherNLB: web},
 		},
-		{"from an existing NLB to its own", reusing, unnamed, map[string][]string{edgeNLB: shop, "mine": web}, map[string][]string{edgeNLB: shop, "mine": {}, ownNLB: web}},
+		{"from an existing NLB to its own", reusing, unnamed, map[string][]string{edgeNLB: shop, "mine": web},
+			map[string][]string{edgeNLB: shop, "mine": {}, ownNLB: web}},
 		{
 			"to the next NLB of its group", inEdge, []func(*corev1.Service){with(annotation.GroupOverflow, "true"), testkit.TCP(81)},
 			both, map[string][]string{edgeNLB: shop, edgeNLB + "+": {"tcp:80 web", "tcp:81 web"}},
@@ -80,7 +82,8 @@ func (w *world) live(name string, d time.Duration) {
 // one Warning says so, few calls are made, and the Service moves once the creation succeeds.
 func TestRefusedMoveStaysOnItsNLB(t *testing.T) {
 	t.Parallel()
-	refusals := map[string]string{"quota": `"code":"QuotaExceeded.LoadBalancersNum","status":400`, "permission": `"code":"Forbidden.RAM","status":403`}
+	refusals := map[string]string{"quota": `"code":"QuotaExceeded.LoadBalancersNum","status":400`,
+		"permission": `"code":"Forbidden.RAM","status":403`}
 	for _, move := range movesToNewNLBs() {
 		for why, refusal := range refusals {
 			t.Run(move.name+" "+why, func(t *testing.T) {
@@ -179,7 +182,9 @@ func (w *world) saysRefused(t *testing.T, events int) {
 		t.Errorf("condition %+v, want %s", condition, metav1.ConditionFalse)
 	}
 	said := w.newEvents()
-	refused := slices.DeleteFunc(slices.Clone(said), func(event string) bool { return !strings.Contains(event, "Warning "+problem.ReasonMoveRefused) })
+	refused := slices.DeleteFunc(slices.Clone(said), func(event string) bool {
+		return !strings.Contains(event, "Warning "+problem.ReasonMoveRefused)
+	})
 	if len(refused) != events || strings.Contains(strings.Join(said, "\n"), problem.ReasonSyncFailed) {
 		t.Errorf("events %v, want %d of %s", said, events, problem.ReasonMoveRefused)
 	}

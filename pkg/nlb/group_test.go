@@ -174,12 +174,14 @@ func TestGroupAttributesOfNLB(t *testing.T) {
 	t.Parallel()
 	inWorld(t, func(t *testing.T, w *world) {
 		w.addNodes("n1")
-		w.put(grouped("web", "edge", 1, testkit.TCP(80), with(annotation.Name, "edge"), with(annotation.AdditionalTags, "team=web"), with(annotation.CrossZoneEnabled, "off")))
+		w.put(grouped("web", "edge", 1, testkit.TCP(80), with(annotation.Name, "edge"), with(annotation.AdditionalTags, "team=web"),
+			with(annotation.CrossZoneEnabled, "off")))
 		w.put(grouped("shop", "edge", 2, testkit.TCP(81), with(annotation.Name, "shops"), with(annotation.DeleteProtection, "off")))
 		w.fillServices()
 		w.converge("shop") // the younger one makes it as the older one asks
 		events := w.newEvents()
-		mustReport(t, events, "Warning "+problem.ReasonAnnotationNoEffect, `loadbalancer-name: "shops" has no effect: on the NLB of load balancer group default/edge`, "default/web")
+		mustReport(t, events, "Warning "+problem.ReasonAnnotationNoEffect,
+			`loadbalancer-name: "shops" has no effect: on the NLB of load balancer group default/edge`, "default/web")
 		w.together("web", "shop")
 		lb := testkit.Must(w.account.Client.ListNLBs(t.Context(), alicloud.NLBQuery{}))(t)[0]
 		if team, _ := lb.Tag("team"); lb.Name != "edge" || !lb.DeletionProtection || team != "web" || lb.CrossZone {
@@ -201,7 +203,8 @@ func TestGroupAttributesOfNLB(t *testing.T) {
 // With the annotation loadbalancer-group-overflow, it gets another NLB.
 func TestOldestHasThePort(t *testing.T) {
 	t.Parallel()
-	conflict := "Warning " + problem.ReasonListenerConflict + " port 80 of load balancer group default/edge belongs to Service default/web, which is older"
+	conflict := "Warning " + problem.ReasonListenerConflict +
+		" port 80 of load balancer group default/edge belongs to Service default/web, which is older"
 	t.Run("younger one comes", func(t *testing.T) {
 		t.Parallel()
 		inWorld(t, func(t *testing.T, w *world) {
@@ -238,7 +241,8 @@ func TestOldestHasThePort(t *testing.T) {
 	t.Run("with overflow", func(t *testing.T) {
 		t.Parallel()
 		inWorld(t, func(t *testing.T, w *world) {
-			w.groupWorld(grouped("web", "edge", 1, testkit.TCP(80)), grouped("shop", "edge", 2, testkit.TCP(80), with(annotation.GroupOverflow, "true")))
+			w.groupWorld(grouped("web", "edge", 1, testkit.TCP(80)),
+				grouped("shop", "edge", 2, testkit.TCP(80), with(annotation.GroupOverflow, "true")))
 			w.wantOwners(map[string][]string{edgeNLB: {"tcp:80 web"}, edgeNLB + "+": {"tcp:80 shop"}})
 			if w.hostname("web") == w.hostname("shop") {
 				t.Error("both have one name")
@@ -260,15 +264,20 @@ func TestRestrictedServiceSharesNoNLB(t *testing.T) {
 		change func(securityGroup string) func(*corev1.Service)
 		want   string
 	}{
-		"source ranges":   {ranges, "restricts its clients by loadBalancerSourceRanges"},
-		"security groups": {func(sg string) func(*corev1.Service) { return with(annotation.SecurityGroupIDs, sg) }, "the oldest Service decides on that, which is default/web"},
-		"private":         {func(string) func(*corev1.Service) { return with(annotation.AddressType, "intranet") }, "is public, and the Service asks for a private one"},
+		"source ranges": {ranges, "restricts its clients by loadBalancerSourceRanges"},
+		"security groups": {func(sg string) func(*corev1.Service) {
+			return with(annotation.SecurityGroupIDs, sg)
+		}, "the oldest Service decides on that, which is default/web"},
+		"private": {func(string) func(*corev1.Service) {
+			return with(annotation.AddressType, "intranet")
+		}, "is public, and the Service asks for a private one"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			inWorld(t, func(t *testing.T, w *world) {
 				w.groupWorld(grouped("web", "edge", 1, testkit.TCP(80)))
-				sg := testkit.Must(w.account.Client.CreateSecurityGroup(t.Context(), alicloud.SecurityGroup{VPCID: emulatortest.VPC, Type: alicloud.SecurityGroupEnterprise}, "own"))(t)
+				sg := testkit.Must(w.account.Client.CreateSecurityGroup(t.Context(),
+					alicloud.SecurityGroup{VPCID: emulatortest.VPC, Type: alicloud.SecurityGroupEnterprise}, "own"))(t)
 				w.put(grouped("shop", "edge", 2, testkit.TCP(81), test.change(sg)))
 				w.together("shop", "web")
 				events := strings.Join(w.newEvents(), "\n")

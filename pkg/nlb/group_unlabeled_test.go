@@ -29,7 +29,8 @@ func TestUnlabeledServiceJoinsAGroup(t *testing.T) {
 						}
 						web := newService("web", testkit.TCP(80), born(2))
 						if !own {
-							web = newService("web", testkit.TCP(80), born(2), with(annotation.LoadBalancerID, mine), with(annotation.ForceOverrideListeners, "true"))
+							web = newService("web", testkit.TCP(80), born(2), with(annotation.LoadBalancerID, mine),
+								with(annotation.ForceOverrideListeners, "true"))
 						}
 						if tagged {
 							with(annotation.AdditionalTags, "a=b")(web)

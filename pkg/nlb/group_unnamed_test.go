@@ -66,7 +66,8 @@ func TestUnnamedNLBOfAGroupGoes(t *testing.T) {
 						w.remove("shop")
 						w.live("shop", time.Minute)
 						w.vanish("shop")
-						if events := strings.Join(w.newEvents(), "\n"); strings.Count(events, problem.ReasonLoadBalancerKept) != 1 || !strings.Contains(events, "default/web") {
+						if events := strings.Join(w.newEvents(), "\n"); strings.Count(events, problem.ReasonLoadBalancerKept) != 1 ||
+							!strings.Contains(events, "default/web") {
 							t.Errorf("events %s, want one %s that names the other Service", events, problem.ReasonLoadBalancerKept)
 						}
 						if kept := Product.KeptFor(w.get("web")); !slices.Equal(kept, []string{id}) {
@@ -114,7 +115,8 @@ func TestPreservedOnNLBOfAGroupByID(t *testing.T) {
 			inWorld(t, func(t *testing.T, w *world) {
 				w.groupWorld(grouped("shop", "edge", 0, testkit.TCP(81)))
 				id := w.named(edgeNLB)
-				w.groupWorld(newService("web", testkit.TCP(80), born(1), with(annotation.LoadBalancerID, id), with(annotation.ForceOverrideListeners, "true"), with(annotation.PreserveOnDelete, "true")))
+				w.groupWorld(newService("web", testkit.TCP(80), born(1), with(annotation.LoadBalancerID, id),
+					with(annotation.ForceOverrideListeners, "true"), with(annotation.PreserveOnDelete, "true")))
 				w.remove("shop")
 				w.live("shop", time.Minute)
 				w.vanish("shop")

@@ -111,7 +111,8 @@ func TestWithdrawnPlaceStopsNoFollowing(t *testing.T) {
 					w.account.Fault(`{"after":1,"times":0,"action":"CreateListener","code":"OperationDenied.Test","status":400}`)
 					w.change("web", without(annotation.Group), with(annotation.LoadBalancerID, target), with(annotation.ForceOverrideListeners, "true"))
 					w.tries(3, "web")
-					testkit.Check(t, w.account.Client.TagNLB(t.Context(), alicloud.NLBTagLoadBalancer, []string{target}, []alicloud.Tag{{Key: tag, Value: "somebody"}}))
+					testkit.Check(t,
+						w.account.Client.TagNLB(t.Context(), alicloud.NLBTagLoadBalancer, []string{target}, []alicloud.Tag{{Key: tag, Value: "somebody"}}))
 					then(w)
 					testkit.Check(t, w.Invalidate(t.Context(), w.get("web"), "the test says so"))
 					w.tries(3, "web")

@@ -59,7 +59,8 @@ func idMoves() []idMove {
 		return func(w *world) {
 			w.existing("first")
 			w.existing("second")
-			w.groupWorld(grouped("shop", "edge", 2, testkit.TCP(81)), newService("web", testkit.TCP(80), born(1), with(annotation.AdditionalTags, "a=1"), change(w)))
+			w.groupWorld(grouped("shop", "edge", 2, testkit.TCP(81)),
+				newService("web", testkit.TCP(80), born(1), with(annotation.AdditionalTags, "a=1"), change(w)))
 		}
 	}
 	own := func(*world) func(*corev1.Service) { return onOwn }
@@ -73,14 +74,16 @@ func idMoves() []idMove {
 	return []idMove{
 		{"from its own to an existing one", begin(own), to(existing("first")), to(own), twoExisting(web, none, shop)},
 		{"to another existing one", begin(existing("first")), to(existing("second")), to(existing("first")), twoExisting(none, web, shop)},
-		{"from an existing one to its own", begin(existing("first")), to(own), to(existing("first")), twoExisting(none, none, map[string][]string{edgeNLB: shop[edgeNLB], ownNLB: web})},
+		{"from an existing one to its own", begin(existing("first")), to(own), to(existing("first")),
+			twoExisting(none, none, map[string][]string{edgeNLB: shop[edgeNLB], ownNLB: web})},
 		{"from a group to an existing one", begin(inGroup), to(existing("first")), to(inGroup), twoExisting(web, none, shop)},
 		{"to an existing one after its group", func(w *world) {
 			begin(inGroup)(w)
 			w.change("web", onOwn)
 			w.together("web", "shop")
 		}, to(existing("first")), to(own), twoExisting(web, none, shop)},
-		{"from an existing one to a group", begin(existing("first")), to(inGroup), to(existing("first")), twoExisting(none, none, map[string][]string{edgeNLB: {"tcp:80 web", "tcp:81 shop"}})},
+		{"from an existing one to a group", begin(existing("first")), to(inGroup), to(existing("first")),
+			twoExisting(none, none, map[string][]string{edgeNLB: {"tcp:80 web", "tcp:81 shop"}})},
 	}
 }
 

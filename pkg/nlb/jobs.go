@@ -33,31 +33,31 @@ type pending struct {
 	creates bool
 }
 
-// limit is how long it may take before it counts as failed.
-func (p pending) limit() time.Duration {
+// timeLimit is how long it may take before it counts as failed.
+func (p pending) timeLimit() time.Duration {
 	if p.loadBalancer {
 		return waits.JobOfLoadBalancer
 	}
 	return waits.Job
 }
 
-// with returns the jobs with one more.
-func (j jobs) with(target string, p pending) jobs {
+// withJob returns the jobs with one more.
+func (j jobs) withJob(target string, p pending) jobs {
 	after := jobs{}
 	maps.Copy(after, j)
 	after[target] = p
 	return after
 }
 
-// without returns the jobs but for one that ended.
-func (j jobs) without(id string) jobs {
+// withoutJob returns the jobs but for one that ended.
+func (j jobs) withoutJob(id string) jobs {
 	after := maps.Clone(j)
 	maps.DeleteFunc(after, func(_ string, p pending) bool { return p.id == id })
 	return after
 }
 
-// targets are those of a job.
-func (j jobs) targets(id string) []string {
+// targetsOf are those of a job.
+func (j jobs) targetsOf(id string) []string {
 	var targets []string
 	for target, p := range j {
 		if p.id == id {
@@ -67,8 +67,8 @@ func (j jobs) targets(id string) []string {
 	return targets
 }
 
-// started returns the jobs with those that a plan began.
-func (j jobs) started(began []deploy.Started) jobs {
+// withStarted returns the jobs with those that a plan began.
+func (j jobs) withStarted(began []deploy.Started) jobs {
 	after := jobs{}
 	maps.Copy(after, j)
 	for _, job := range began {
@@ -79,8 +79,8 @@ func (j jobs) started(began []deploy.Started) jobs {
 	return after
 }
 
-// settle returns what is known after the jobs that have ended, and what those failed with. What a failed job was about is read again.
-func (e *engine) settle(svc *corev1.Service, known observed) (after observed, failures []error) {
+// settleJobs returns what is known after the jobs that have ended, and what those failed with. What a failed job was about is read again.
+func (e *engine) settleJobs(svc *corev1.Service, known observed) (after observed, failures []error) {
 	for _, target := range slices.Sorted(maps.Keys(known.jobs)) {
 		p, ok := known.jobs[target]
 		if !ok {
@@ -97,32 +97,33 @@ func (e *engine) settle(svc *corev1.Service, known observed) (after observed, fa
 // settleOne returns what is known of one thing that was under way. What nobody waits for any more, or what takes too long, may have ended
 // either way: it is read again.
 func (e *engine) settleOne(svc *corev1.Service, known observed, p pending) (after observed, failure error) {
-	item, ok := e.awaits.of(p.id)
+	item, ok := e.awaits.outcomeOf(p.id)
 	switch {
 	case ok && item.ended && item.status == alicloud.JobSucceeded:
-		known = known.created(p, true)
-		known.jobs = known.jobs.without(p.id)
+		known = known.afterCreation(p, true)
+		known.jobs = known.jobs.withoutJob(p.id)
 		e.memory.JobSucceeded(svc.UID, p.work)
-		return e.succeeded(svc, known, p, item.found), nil
+		return e.afterSuccess(svc, known, p, item.found), nil
 	case ok && item.ended && item.status == alicloud.JobFailed:
-		known = known.created(p, false)
+		known = known.afterCreation(p, false)
 		failure = &alicloud.JobError{Job: alicloud.Job(p.id), Op: string(p.work.Op), Text: p.step + " failed; the cloud did not state a reason"}
-	case ok && !item.ended && time.Since(p.since) < p.limit():
+	case ok && !item.ended && time.Since(p.since) < p.timeLimit():
 		return known, nil
 	case ok && !item.ended && p.loadBalancer:
-		e.awaits.drop(p.id)
-		failure = fmt.Errorf("%s: not done after %s", p.step, p.limit())
+		e.awaits.dropItem(p.id)
+		failure = fmt.Errorf("%s: not done after %s", p.step, p.timeLimit())
 	case ok && !item.ended:
-		e.awaits.drop(p.id)
-		failure = &alicloud.JobError{Job: alicloud.Job(p.id), Op: string(p.work.Op), Text: fmt.Sprintf("%s: not done after %s", p.step, p.limit())}
+		e.awaits.dropItem(p.id)
+		failure = &alicloud.JobError{Job: alicloud.Job(p.id), Op: string(p.work.Op),
+			Text: fmt.Sprintf("%s: not done after %s", p.step, p.timeLimit())}
 	}
 	e.memory.JobFailed(svc.UID, p.work, failure)
-	known.jobs = known.jobs.without(p.id)
+	known.jobs = known.jobs.withoutJob(p.id)
 	return known.invalidateParts(map[model.Part]string{p.part: "a job ended in a way that is not known"}), failure
 }
 
-// succeeded returns what is known after something ended as it should.
-func (e *engine) succeeded(svc *corev1.Service, known observed, p pending, found *alicloud.NLB) observed {
+// afterSuccess returns what is known after something ended as it should.
+func (e *engine) afterSuccess(svc *corev1.Service, known observed, p pending, found *alicloud.NLB) observed {
 	switch {
 	case p.loadBalancer && found == nil:
 		known.presence = known.presence.AfterSeenDeletion()
@@ -140,17 +141,20 @@ func (e *engine) succeeded(svc *corev1.Service, known observed, p pending, found
 
 // awaitCreation waits for a load balancer that is provisioned.
 func (e *engine) awaitCreation(svc *corev1.Service, known observed) observed {
-	return e.await(svc, known, "creation", model.PartLoadBalancer, func(lb *alicloud.NLB) bool { return lb != nil && lb.Status != alicloud.NLBProvisioning })
+	return e.awaitState(svc, known, "creation", model.PartLoadBalancer, func(lb *alicloud.NLB) bool {
+		return lb != nil && lb.Status != alicloud.NLBProvisioning
+	})
 }
 
 // awaitDeletion waits until a load balancer is gone: it is some seconds after the job.
 func (e *engine) awaitDeletion(svc *corev1.Service, known observed, part model.Part) observed {
-	return e.await(svc, known, "deletion", part, func(lb *alicloud.NLB) bool { return lb == nil })
+	return e.awaitState(svc, known, "deletion", part, func(lb *alicloud.NLB) bool { return lb == nil })
 }
 
-func (e *engine) await(svc *corev1.Service, known observed, what string, part model.Part, until func(*alicloud.NLB) bool) observed {
+func (e *engine) awaitState(svc *corev1.Service, known observed, what string, part model.Part, until func(*alicloud.NLB) bool) observed {
 	id := known.lb.Value.ID
 	e.awaits.loadBalancer(id, mark.ServiceName(svc), until)
-	known.jobs = known.jobs.with(model.TargetLoadBalancer, pending{id: id, loadBalancer: true, step: what + " of " + id, part: part, since: time.Now()})
+	known.jobs = known.jobs.withJob(model.TargetLoadBalancer,
+		pending{id: id, loadBalancer: true, step: what + " of " + id, part: part, since: time.Now()})
 	return known
 }

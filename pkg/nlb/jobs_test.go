@@ -130,12 +130,12 @@ func TestJobListsOfAnyLength(t *testing.T) {
 					waiting = append(waiting, job)
 				}
 				for _, job := range waiting {
-					w.engine.awaits.job(job, types.NamespacedName{Namespace: "default", Name: "web"})
+					w.engine.awaits.awaitJob(job, types.NamespacedName{Namespace: "default", Name: "web"})
 				}
 				time.Sleep(waits.Job / 2)
 				synctest.Wait()
 				for _, job := range waiting {
-					if item, ok := w.engine.awaits.of(string(job)); !ok || !item.ended || item.status != alicloud.JobSucceeded {
+					if item, ok := w.engine.awaits.outcomeOf(string(job)); !ok || !item.ended || item.status != alicloud.JobSucceeded {
 						t.Errorf("%s: waited for %t, ended %t, status %d", job, ok, item.ended, item.status)
 					}
 				}
@@ -174,7 +174,8 @@ func TestWakesAfterAJob(t *testing.T) {
 
 // noJob are the writes that the cloud carries out at once.
 var noJob = []string{
-	"CreateSecurityGroup", "AuthorizeSecurityGroup", "RevokeSecurityGroup", "DeleteSecurityGroup", "UpdateLoadBalancerProtection", "TagResources", "UntagResources",
+	"CreateSecurityGroup", "AuthorizeSecurityGroup", "RevokeSecurityGroup", "DeleteSecurityGroup", "UpdateLoadBalancerProtection",
+	"TagResources", "UntagResources",
 	"EnableLoadBalancerIpv6Internet", "DisableLoadBalancerIpv6Internet",
 }
 
@@ -237,7 +238,8 @@ func TestTwoLeaders(t *testing.T) {
 		w.put(newService("web", testkit.TCP(80), udp(53)))
 		both()
 		w.converge("web")
-		if got, want := w.listeners(w.balancer("web").ID), []string{"TCP:80 i-n1:30080=100 i-n2:30080=100", "UDP:53 i-n1:30053=100 i-n2:30053=100"}; !slices.Equal(got, want) || len(w.groups("web")) != 2 {
+		if got, want := w.listeners(w.balancer("web").ID), []string{"TCP:80 i-n1:30080=100 i-n2:30080=100",
+			"UDP:53 i-n1:30053=100 i-n2:30053=100"}; !slices.Equal(got, want) || len(w.groups("web")) != 2 {
 			t.Errorf("listeners %v, want %v; %d groups", got, want, len(w.groups("web")))
 		}
 		w.quiet("web")
@@ -245,7 +247,8 @@ func TestTwoLeaders(t *testing.T) {
 		w.change("web", func(svc *corev1.Service) { svc.Spec.Ports[0].NodePort = 31000 })
 		both()
 		w.converge("web")
-		if got, want := w.listeners(w.balancer("web").ID), []string{"TCP:80 i-n1:31000=100 i-n2:31000=100 i-n3:31000=100", "UDP:53 i-n1:30053=100 i-n2:30053=100 i-n3:30053=100"}; !slices.Equal(got, want) || len(w.groups("web")) != 2 {
+		if got, want := w.listeners(w.balancer("web").ID), []string{"TCP:80 i-n1:31000=100 i-n2:31000=100 i-n3:31000=100",
+			"UDP:53 i-n1:30053=100 i-n2:30053=100 i-n3:30053=100"}; !slices.Equal(got, want) || len(w.groups("web")) != 2 {
 			t.Errorf("listeners %v, want %v; %d groups", got, want, len(w.groups("web")))
 		}
 		w.remove("web")

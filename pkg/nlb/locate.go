@@ -35,7 +35,7 @@ type location struct {
 	// leaves are ids of load balancers and marks of groups that the Service was on, and leaves.
 	leaves []string
 	// stays is why the Service stays here although it asks for another place, nil where it does not.
-	stays *groups.Staying
+	stays *groups.StayReason
 	// from is the id of the load balancer that the Service is on until there is another one for it, empty for none.
 	from string
 	// others are the ids of further load balancers with the owner tag of the Service.
@@ -47,11 +47,11 @@ func lastIDOf(svc *corev1.Service, known observed) string {
 	return cmp.Or(known.presence.ID(), service.Labeled(svc))
 }
 
-// locate returns the NLB of a Service as it is: the one of the annotation, else one of its own by tag, by label and by name. A Service
+// locateNLB returns the NLB of a Service as it is: the one of the annotation, else one of its own by tag, by label and by name. A Service
 // moves when the annotation changes, and leaves what it had once the other one serves. Without the annotation it stays on an existing one
 // until its annotations say which zones one of its own is to be in. adopted says that the Service had an NLB before this program saw it.
 // With an error, the location may say what is known all the same.
-func (e *engine) locate(ctx context.Context, of service.Request, known observed) (location, error) {
+func (e *engine) locateNLB(ctx context.Context, of service.Request, known observed) (location, error) {
 	if group, in := e.shared.Wanted(of.Service, of.Params, known.group); in {
 		return e.locateInGroup(ctx, of, group, known)
 	}
@@ -62,7 +62,9 @@ func (e *engine) locate(ctx context.Context, of service.Request, known observed)
 }
 
 // locateOutside returns the NLB of a Service that is in no group.
-func (e *engine) locateOutside(ctx context.Context, svc *corev1.Service, params annotation.Params, known observed, adopted bool) (location, error) {
+func (e *engine) locateOutside(
+	ctx context.Context, svc *corev1.Service, params annotation.Params, known observed, adopted bool,
+) (location, error) {
 	lastID, asked := lastIDOf(svc, known), params.Get(annotation.LoadBalancerID)
 	if asked != "" {
 		return e.locateAsked(ctx, svc, known, lastID, asked, adopted)
@@ -72,12 +74,12 @@ func (e *engine) locateOutside(ctx context.Context, svc *corev1.Service, params 
 		return current, err
 	}
 	if !leaves {
-		return e.absent(ctx, svc, known, lastID, mayHaveHad(svc, known, lastID) || adopted && known.presence.Unknown())
+		return e.decideAbsence(ctx, svc, known, lastID, mayHaveHad(svc, known, lastID) || adopted && known.presence.Unknown())
 	}
 	if existing, failure := e.stayBefore(ctx, svc, lastID); failure != nil || existing.presence.Present() {
 		return existing, failure
 	}
-	gone, err := e.absent(ctx, svc, known, lastID, known.presence.MaybeCreated())
+	gone, err := e.decideAbsence(ctx, svc, known, lastID, known.presence.MaybeCreated())
 	gone.leaves, gone.from = []string{lastID}, lastID
 	return gone, err
 }
@@ -85,7 +87,9 @@ func (e *engine) locateOutside(ctx context.Context, svc *corev1.Service, params 
 // locateCurrent returns the NLB that a Service without the annotation is on: the one that is known, else one of its own, else an existing
 // one that the annotation named before. Its presence is zero when none of them is there, which proves nothing yet. leaves says that the
 // Service is to leave an existing one for one of its own.
-func (e *engine) locateCurrent(ctx context.Context, svc *corev1.Service, params annotation.Params, known observed, lastID string) (current location, leaves bool, err error) {
+func (e *engine) locateCurrent(
+	ctx context.Context, svc *corev1.Service, params annotation.Params, known observed, lastID string,
+) (current location, leaves bool, err error) {
 	leaves = known.presence.Reused() && wantsOwn(params)
 	if known.presence.Present() && !leaves {
 		if current, err = e.locateByID(ctx, svc, known.presence.ID(), known.presence.Reused()); err != nil || current.presence.Present() {
@@ -94,24 +98,24 @@ func (e *engine) locateCurrent(ctx context.Context, svc *corev1.Service, params 
 	}
 	own, _, err := e.ownedBy(ctx, svc, lastID)
 	if err != nil || own != nil || known.presence.Present() {
-		return e.seen(svc, own, false), leaves, err
+		return e.foundLocation(svc, own, false), leaves, err
 	}
-	if own, err = e.shown(ctx, svc, lastID); err != nil || own != nil {
-		return e.seen(svc, own, false), false, err
+	if own, err = e.shownNLB(ctx, svc, lastID); err != nil || own != nil {
+		return e.foundLocation(svc, own, false), false, err
 	}
 	return e.locateExisting(ctx, svc, params, lastID)
 }
 
 // locateByID looks after the load balancer that the Service is on. Its presence is zero when it is not there, which proves nothing yet.
 func (e *engine) locateByID(ctx context.Context, svc *corev1.Service, id string, reused bool) (location, error) {
-	lb, err := e.get(ctx, id)
+	lb, err := e.readNLB(ctx, id)
 	if lb == nil || err != nil {
 		return location{}, err
 	}
 	if reason := e.refusedByPolicy(svc, lb); reused && reason != "" {
 		return location{}, errNotReusable(lb.ID, reason)
 	}
-	return e.seen(svc, lb, reused), nil
+	return e.foundLocation(svc, lb, reused), nil
 }
 
 // wantsOwn reports whether the annotations ask for a load balancer of the Service's own: what cannot be an id may be meant to be one.
@@ -120,8 +124,10 @@ func wantsOwn(params annotation.Params) bool {
 }
 
 // locateExisting looks after an existing load balancer that the Service was on before its annotations changed.
-func (e *engine) locateExisting(ctx context.Context, svc *corev1.Service, params annotation.Params, lastID string) (existing location, leaves bool, err error) {
-	lb, err := e.get(ctx, lastID)
+func (e *engine) locateExisting(
+	ctx context.Context, svc *corev1.Service, params annotation.Params, lastID string,
+) (existing location, leaves bool, err error) {
+	lb, err := e.readNLB(ctx, lastID)
 	if err != nil || lb == nil || hasTag(lb, mark.TagOwner) || hasTag(lb, mark.TagGroup) {
 		return location{}, false, err
 	}
@@ -131,10 +137,10 @@ func (e *engine) locateExisting(ctx context.Context, svc *corev1.Service, params
 	if wantsOwn(params) {
 		return location{}, true, nil
 	}
-	if err = e.admit(ctx, svc, lb); err != nil {
+	if err = e.checkExisting(ctx, svc, lb); err != nil {
 		return location{}, false, err
 	}
-	return e.seen(svc, lb, true), false, nil
+	return e.foundLocation(svc, lb, true), false, nil
 }
 
 // usedExisting reports whether the Service was on an existing load balancer. Its label alone does not say so: whoever can edit Services can
@@ -151,7 +157,9 @@ func (e *engine) usedExisting(ctx context.Context, svc *corev1.Service, lb *alic
 }
 
 // locateAsked finds the load balancer that the annotation names. Where the Service may not use it, it stays on the one that it is on.
-func (e *engine) locateAsked(ctx context.Context, svc *corev1.Service, known observed, lastID, asked string, adopted bool) (location, error) {
+func (e *engine) locateAsked(
+	ctx context.Context, svc *corev1.Service, known observed, lastID, asked string, adopted bool,
+) (location, error) {
 	if known.presence.Present() && known.presence.ID() == asked {
 		if current, err := e.locateByID(ctx, svc, asked, known.presence.Reused()); err != nil || current.presence.Present() {
 			return current, err
@@ -162,20 +170,20 @@ func (e *engine) locateAsked(ctx context.Context, svc *corev1.Service, known obs
 		return location{}, err
 	}
 	if own != nil && own.ID == asked {
-		return e.seen(svc, own, false), nil
+		return e.foundLocation(svc, own, false), nil
 	}
-	lb, missing, err := e.reusable(ctx, svc, asked, known)
+	lb, missing, err := e.reusableNLB(ctx, svc, asked, known)
 	if own == nil {
-		if doubt, unproven := e.shared.NoneCreated(ctx, svc, known.place(), adopted); unproven != nil {
+		if doubt, unproven := e.shared.NoneCreated(ctx, svc, known.knownPlace(), adopted); unproven != nil {
 			return location{presence: doubt, askedMissing: missing}, errors.Join(err, unproven) // what the author can do something about comes first
 		}
 	}
 	if err != nil {
-		stays, refused := e.stay(ctx, svc, own, known, lastID, asked, err)
+		stays, refused := e.stayOn(ctx, svc, own, known, lastID, asked, err)
 		stays.askedMissing = missing
 		return stays, refused
 	}
-	moved := e.seen(svc, lb, true)
+	moved := e.foundLocation(svc, lb, true)
 	if own != nil {
 		moved.leaves = []string{own.ID}
 	}
@@ -191,9 +199,11 @@ func (e *engine) ownBefore(ctx context.Context, svc *corev1.Service, known obser
 	return nil, nil
 }
 
-// stay keeps the Service on what it is on, its own or another load balancer, where it may not use the one that it asks for. One that it has
-// begun to leave serves it until it is elsewhere.
-func (e *engine) stay(ctx context.Context, svc *corev1.Service, own *alicloud.NLB, known observed, lastID, asked string, err error) (location, error) {
+// stayOn keeps the Service on what it is on, its own or another load balancer, where it may not use the one that it asks for. One that it
+// has begun to leave serves it until it is elsewhere.
+func (e *engine) stayOn(
+	ctx context.Context, svc *corev1.Service, own *alicloud.NLB, known observed, lastID, asked string, err error,
+) (location, error) {
 	refused, ok := errors.AsType[*problem.ConfigError](err)
 	if !ok {
 		return location{}, err
@@ -205,10 +215,10 @@ func (e *engine) stay(ctx context.Context, svc *corev1.Service, own *alicloud.NL
 		}
 		others = nil
 	}
-	stays := e.seen(svc, own, false)
+	stays := e.foundLocation(svc, own, false)
 	for _, id := range append([]string{lastID}, others...) {
 		if !stays.presence.Present() && id != asked {
-			stays = e.usable(ctx, svc, id)
+			stays = e.usableLocation(ctx, svc, id)
 		}
 	}
 	if !stays.presence.Present() {
@@ -218,19 +228,19 @@ func (e *engine) stay(ctx context.Context, svc *corev1.Service, own *alicloud.NL
 	return stays, nil
 }
 
-// usable is the location of a load balancer that the Service may be on: one of its own, or an existing one. The label gives nothing to the
-// Service: whoever can edit Services can also set it.
-func (e *engine) usable(ctx context.Context, svc *corev1.Service, id string) location {
-	lb, err := e.get(ctx, id)
+// usableLocation is the location of a load balancer that the Service may be on: one of its own, or an existing one. The label gives nothing
+// to the Service: whoever can edit Services can also set it.
+func (e *engine) usableLocation(ctx context.Context, svc *corev1.Service, id string) location {
+	lb, err := e.readNLB(ctx, id)
 	switch {
 	case err != nil || lb == nil:
 		return location{}
 	case isTagged(lb, svc):
-		return e.seen(svc, lb, false)
-	case hasTag(lb, mark.TagOwner) || e.admit(ctx, svc, lb) != nil:
+		return e.foundLocation(svc, lb, false)
+	case hasTag(lb, mark.TagOwner) || e.checkExisting(ctx, svc, lb) != nil:
 		return location{}
 	}
-	return e.seen(svc, lb, true)
+	return e.foundLocation(svc, lb, true)
 }
 
 // isTagged reports whether the owner tag of the load balancer names the Service.
@@ -238,8 +248,8 @@ func isTagged(lb *alicloud.NLB, svc *corev1.Service) bool {
 	return observe.Tagged(lb.Tags, alicloud.Tag{Key: mark.TagOwner, Value: mark.DefaultName(svc.UID)})
 }
 
-// seen is the location of a load balancer that an answer showed, and none for nil.
-func (e *engine) seen(svc *corev1.Service, lb *alicloud.NLB, reused bool) location {
+// foundLocation is the location of a load balancer that an answer showed, and none for nil.
+func (e *engine) foundLocation(svc *corev1.Service, lb *alicloud.NLB, reused bool) location {
 	if lb == nil {
 		return location{}
 	}
@@ -247,8 +257,8 @@ func (e *engine) seen(svc *corev1.Service, lb *alicloud.NLB, reused bool) locati
 	return location{presence: presence.Found(lb.ID, reused), lb: *lb}
 }
 
-// absent decides what it means that a Service has an NLB neither by id nor by tag. missed says that it should have one, or may.
-func (e *engine) absent(ctx context.Context, svc *corev1.Service, known observed, lastID string, missed bool) (location, error) {
+// decideAbsence decides what it means that a Service has an NLB neither by id nor by tag. missed says that it should have one, or may.
+func (e *engine) decideAbsence(ctx context.Context, svc *corev1.Service, known observed, lastID string, missed bool) (location, error) {
 	decided, err := e.missing.Decide(ctx, known.presence, presence.Absence{
 		Service: svc.UID, ID: lastID, NeverCreated: !missed, MaybeCreated: known.presence.MaybeCreated(),
 	})
@@ -260,8 +270,8 @@ func mayHaveHad(svc *corev1.Service, known observed, lastID string) bool {
 	return lastID != "" || known.presence.MaybeCreated() || len(svc.Status.LoadBalancer.Ingress) > 0
 }
 
-// get returns a load balancer by its id, nil when it does not exist. One that is being deleted is waited for.
-func (e *engine) get(ctx context.Context, id string) (*alicloud.NLB, error) {
+// readNLB returns a load balancer by its id, nil when it does not exist. One that is being deleted is waited for.
+func (e *engine) readNLB(ctx context.Context, id string) (*alicloud.NLB, error) {
 	if id == "" {
 		return nil, nil
 	}
@@ -287,7 +297,7 @@ func (e *engine) ownedBy(ctx context.Context, svc *corev1.Service, lastID string
 		return nil, nil, err
 	}
 	if len(found) == 0 {
-		lb, err = e.unlisted(ctx, svc, lastID)
+		lb, err = e.findUnlisted(ctx, svc, lastID)
 		return lb, nil, err
 	}
 	for i := range found {
@@ -300,16 +310,16 @@ func (e *engine) ownedBy(ctx context.Context, svc *corev1.Service, lastID string
 	if lb != nil {
 		return lb, others, nil
 	}
-	lb, err = single(found, owner)
+	lb, err = singleOf(found, owner)
 	return lb, nil, err
 }
 
-// unlisted returns the first load balancer of the Service that a search by tag does not show, by its owner tag or the Record, nil where
+// findUnlisted returns the first load balancer of the Service that a search by tag does not show, by its owner tag or the Record, nil where
 // there is none.
-func (e *engine) unlisted(ctx context.Context, svc *corev1.Service, lastID string) (*alicloud.NLB, error) {
+func (e *engine) findUnlisted(ctx context.Context, svc *corev1.Service, lastID string) (*alicloud.NLB, error) {
 	record, _ := service.RecordOn(svc)
 	for _, id := range slices.Compact([]string{lastID, record.Made}) {
-		lb, err := e.get(ctx, id)
+		lb, err := e.readNLB(ctx, id)
 		if err != nil || lb != nil && (isTagged(lb, svc) || (service.Evidence{ID: id, Name: lb.Name, Tags: lb.Tags}).MadeFor(svc)) {
 			return lb, err
 		}
@@ -317,8 +327,8 @@ func (e *engine) unlisted(ctx context.Context, svc *corev1.Service, lastID strin
 	return nil, nil
 }
 
-// single returns the only load balancer of those found, nil for none. Which of several is the Service's, only a human can tell.
-func single(found []alicloud.NLB, owner string) (*alicloud.NLB, error) {
+// singleOf returns the only load balancer of those found, nil for none. Which of several is the Service's, only a human can tell.
+func singleOf(found []alicloud.NLB, owner string) (*alicloud.NLB, error) {
 	switch len(found) {
 	case 0:
 		return nil, nil
@@ -329,14 +339,18 @@ func single(found []alicloud.NLB, owner string) (*alicloud.NLB, error) {
 	for i := range found {
 		ids = append(ids, found[i].ID)
 	}
-	return nil, &problem.ConfigError{Field: "tag " + mark.TagOwner, Reason: fmt.Sprintf("several NLBs have the value %s: %s; remove the tag from those that are not this Service's", owner, problem.Some(ids))}
+	return nil, &problem.ConfigError{Field: "tag " + mark.TagOwner,
+		Reason: fmt.Sprintf("several NLBs have the value %s: %s; remove the tag from those that are not this Service's", owner,
+			problem.Some(ids))}
 }
 
-// reusable returns the load balancer that the annotation names, or why it cannot be used. One answer does not prove that it does not exist:
-// the Service would wait for minutes. But where not every load balancer may be used, to wait would tell that there is none. missing is what is
-// known of that now.
-func (e *engine) reusable(ctx context.Context, svc *corev1.Service, id string, known observed) (lb *alicloud.NLB, missing presence.Missing, err error) {
-	if lb, err = e.get(ctx, id); err != nil {
+// reusableNLB returns the load balancer that the annotation names, or why it cannot be used. One answer does not prove that it does not
+// exist: the Service would wait for minutes. But where not every load balancer may be used, to wait would tell that there is none. missing
+// is what is known of that now.
+func (e *engine) reusableNLB(
+	ctx context.Context, svc *corev1.Service, id string, known observed,
+) (lb *alicloud.NLB, missing presence.Missing, err error) {
+	if lb, err = e.readNLB(ctx, id); err != nil {
 		return nil, presence.Missing{}, err
 	}
 	if lb == nil {
@@ -345,16 +359,17 @@ func (e *engine) reusable(ctx context.Context, svc *corev1.Service, id string, k
 				return nil, missing, err
 			}
 		}
-		return nil, known.askedMissing, errNotReusable(id, e.config.Policy.Missing(e.config.ClusterID, svc.Namespace)) // still missing in the next pass, it is known to be
+		// Still missing in the next pass, it is known to be.
+		return nil, known.askedMissing, errNotReusable(id, e.config.Policy.Missing(e.config.ClusterID, svc.Namespace))
 	}
-	if err = e.admit(ctx, svc, lb); err != nil {
+	if err = e.checkExisting(ctx, svc, lb); err != nil {
 		return nil, presence.Missing{}, err
 	}
 	return lb, presence.Missing{}, nil
 }
 
-// admit fails if the Service may not use an existing load balancer, whatever gives it to the Service: the annotation, or the label.
-func (e *engine) admit(ctx context.Context, svc *corev1.Service, lb *alicloud.NLB) error {
+// checkExisting fails if the Service may not use an existing load balancer, whatever gives it to the Service: the annotation, or the label.
+func (e *engine) checkExisting(ctx context.Context, svc *corev1.Service, lb *alicloud.NLB) error {
 	reason, err := e.refusesReuse(ctx, svc, lb)
 	if err == nil && reason != "" {
 		err = errNotReusable(lb.ID, reason)
@@ -363,7 +378,8 @@ func (e *engine) admit(ctx context.Context, svc *corev1.Service, lb *alicloud.NL
 }
 
 func errNotReusable(id, reason string) error {
-	return &problem.ConfigError{Field: annotation.LoadBalancerID.Key(), Reason: "NLB " + id + " " + reason, Event: problem.ReasonLoadBalancerNotReusable}
+	return &problem.ConfigError{Field: annotation.LoadBalancerID.Key(), Reason: "NLB " + id + " " + reason,
+		Event: problem.ReasonLoadBalancerNotReusable}
 }
 
 func hasTag(lb *alicloud.NLB, key string) bool {

@@ -27,7 +27,8 @@ func TestMissingSecurityGroupIsTheAuthorsMatter(t *testing.T) {
 		exists bool
 		more   func(*corev1.Service)
 	}{
-		{"creation", false, none}, {"creation with source ranges", false, ranges}, {"join", true, none}, {"join with source ranges", true, ranges},
+		{"creation", false, none}, {"creation with source ranges", false, ranges}, {"join", true, none},
+		{"join with source ranges", true, ranges},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -43,7 +44,8 @@ func TestMissingSecurityGroupIsTheAuthorsMatter(t *testing.T) {
 				w.passes("web", time.Minute)
 				want := fmt.Sprintf("%s: %q names a security group that does not exist", annotation.SecurityGroupIDs, "sg-none")
 				for _, event := range w.newEvents() {
-					if strings.HasPrefix(event, "Warning") && (!strings.HasPrefix(event, "Warning "+problem.ReasonInvalidAnnotation) || !strings.Contains(event, want)) {
+					if strings.HasPrefix(event, "Warning") &&
+						(!strings.HasPrefix(event, "Warning "+problem.ReasonInvalidAnnotation) || !strings.Contains(event, want)) {
 						t.Errorf("event %q, want only %s with %q", event, problem.ReasonInvalidAnnotation, want)
 					}
 				}

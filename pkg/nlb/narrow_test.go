@@ -70,8 +70,8 @@ func tcpPorts(n int) func(*corev1.Service) {
 	return ports(all...)
 }
 
-// TestFewerServersPerNLBThanKnown: an NLB takes fewer servers than the manager believes, and the cloud refuses the listener of a further port, whose group has more
-// servers than fit. The port is served soon, by what the others give up, and each of these keeps servers.
+// TestFewerServersPerNLBThanKnown: an NLB takes fewer servers than the manager believes, and the cloud refuses the listener of a further
+// port, whose group has more servers than fit. The port is served soon, by what the others give up, and each of these keeps servers.
 func TestFewerServersPerNLBThanKnown(t *testing.T) {
 	t.Parallel()
 	const nodes, truly = 3, 12
@@ -132,8 +132,8 @@ func TestFewerServersPerSharedNLBThanKnown(t *testing.T) {
 	}
 }
 
-// TestRefusedListenerTakesNothingAway: the cloud refuses a listener with the same code where another quota is used up, that of listeners. No other port gives up a
-// server, and nothing is learned about servers.
+// TestRefusedListenerTakesNothingAway: the cloud refuses a listener with the same code where another quota is used up, that of listeners.
+// No other port gives up a server, and nothing is learned about servers.
 func TestRefusedListenerTakesNothingAway(t *testing.T) {
 	t.Parallel()
 	const nodes, listeners = 3, 4
@@ -161,8 +161,8 @@ func TestRefusedListenerTakesNothingAway(t *testing.T) {
 	})
 }
 
-// TestCrowdedGroupOfOthersKeepsItsServers: somebody uses the group of a listener that the cloud refuses, since the manager read it last. No server leaves, also
-// where the groups cannot be read.
+// TestCrowdedGroupOfOthersKeepsItsServers: somebody uses the group of a listener that the cloud refuses, since the manager read it last. No
+// server leaves, also where the groups cannot be read.
 func TestCrowdedGroupOfOthersKeepsItsServers(t *testing.T) {
 	t.Parallel()
 	const nodes, ports = 3, 4
@@ -226,8 +226,8 @@ func (b *border) idleGroup(name string) string {
 	return ""
 }
 
-// TestFullNLBStaysAtRest: what was learned of an NLB is forgotten after an hour. Until then, and after it, each port keeps servers, and what is refused is tried
-// again at intervals only.
+// TestFullNLBStaysAtRest: what was learned of an NLB is forgotten after an hour. Until then, and after it, each port keeps servers, and
+// what is refused is tried again at intervals only.
 func TestFullNLBStaysAtRest(t *testing.T) {
 	testkit.Long(t)
 	t.Parallel()
@@ -250,7 +250,8 @@ func TestFullNLBStaysAtRest(t *testing.T) {
 	})
 }
 
-// TestLastServersAreNotDrainedOnAFullNLB: the only node of a Service is about to be deleted, and the NLB has no room for another one beside it. It serves until it is gone.
+// TestLastServersAreNotDrainedOnAFullNLB: the only node of a Service is about to be deleted, and the NLB has no room for another one beside
+// it. It serves until it is gone.
 func TestLastServersAreNotDrainedOnAFullNLB(t *testing.T) {
 	t.Parallel()
 	const ports = 2
@@ -270,8 +271,8 @@ func TestLastServersAreNotDrainedOnAFullNLB(t *testing.T) {
 	})
 }
 
-// TestLocalServersAreNotDrainedOnAFullNLB: all nodes with pods of a Service are about to be deleted, and the NLB has no room for those of the new pods beside them. They serve
-// until they are gone.
+// TestLocalServersAreNotDrainedOnAFullNLB: all nodes with pods of a Service are about to be deleted, and the NLB has no room for those of
+// the new pods beside them. They serve until they are gone.
 func TestLocalServersAreNotDrainedOnAFullNLB(t *testing.T) {
 	t.Parallel()
 	const room = 2

@@ -33,7 +33,8 @@ func (w *world) wantListeners(what string, want ...string) {
 // until the others are taken.
 func TestRefusedReplacementKeepsTheServers(t *testing.T) {
 	t.Parallel()
-	for name, code := range map[string]string{"not in the VPC": "IllegalParam.Servers", "as many groups as it may have": "QuotaExceeded.ServerGroupsPerServer"} {
+	for name, code := range map[string]string{"not in the VPC": "IllegalParam.Servers",
+		"as many groups as it may have": "QuotaExceeded.ServerGroupsPerServer"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			inWorld(t, func(t *testing.T, w *world) {
@@ -61,10 +62,12 @@ func TestRefusedReplacementKeepsTheServers(t *testing.T) {
 func TestGoneServersLeaveThoughOthersCannotCome(t *testing.T) {
 	t.Parallel()
 	for fault, how := range map[string]string{
-		"job fails": `"job":"failed","times":0`, "unavailable": `"code":"ServiceUnavailable","status":503,"times":0`, "forbidden": `"code":"Forbidden.RAM","status":403,"times":0`,
+		"job fails": `"job":"failed","times":0`, "unavailable": `"code":"ServiceUnavailable","status":503,"times":0`,
+		"forbidden":    `"code":"Forbidden.RAM","status":403,"times":0`,
 		"rate used up": `"code":"Throttling.User","status":400,"times":1`,
 	} {
-		for kind, changes := range map[string][]func(*corev1.Service){"interfaces": {eni}, "addresses": {eni, with(annotation.ServerGroupType, "Ip")}} {
+		for kind, changes := range map[string][]func(*corev1.Service){"interfaces": {eni},
+			"addresses": {eni, with(annotation.ServerGroupType, "Ip")}} {
 			t.Run(fault+"/"+kind, func(t *testing.T) {
 				t.Parallel()
 				inWorld(t, func(t *testing.T, w *world) {
@@ -75,7 +78,8 @@ func TestGoneServersLeaveThoughOthersCannotCome(t *testing.T) {
 					w.account.Fault(`{"action":"AddServersToServerGroup",` + how + `}`)
 					w.pods("n2", "n3")
 					w.passes("web", 10*time.Second)
-					if got := w.listeners(w.balancer("web").ID)[0]; strings.Contains(got, w.podAddress("n1")+":") || !strings.Contains(got, w.podAddress("n2")+":") {
+					if got := w.listeners(w.balancer("web").ID)[0]; strings.Contains(got, w.podAddress("n1")+":") ||
+						!strings.Contains(got, w.podAddress("n2")+":") {
 						t.Errorf("the listener leads to %s, the pod at %s is gone", got, w.podAddress("n1"))
 					}
 					w.pods("n3")
@@ -201,7 +205,8 @@ func TestRefusedSettingKeepsNoListener(t *testing.T) {
 func TestAnnotationOfServersThatIsNotAccepted(t *testing.T) {
 	t.Parallel()
 	for suffix, value := range map[annotation.Suffix]string{
-		annotation.DefaultWeight: "heavy", annotation.RemoveUnscheduledBackend: "yes", annotation.IgnoreWeightUpdate: "yes", annotation.ServerGroupType: "Nodes",
+		annotation.DefaultWeight: "heavy", annotation.RemoveUnscheduledBackend: "yes", annotation.IgnoreWeightUpdate: "yes",
+		annotation.ServerGroupType: "Nodes",
 	} {
 		t.Run(string(suffix), func(t *testing.T) {
 			t.Parallel()
@@ -225,8 +230,9 @@ func TestAnnotationOfServersThatIsNotAccepted(t *testing.T) {
 func TestCertificateWaitsForNoServers(t *testing.T) {
 	t.Parallel()
 	for fault, how := range map[string]string{
-		"job fails": `"job":"failed"`, "forbidden": `"code":"Forbidden.RAM","status":403`, "unavailable": `"code":"ServiceUnavailable","status":503`,
-		"twice": `"code":"DuplicatedParam.Server","status":400`, "busy": `"code":"IncorrectStatus.serverGroup","status":400`,
+		"job fails": `"job":"failed"`, "forbidden": `"code":"Forbidden.RAM","status":403`,
+		"unavailable": `"code":"ServiceUnavailable","status":503`,
+		"twice":       `"code":"DuplicatedParam.Server","status":400`, "busy": `"code":"IncorrectStatus.serverGroup","status":400`,
 	} {
 		t.Run(fault, func(t *testing.T) {
 			t.Parallel()
@@ -264,7 +270,9 @@ func TestEditedClusterTag(t *testing.T) {
 			inWorld(t, func(t *testing.T, w *world) {
 				w.serve(1, testkit.TCP(80))
 				id := w.balancer("web").ID
-				testkit.Check(t, w.account.Client.TagNLB(t.Context(), alicloud.NLBTagLoadBalancer, []string{id}, []alicloud.Tag{{Key: mark.TagCluster, Value: "another"}}))
+				testkit.Check(t,
+					w.account.Client.TagNLB(t.Context(), alicloud.NLBTagLoadBalancer, []string{id},
+						[]alicloud.Tag{{Key: mark.TagCluster, Value: "another"}}))
 				w.newEvents()
 				between(w)
 				w.converge("web")
@@ -292,7 +300,8 @@ func TestEditedClusterTag(t *testing.T) {
 func TestUnreadCertificatesHoldBackNothing(t *testing.T) {
 	t.Parallel()
 	inWorld(t, func(t *testing.T, w *world) {
-		w.serve(2, testkit.TCP(443), with(annotation.ProtocolPort, "tcpssl:443"), with(annotation.CertID, "cert-1"), with(annotation.AdditionalCertIDs, "cert-2"))
+		w.serve(2, testkit.TCP(443), with(annotation.ProtocolPort, "tcpssl:443"), with(annotation.CertID, "cert-1"),
+			with(annotation.AdditionalCertIDs, "cert-2"))
 		w.account.Fault(`{"action":"ListListenerCertificates","times":0,"code":"Forbidden.RAM","status":403}`)
 		w.restart()
 		w.deleteNode("n1")

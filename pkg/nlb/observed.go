@@ -49,7 +49,7 @@ type observed struct {
 	showing string
 	// stays is why the Service stays where it is although it asks for another place, nil where it does not. from is the id of the NLB that it
 	// is on until there is another one for it, empty for none.
-	stays *groups.Staying
+	stays *groups.StayReason
 	from  string
 	// empty is what was found empty where the Service is to be removed, zero while nothing is.
 	empty presence.Emptiness
@@ -64,16 +64,16 @@ type observed struct {
 	refused map[string]bool
 }
 
-// id is that of the load balancer, empty where none is known.
-func (o observed) id() string {
+// nlbID is that of the load balancer, empty where none is known.
+func (o observed) nlbID() string {
 	if !o.presence.Present() {
 		return ""
 	}
 	return o.lb.Value.ID
 }
 
-// model returns what is known as one model; without a load balancer there may be groups.
-func (o observed) model() *model.Model {
+// wholeModel returns what is known as one model; without a load balancer there may be groups.
+func (o observed) wholeModel() *model.Model {
 	m := &model.Model{Groups: o.groups.Value, Access: o.access.Value}
 	if o.presence.Present() {
 		m.LoadBalancer, m.Listeners, m.Reused = o.lb.Value, o.listeners.Value, o.presence.Reused()
@@ -103,16 +103,16 @@ func (o observed) isMarked(clusterID string) bool {
 	})
 }
 
-// trusted reports whether nothing needs reading.
-func (o observed) trusted() bool {
+// isTrusted reports whether nothing needs reading.
+func (o observed) isTrusted() bool {
 	if o.presence.Gone() {
 		return o.groups.Trusted()
 	}
 	return o.presence.Present() && o.lb.Trusted() && o.listeners.Trusted() && o.groups.Trusted()
 }
 
-// invalidate has everything read again.
-func (o observed) invalidate(reason string) observed {
+// invalidateAll has everything read again.
+func (o observed) invalidateAll(reason string) observed {
 	return o.invalidateParts(map[model.Part]string{
 		model.PartLoadBalancer: reason, model.PartListeners: reason, model.PartGroups: reason, model.PartAccess: reason,
 	})
@@ -135,8 +135,8 @@ func (o observed) invalidateParts(reasons map[model.Part]string) observed {
 	return o
 }
 
-// created returns what is known after a job has ended. One that failed to create its targets leaves them refused.
-func (o observed) created(p pending, succeeded bool) observed {
+// afterCreation returns what is known after a job has ended. One that failed to create its targets leaves them refused.
+func (o observed) afterCreation(p pending, succeeded bool) observed {
 	if !succeeded && !p.creates {
 		return o
 	}
@@ -144,7 +144,7 @@ func (o observed) created(p pending, succeeded bool) observed {
 	if refused == nil {
 		refused = map[string]bool{}
 	}
-	for _, target := range o.jobs.targets(p.id) {
+	for _, target := range o.jobs.targetsOf(p.id) {
 		switch {
 		case succeeded:
 			delete(refused, target)
@@ -156,16 +156,16 @@ func (o observed) created(p pending, succeeded bool) observed {
 	return o
 }
 
-// rejoined puts the server groups in doubt where the annotation names others.
-func (o observed) rejoined(of service.Request) observed {
+// doubtJoined puts the server groups in doubt where the annotation names others.
+func (o observed) doubtJoined(of service.Request) observed {
 	if o.presence.WasReused() && o.groups.Known() && of.Params.Get(annotation.VGroupPort) != o.joinedGroups {
 		o.groups.Invalidate("an annotation names other server groups")
 	}
 	return o
 }
 
-// busy reports whether a job on a target is under way.
-func (o observed) busy(target string) bool {
+// isBusy reports whether a job on a target is under way.
+func (o observed) isBusy(target string) bool {
 	if _, ok := o.jobs[target]; ok {
 		return true
 	}
@@ -175,11 +175,11 @@ func (o observed) busy(target string) bool {
 // busyGroup reports whether a job on a group is under way.
 func (o observed) busyGroup(id string) bool {
 	at := slices.IndexFunc(o.groups.Value, func(g model.Group) bool { return g.ID == id })
-	return at >= 0 && (o.busy(model.TargetGroup(o.groups.Value[at].Name)) || o.busy(model.TargetGroup(id)))
+	return at >= 0 && (o.isBusy(model.TargetGroup(o.groups.Value[at].Name)) || o.isBusy(model.TargetGroup(id)))
 }
 
-// at returns what is known after the load balancer was located.
-func (o observed) at(found location) observed {
+// withLocation returns what is known after the load balancer was located.
+func (o observed) withLocation(found location) observed {
 	o.refusal, o.group, o.stays, o.from = found.refusal, found.group, found.stays, found.from
 	switch {
 	case found.presence.Present():
@@ -195,18 +195,18 @@ func (o observed) at(found location) observed {
 	return o
 }
 
-// deployed returns what is known after a plan was carried out.
-func (o observed) deployed(d deployment) observed {
-	o = o.with(d.model)
+// afterDeployment returns what is known after a plan was carried out.
+func (o observed) afterDeployment(d deployment) observed {
+	o = o.withModel(d.model)
 	o = o.invalidateParts(d.doubts)
 	if d.doubts[model.PartLoadBalancer] != "" && d.model.LoadBalancer.ID == "" {
 		o.presence = o.presence.AfterUnansweredCreation()
 	}
-	o.jobs, o.refused = o.jobs.started(d.jobs), d.refused
+	o.jobs, o.refused = o.jobs.withStarted(d.jobs), d.refused
 	if d.deleted {
 		deletion := o.jobs[model.TargetLoadBalancer]
 		deletion.step = string(model.OpDeleteLoadBalancer)
-		o.jobs = o.jobs.with(model.TargetLoadBalancer, deletion)
+		o.jobs = o.jobs.withJob(model.TargetLoadBalancer, deletion)
 	}
 	if d.lost != "" {
 		o.presence = o.presence.AfterLoss(d.lost)
@@ -214,8 +214,8 @@ func (o observed) deployed(d deployment) observed {
 	return o
 }
 
-// with takes over a model after a plan was carried out.
-func (o observed) with(m *model.Model) observed {
+// withModel takes over a model after a plan was carried out.
+func (o observed) withModel(m *model.Model) observed {
 	o.groups.Value, o.access.Value = m.Groups, m.Access
 	if m.Access != nil && !o.access.Known() {
 		o.access.Set(m.Access)

@@ -25,7 +25,7 @@ func (e *engine) Orphans(ctx context.Context, query service.OrphanQuery) (servic
 	owned, err := e.taggedBalancers(ctx, alicloud.Tag{Key: mark.TagOwner})
 	errs = append(errs, err)
 	for _, candidate := range owned {
-		if id := candidate.tag(mark.TagCluster); id != "" && services[candidate.tag(mark.TagOwner)] != nil {
+		if id := candidate.tagValue(mark.TagCluster); id != "" && services[candidate.tagValue(mark.TagOwner)] != nil {
 			clusterIDs.Insert(id)
 		}
 	}
@@ -34,7 +34,9 @@ func (e *engine) Orphans(ctx context.Context, query service.OrphanQuery) (servic
 		shared, err = e.orphansOfGroups(ctx, query, clusterIDs)
 		errs = append(errs, err)
 	}
-	orphans := e.unowned(slices.DeleteFunc(owned, func(candidate tagged) bool { return !clusterIDs.Has(candidate.tag(mark.TagCluster)) }), services)
+	orphans := e.unownedOf(slices.DeleteFunc(owned, func(candidate tagged) bool {
+		return !clusterIDs.Has(candidate.tagValue(mark.TagCluster))
+	}), services)
 	orphans = append(orphans, shared...)
 	var outliving []service.Orphan
 	for _, kind := range []func(context.Context, alicloud.Tag) ([]tagged, error){e.taggedGroups, e.taggedAccess} {
@@ -44,7 +46,7 @@ func (e *engine) Orphans(ctx context.Context, query service.OrphanQuery) (servic
 				errs = append(errs, unread)
 				break // the next one would fail, too
 			}
-			outliving = append(outliving, e.unowned(found, services)...)
+			outliving = append(outliving, e.unownedOf(found, services)...)
 		}
 	}
 	if err == nil {
@@ -54,13 +56,13 @@ func (e *engine) Orphans(ctx context.Context, query service.OrphanQuery) (servic
 		outliving = slices.DeleteFunc(outliving, isAccess) // nobody knows what uses them
 	}
 	orphans = append(orphans, outliving...)
-	kept, err := e.preserved(ctx, query, clusterIDs)
+	kept, err := e.preservedNLBs(ctx, query, clusterIDs)
 	orphans, errs = append(orphans, kept...), append(errs, err)
 	return service.Census{Orphans: orphans, ClusterIDs: sets.List(clusterIDs)}, errors.Join(errs...)
 }
 
-// preserved returns the load balancers that authors of Services wanted to keep, if the query asks for them.
-func (e *engine) preserved(ctx context.Context, query service.OrphanQuery, clusterIDs sets.Set[string]) ([]service.Orphan, error) {
+// preservedNLBs returns the load balancers that authors of Services wanted to keep, if the query asks for them.
+func (e *engine) preservedNLBs(ctx context.Context, query service.OrphanQuery, clusterIDs sets.Set[string]) ([]service.Orphan, error) {
 	if !query.Preserved {
 		return nil, nil
 	}
@@ -80,8 +82,8 @@ type tagged struct {
 	tags []alicloud.Tag
 }
 
-// tag returns the value of a tag, empty without it.
-func (t *tagged) tag(key string) string {
+// tagValue returns the value of a tag, empty without it.
+func (t *tagged) tagValue(key string) string {
 	for _, tag := range t.tags {
 		if tag.Key == key {
 			return tag.Value
@@ -90,10 +92,10 @@ func (t *tagged) tag(key string) string {
 	return ""
 }
 
-// unowned returns what has the tag of an owner, unless that is a Service that exists and has to do with NLBs.
-func (e *engine) unowned(found []tagged, services map[string]*corev1.Service) (orphans []service.Orphan) {
+// unownedOf returns what has the tag of an owner, unless that is a Service that exists and has to do with NLBs.
+func (e *engine) unownedOf(found []tagged, services map[string]*corev1.Service) (orphans []service.Orphan) {
 	for _, candidate := range found {
-		owner := candidate.tag(mark.TagOwner)
+		owner := candidate.tagValue(mark.TagOwner)
 		svc := services[owner]
 		switch {
 		case owner == "":
@@ -105,7 +107,7 @@ func (e *engine) unowned(found []tagged, services map[string]*corev1.Service) (o
 		default:
 			continue
 		}
-		candidate.ClusterID = candidate.tag(mark.TagCluster)
+		candidate.ClusterID = candidate.tagValue(mark.TagCluster)
 		orphans = append(orphans, candidate.Orphan)
 	}
 	return orphans
@@ -163,7 +165,8 @@ func (e *engine) taggedAccess(ctx context.Context, tag alicloud.Tag) (found []ta
 	}
 	for i := range groups {
 		g, command := &groups[i], "aliyun ecs DeleteSecurityGroup --SecurityGroupId "+groups[i].ID
-		found = append(found, tagged{service.Orphan{Kind: service.OrphanSecurityGroup, ID: g.ID, Name: g.Name, Delete: []string{command}}, g.Tags})
+		found = append(found,
+			tagged{service.Orphan{Kind: service.OrphanSecurityGroup, ID: g.ID, Name: g.Name, Delete: []string{command}}, g.Tags})
 	}
 	return found, nil
 }

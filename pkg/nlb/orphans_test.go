@@ -30,7 +30,8 @@ func (w *world) orphans(query service.OrphanQuery) []service.Orphan {
 // TestOrphansThatCannotBeRead: a key without some permissions lists the rest, and each action that it lacks is named once.
 func TestOrphansThatCannotBeRead(t *testing.T) {
 	t.Parallel()
-	kinds := map[string]string{"ListLoadBalancers": service.OrphanLoadBalancer, "ListServerGroups": service.OrphanServerGroup, "DescribeSecurityGroups": service.OrphanSecurityGroup}
+	kinds := map[string]string{"ListLoadBalancers": service.OrphanLoadBalancer, "ListServerGroups": service.OrphanServerGroup,
+		"DescribeSecurityGroups": service.OrphanSecurityGroup}
 	for action := range kinds {
 		t.Run(action, func(t *testing.T) {
 			t.Parallel()
@@ -82,7 +83,8 @@ func TestOrphans(t *testing.T) {
 			}
 		}
 		slices.Sort(got)
-		want := []string{service.OrphanLoadBalancer + " a0f5e8a1cweb", service.OrphanSecurityGroup + " k8s-nlb-a0f5e8a1cweb", service.OrphanServerGroup + " k8s.30080.TCP.web.default.c1"}
+		want := []string{service.OrphanLoadBalancer + " a0f5e8a1cweb", service.OrphanSecurityGroup + " k8s-nlb-a0f5e8a1cweb",
+			service.OrphanServerGroup + " k8s.30080.TCP.web.default.c1"}
 		slices.Sort(want)
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("orphans (-want +got):\n%s", diff)
@@ -206,7 +208,9 @@ func TestOrphanOfAServiceThatLeft(t *testing.T) {
 func TestGroupOfAPreservedNLBIsNoOrphan(t *testing.T) {
 	t.Parallel()
 	inWorld(t, func(t *testing.T, w *world) {
-		w.serve(1, testkit.TCP(80), with(annotation.PreserveOnDelete, "true"), func(svc *corev1.Service) { svc.Spec.LoadBalancerSourceRanges = []string{"192.0.2.0/24"} })
+		w.serve(1, testkit.TCP(80), with(annotation.PreserveOnDelete, "true"), func(svc *corev1.Service) {
+			svc.Spec.LoadBalancerSourceRanges = []string{"192.0.2.0/24"}
+		})
 		id := w.balancer("web").ID
 		w.remove("web")
 		w.converge("web")

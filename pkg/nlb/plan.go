@@ -27,20 +27,22 @@ import (
 // Backends implements service.Balancer.
 func (n nlb) Backends(in service.Inputs) backend.Input {
 	in.Params = n.stayingParams(in.Service, in.Params)
-	return n.input(in).Backends()
+	return n.buildInput(in).Backends()
 }
 
-// input is what the desired state is built from.
-func (n nlb) input(in service.Inputs) build.Input {
+// buildInput is what the desired state is built from.
+func (n nlb) buildInput(in service.Inputs) build.Input {
 	return build.Input{
-		Service: in.Service, Params: in.Params, Config: n.config, ClusterID: n.clusterID(n.config.ClusterID), Observed: n.model(), Nodes: in.Nodes, Slices: in.Slices,
-		Waiting: in.Waiting, Held: in.Held, Interfaces: in.Interfaces, InterfacesUnread: in.InterfacesUnread, Blocks: in.Blocks, Now: in.Now, Choice: in.Choice,
+		Service: in.Service, Params: in.Params, Config: n.config, ClusterID: n.clusterID(n.config.ClusterID), Observed: n.wholeModel(),
+		Nodes: in.Nodes, Slices: in.Slices,
+		Waiting: in.Waiting, Held: in.Held, Interfaces: in.Interfaces, InterfacesUnread: in.InterfacesUnread, Blocks: in.Blocks, Now: in.Now,
+		Choice: in.Choice,
 	}
 }
 
-// reverting returns the annotations with the defaults of those that were removed. The settings of a load balancer that the Service does not
-// manage are not reverted.
-func (n nlb) reverting(in service.Inputs) annotation.Params {
+// revertedParams returns the annotations with the defaults of those that were removed. The settings of a load balancer that the Service
+// does not manage are not reverted.
+func (n nlb) revertedParams(in service.Inputs) annotation.Params {
 	if n.Reused() && !in.Params.OverridesListeners() {
 		return in.Params
 	}
@@ -48,65 +50,68 @@ func (n nlb) reverting(in service.Inputs) annotation.Params {
 }
 
 // Plan implements service.Balancer.
-func (n nlb) Plan(_ context.Context, in service.Inputs) (service.Goal, error) {
-	goal := service.Goal{Plan: plan{nlb: n}, Problems: n.stays.Problems()}
+func (n nlb) Plan(_ context.Context, in service.Inputs) (service.Decision, error) {
+	decision := service.Decision{Plan: plan{nlb: n}, Problems: n.stays.Problems()}
 	in.Params = n.stayingParams(in.Service, in.Params)
 	if n.refusal != nil {
-		goal.Problems = append(goal.Problems, problem.Newf(n.refusal.Event, "%v; the Service stays on NLB %s", n.refusal, n.ID()))
+		decision.Problems = append(decision.Problems, problem.Newf(n.refusal.Event, "%v; the Service stays on NLB %s", n.refusal, n.ID()))
 	}
-	if n.locked() {
+	if n.isLocked() {
 		lb := &n.lb.Value
-		goal.Problems = append(goal.Problems, problem.Newf(problem.ReasonFeatureNotSupported, "NLB %s is locked (%s): nothing is changed until the lock is gone", lb.ID, strings.Join(lb.Locks, ", ")))
-		return goal, nil
+		decision.Problems = append(decision.Problems,
+			problem.Newf(problem.ReasonFeatureNotSupported, "NLB %s is locked (%s): nothing is changed until the lock is gone", lb.ID,
+				strings.Join(lb.Locks, ", ")))
+		return decision, nil
 	}
 	if instead, err := n.withoutCreation(in.Now); instead != nil || err != nil {
-		goal.Plan = instead
-		return goal, err
+		decision.Plan = instead
+		return decision, err
 	}
-	n.creations = n.creations.unless(n.presence.Present() && n.lb.Value.Status == alicloud.NLBActive)
+	n.creations = n.creations.unlessWorking(n.presence.Present() && n.lb.Value.Status == alicloud.NLBActive)
 	shared, err := n.sharedWith(in.Service)
 	if err != nil {
-		return goal, err
+		return decision, err
 	}
 	record := n.recordFor(in, shared)
 	record.Left = n.leftTags
-	input := n.input(in)
+	input := n.buildInput(in)
 	input.Shared = shared
-	input.Params = n.reverting(in)
+	input.Params = n.revertedParams(in)
 	input.LeaveGroups = notIn(in.Applied.SecurityGroups, record.SecurityGroups)
-	input, conflicts, err := n.yield(input)
+	input, conflicts, err := n.leaveOutSetByOthers(input)
 	if err != nil {
-		return goal, err
+		return decision, err
 	}
 	if input.RemoveTags, err = n.tagsToRemove(in, record); err != nil {
-		return goal, err
+		return decision, err
 	}
 	input.RemoveCertificates = notIn(in.Applied.Certificates, record.Certificates)
 	desired, problems := build.Build(input)
 	kept, err := n.keepOthers(in, shared, desired, &record)
 	if err != nil {
-		return goal, err
+		return decision, err
 	}
 	if n.isUnwanted(in, problems) {
-		n.failures = append(slices.Clone(n.failures), &problem.WaitError{Reason: "the NLB that was created is not what the Service asks for by now, and is deleted", For: soonPoll})
-		goal.Plan = plan{nlb: n, Plan: diff.Deletion(n.model())}
-		return goal, nil
+		n.failures = append(slices.Clone(n.failures),
+			&problem.WaitError{Reason: "the NLB that was created is not what the Service asks for by now, and is deleted", For: soonPoll})
+		decision.Plan = plan{nlb: n, Plan: diff.Deletion(n.wholeModel())}
+		return decision, nil
 	}
 	problems = slices.Concat(problems, kept, conflicts, n.leftAlone(desired), n.besideAccess(), n.unreadJobs())
 	n.leaveUntagged(in.Service, desired)
-	if n.restored(in, desired) {
+	if n.isRestored(in, desired) {
 		desired.Want.DeleteProtection = &desired.LoadBalancer.DeletionProtection
 	}
 	if !slices.Equal(n.ports, in.Service.Spec.Ports) {
 		n.ports, n.refused = in.Service.Spec.Ports, nil
 	}
 	desired.Refused = n.refused
-	steps := n.steps(in.Service, desired)
+	steps := n.stepsTo(in.Service, desired)
 	steps.Steps = n.withoutUsed(in.Service, n.withoutUnread(steps.Steps))
-	goal.Problems = append(goal.Problems, append(problems, steps.Problems...)...)
-	record = n.placed(record)
-	goal.Applied, goal.Plan = &record, plan{nlb: n, Plan: steps, desired: desired}
-	return goal, nil
+	decision.Problems = append(decision.Problems, append(problems, steps.Problems...)...)
+	record = n.recordPlaces(record)
+	decision.Applied, decision.Plan = &record, plan{nlb: n, Plan: steps, desired: desired}
+	return decision, nil
 }
 
 // besideAccess reports security groups that look like the one for the source ranges. The manager touches only that: which of them the
@@ -115,13 +120,14 @@ func (n nlb) besideAccess() []problem.Problem {
 	if len(n.accessBeside) == 0 || n.access.Value == nil {
 		return nil
 	}
-	return []problem.Problem{problem.Newf(problem.ReasonKeptInUse, "beside security group %s, which the manager uses, %s has the owner tag of the Service; if nobody uses it, delete it",
+	return []problem.Problem{problem.Newf(problem.ReasonKeptInUse,
+		"beside security group %s, which the manager uses, %s has the owner tag of the Service; if nobody uses it, delete it",
 		n.access.Value.ID, problem.Some(n.accessBeside))}
 }
 
 // unreadJobs reports that the manager may not read whether its jobs have ended, so that each of them takes longer.
 func (n nlb) unreadJobs() []problem.Problem {
-	err := n.awaits.forbidden()
+	err := n.awaits.forbiddenError()
 	if err == nil {
 		return nil
 	}
@@ -133,7 +139,8 @@ func (n nlb) unreadJobs() []problem.Problem {
 // of the creation. Nothing is on it yet, and the Service does not show it.
 func (n nlb) isUnwanted(in service.Inputs, found []problem.Problem) bool {
 	record, _ := service.RecordOn(in.Service)
-	if !n.group.IsZero() || n.ID() == "" || n.ID() != record.Made || len(n.listeners.Value)+len(in.Service.Status.LoadBalancer.Ingress) > 0 || !isTagged(&n.lb.Value, in.Service) {
+	if !n.group.IsZero() || n.ID() == "" || n.ID() != record.Made || len(n.listeners.Value)+len(in.Service.Status.LoadBalancer.Ingress) > 0 ||
+		!isTagged(&n.lb.Value, in.Service) {
 		return false
 	}
 	return problem.HasReason(found, problem.ReasonImmutableAttribute) || n.Refuse(in.Params) != nil
@@ -159,9 +166,9 @@ func (n nlb) tagsToRemove(in service.Inputs, record service.Record) ([]string, e
 	return n.removableTags(in.Service, n.ID(), removed)
 }
 
-// restored reports whether the load balancer is back after a deletion that was withdrawn, so that what the deletion switched off is to be
+// isRestored reports whether the load balancer is back after a deletion that was withdrawn, so that what the deletion switched off is to be
 // switched on again.
-func (n nlb) restored(in service.Inputs, desired *model.Model) bool {
+func (n nlb) isRestored(in service.Inputs, desired *model.Model) bool {
 	reclaimed := in.Reclaimed
 	if !n.group.IsZero() && n.shared.Of(n.group.Mark()).Unprotected == n.ID() {
 		reclaimed = n.ID() // a removal by another Service of the group was begun
@@ -171,12 +178,14 @@ func (n nlb) restored(in service.Inputs, desired *model.Model) bool {
 
 // keepOthers leaves out of what is wanted, and of the Record, what others decide on: the owner of an existing load balancer, and other
 // Services of a group.
-func (n nlb) keepOthers(in service.Inputs, shared *sharing.Shared, desired *model.Model, record *service.Record) ([]problem.Problem, error) {
+func (n nlb) keepOthers(
+	in service.Inputs, shared *sharing.Shared, desired *model.Model, record *service.Record,
+) ([]problem.Problem, error) {
 	tags, err := n.keepOwnersTags(desired, record, in.Applied)
 	if err != nil {
 		return nil, err
 	}
-	spared, err := n.spare(in, shared, desired, record)
+	spared, err := n.leaveOutOfPlan(in, shared, desired, record)
 	return append(tags, spared...), err
 }
 
@@ -195,8 +204,8 @@ func (n nlb) keepOwnersTags(desired *model.Model, record *service.Record, applie
 	return problems, nil
 }
 
-// locked reports whether the cloud refuses changes of the load balancer, for example because of an unpaid bill.
-func (n nlb) locked() bool {
+// isLocked reports whether the cloud refuses changes of the load balancer, for example because of an unpaid bill.
+func (n nlb) isLocked() bool {
 	return n.presence.Present() && (len(n.lb.Value.Locks) > 0 || n.lb.Value.Status == alicloud.NLBInactive)
 }
 
@@ -258,11 +267,11 @@ func (p plan) Deploy(ctx context.Context, svc *corev1.Service, create service.Cr
 	if p.Empty() {
 		n.shared.WakeOnConflict(n.group, svc, n.ID(), p.Problems)
 		n.shared.WaitNoMore(svc.UID)
-		after, wait := p.reread(n, svc)
-		return service.Deployment{Balancer: after, Problems: p.Problems, Registered: after.registered(), Wait: wait, Err: failures}
+		after, wait := p.rereadAfter(n, svc)
+		return service.Deployment{Balancer: after, Problems: p.Problems, Registered: after.registeredNow(), Wait: wait, Err: failures}
 	}
 	applier := &deploy.Applier{
-		API: n.api, Model: n.model(), Busy: n.busy, Memory: &n.memory, Refused: n.refused, Held: p.held(svc),
+		API: n.api, Model: n.wholeModel(), Busy: n.isBusy, Memory: &n.memory, Refused: n.refused, Held: p.heldWork(svc),
 		MostServers: n.mostServers(svc),
 		Create:      create,
 		Turn: func(create func() error) error {
@@ -274,19 +283,20 @@ func (p plan) Deploy(ctx context.Context, svc *corev1.Service, create service.Cr
 	if applier.NotCreated != nil && n.from != "" {
 		delete(applier.Doubts, model.PartLoadBalancer) // there is none, for sure
 	}
-	n, wait := p.reread(n.after(svc, applier), svc)
+	n, wait := p.rereadAfter(n.afterPlan(svc, applier), svc)
 	if applier.Lost != "" {
 		err = n.missing.Unproven(applier.Lost)
 	}
 	n.noteInGroup(svc, p.Plan, applier.Deleted)
-	if applier.Full && n.learn(svc) {
+	if applier.Full && n.learnFull(svc) {
 		err = errors.Join(err, &problem.WaitError{Reason: "the NLB takes fewer servers than was known", For: soonPoll})
 	}
 	n.waitsForOthers(svc, err)
 	goesBack, err := n.noteCreation(svc, p.Plan, applier.NotCreated, err)
 	done := service.Deployment{
 		Balancer: n, Writes: applier.Writes, Progress: applier.Progress, Uncertain: applier.Uncertain, RefusedBackend: applier.RefusedServer,
-		Interrupted: applier.Interrupted, Lost: applier.Lost, Shared: p.shared(), Suspected: n.suspected(applier.Exhausted), GoesBack: goesBack, Registered: n.registered(),
+		Interrupted: applier.Interrupted, Lost: applier.Lost, Shared: p.sharedGroups(), Suspected: n.suspectedInstances(applier.Exhausted),
+		GoesBack: goesBack, Registered: n.registeredNow(),
 		Problems: append(slices.Clone(p.Problems), applier.Problems...), Wait: wait, Err: errors.Join(err, failures),
 	}
 	if applier.Waits && done.Wait == 0 {
@@ -295,22 +305,22 @@ func (p plan) Deploy(ctx context.Context, svc *corev1.Service, create service.Cr
 	return done
 }
 
-// held returns what says which work waits because its jobs failed: none in a removal, which has nothing else to do.
-func (p plan) held(svc *corev1.Service) func(deploy.Work) error {
+// heldWork returns what says which work waits because its jobs failed: none in a removal, which has nothing else to do.
+func (p plan) heldWork(svc *corev1.Service) func(deploy.Work) error {
 	if p.desired == nil {
 		return func(deploy.Work) error { return nil }
 	}
 	return func(work deploy.Work) error { return p.nlb.memory.Held(svc.UID, work) }
 }
 
-// reread returns what is known of the NLB after the plan, and how long until the next pass, 0 for none: see [nlb.reread]. A removal waits
-// by itself.
-func (p plan) reread(n nlb, svc *corev1.Service) (nlb, time.Duration) {
-	wait := n.wait()
+// rereadAfter returns what is known of the NLB after the plan, and how long until the next pass, 0 for none: see [nlb.rereadUnsettled]. A
+// removal waits by itself.
+func (p plan) rereadAfter(n nlb, svc *corev1.Service) (nlb, time.Duration) {
+	wait := n.waitTime()
 	if p.desired == nil {
 		return n, wait
 	}
-	n, soon := n.reread(svc, p.Leaving)
+	n, soon := n.rereadUnsettled(svc, p.Leaving)
 	if wait == 0 || soon > 0 && soon < wait {
 		wait = soon
 	}
@@ -333,25 +343,25 @@ type deployment struct {
 	refused map[string]bool
 }
 
-// after returns the NLB after a plan, and waits for the jobs that it started.
-func (n nlb) after(svc *corev1.Service, applier *deploy.Applier) nlb {
+// afterPlan returns the NLB after a plan, and waits for the jobs that it started.
+func (n nlb) afterPlan(svc *corev1.Service, applier *deploy.Applier) nlb {
 	for _, started := range applier.Jobs {
-		n.awaits.job(started.Job, mark.ServiceName(svc))
+		n.awaits.awaitJob(started.Job, mark.ServiceName(svc))
 	}
 	if applier.Deleted {
 		n.missing.Forget(n.absenceOf(svc)) // it proves nothing any more
 	}
-	known := n.deployed(deployment{
+	known := n.afterDeployment(deployment{
 		model: applier.Model, doubts: applier.Doubts, jobs: applier.Jobs, deleted: applier.Deleted, lost: applier.Lost, refused: applier.Refused,
 	})
 	if applier.Created {
 		known = n.awaitCreation(svc, known)
 	}
-	return n.knowing(known)
+	return n.withKnown(known)
 }
 
-// wait is how long until what is under way is looked after again, 0 for nothing: the end of a job wakes the Service before.
-func (n nlb) wait() time.Duration {
+// waitTime is how long until what is under way is looked after again, 0 for nothing: the end of a job wakes the Service before.
+func (n nlb) waitTime() time.Duration {
 	switch {
 	case len(n.jobs) == 0:
 		return 0
@@ -361,12 +371,12 @@ func (n nlb) wait() time.Duration {
 	return waits.Job
 }
 
-func (n nlb) registered() func(address string) bool {
-	return func(address string) bool { return model.Registered(address, n.desired, n.model(), n.busyGroup) }
+func (n nlb) registeredNow() func(address string) bool {
+	return func(address string) bool { return model.Registered(address, n.desired, n.wholeModel(), n.busyGroup) }
 }
 
-// shared returns the ids of groups of others whose servers the plan changes.
-func (p plan) shared() []string {
+// sharedGroups returns the ids of groups of others whose servers the plan changes.
+func (p plan) sharedGroups() []string {
 	var ids []string
 	for i := range p.Plan.Steps {
 		switch step := &p.Plan.Steps[i]; step.Op {
@@ -391,9 +401,9 @@ func (n nlb) recordFor(in service.Inputs, shared *sharing.Shared) service.Record
 	return record.Keeping(in.Applied, in.Params)
 }
 
-// compared returns the NLB as it is. While the Service leaves another one, the security group of its source ranges is in use there.
-func (n nlb) compared(desired *model.Model) *model.Model {
-	actual := n.model()
+// comparedModel returns the NLB as it is. While the Service leaves another one, the security group of its source ranges is in use there.
+func (n nlb) comparedModel(desired *model.Model) *model.Model {
+	actual := n.wholeModel()
 	if desired.Access == nil && len(n.leaving) > 0 {
 		actual.Access = nil
 	}

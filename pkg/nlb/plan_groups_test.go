@@ -20,9 +20,12 @@ import (
 
 // actionOf is the call that a step makes.
 var actionOf = map[model.Op]string{
-	model.OpCreateLoadBalancer: "CreateLoadBalancer", model.OpSetProtection: "UpdateLoadBalancerProtection", model.OpDeleteLoadBalancer: "DeleteLoadBalancer",
-	model.OpTag: "TagResources", model.OpUntag: "UntagResources", model.OpCreateGroup: "CreateServerGroup", model.OpDeleteGroup: "DeleteServerGroup",
-	model.OpAddServers: "AddServersToServerGroup", model.OpRemoveServers: "RemoveServersFromServerGroup", model.OpUpdateServers: "UpdateServerGroupServersAttribute",
+	model.OpCreateLoadBalancer: "CreateLoadBalancer", model.OpSetProtection: "UpdateLoadBalancerProtection",
+	model.OpDeleteLoadBalancer: "DeleteLoadBalancer",
+	model.OpTag:                "TagResources", model.OpUntag: "UntagResources", model.OpCreateGroup: "CreateServerGroup",
+	model.OpDeleteGroup: "DeleteServerGroup",
+	model.OpAddServers:  "AddServersToServerGroup", model.OpRemoveServers: "RemoveServersFromServerGroup",
+	model.OpUpdateServers:  "UpdateServerGroupServersAttribute",
 	model.OpCreateListener: "CreateListener", model.OpDeleteListener: "DeleteListener", model.OpUpdateListener: "UpdateListenerAttribute",
 }
 

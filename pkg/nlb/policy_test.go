@@ -17,11 +17,13 @@ import (
 // allow sets the tag that lets Services use a load balancer.
 func (w *world) allow(id, value string) {
 	w.t.Helper()
-	testkit.Check(w.t, w.account.Client.TagNLB(w.t.Context(), alicloud.NLBTagLoadBalancer, []string{id}, []alicloud.Tag{{Key: mark.TagAllow, Value: value}}))
+	testkit.Check(w.t,
+		w.account.Client.TagNLB(w.t.Context(), alicloud.NLBTagLoadBalancer, []string{id}, []alicloud.Tag{{Key: mark.TagAllow, Value: value}}))
 }
 
 func overriding(id string) *corev1.Service {
-	return newService("web", testkit.TCP(80), without(annotation.ZoneMaps), with(annotation.LoadBalancerID, id), with(annotation.ForceOverrideListeners, "true"))
+	return newService("web", testkit.TCP(80), without(annotation.ZoneMaps), with(annotation.LoadBalancerID, id),
+		with(annotation.ForceOverrideListeners, "true"))
 }
 
 // TestReusePolicy: the policy and its tag decide which existing load balancers a Service may use, also once it is on one.
@@ -33,8 +35,9 @@ func TestReusePolicy(t *testing.T) {
 		allowed bool
 	}{
 		"default": {"", "", true}, "any": {policy.ReuseAny, "", true}, "off": {policy.ReuseOff, testCluster, false},
-		"no tag": {policy.ReuseTagged, "", false}, "another cluster": {policy.ReuseTagged, "c2", false}, "another namespace": {policy.ReuseTagged, "c1/team", false},
-		"cluster": {policy.ReuseTagged, testCluster, true}, "namespace": {policy.ReuseTagged, "c2,c1/def*", true},
+		"no tag": {policy.ReuseTagged, "", false}, "another cluster": {policy.ReuseTagged, "c2", false},
+		"another namespace": {policy.ReuseTagged, "c1/team", false},
+		"cluster":           {policy.ReuseTagged, testCluster, true}, "namespace": {policy.ReuseTagged, "c2,c1/def*", true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -77,7 +80,8 @@ func TestLabelIsNoPermission(t *testing.T) {
 			svc.Finalizers = []string{Finalizer}
 			svc.Status.LoadBalancer.Ingress = []corev1.LoadBalancerIngress{{Hostname: "by-hand"}}
 		})
-		mustReport(t, w.newEvents(), "SyncLoadBalancerFailed", string(annotation.ZoneMaps)) // whether there is such a load balancer, the author does not learn
+		// Whether there is such a load balancer, the author does not learn.
+		mustReport(t, w.newEvents(), "SyncLoadBalancerFailed", string(annotation.ZoneMaps))
 	})
 }
 
@@ -136,7 +140,8 @@ func TestAllowedIDs(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		w.config.Policy.AllowedIDs = []policy.IDRule{{Namespaces: []string{"def*"}, IDs: []string{"vsw-*", "cert-1"}}}
 		w.restart()
-		w.serve(1, testkit.TCP(443), with(annotation.ProtocolPort, "tcpssl:443"), with(annotation.CertID, "cert-1"), with(annotation.AdditionalCertIDs, "cert-2"))
+		w.serve(1, testkit.TCP(443), with(annotation.ProtocolPort, "tcpssl:443"), with(annotation.CertID, "cert-1"),
+			with(annotation.AdditionalCertIDs, "cert-2"))
 		mustReport(t, w.newEvents(), "InvalidAnnotation", `"cert-2" is not accepted in namespace default`)
 		if got := w.balancers("web"); len(got) > 0 {
 			t.Errorf("load balancers %v, want none: its only port has a certificate that the namespace may not use", got)

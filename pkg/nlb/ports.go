@@ -16,11 +16,11 @@ func (n nlb) portStatuses() []corev1.PortStatus {
 	if n.desired == nil {
 		return nil
 	}
-	return service.PortStatuses(n.ports, n.unserved)
+	return service.PortStatuses(n.ports, n.unservedReason)
 }
 
-// unserved returns the reason of the event about a port that is not served, "" for one that is served or soon may be.
-func (n nlb) unserved(port corev1.ServicePort) string {
+// unservedReason returns the reason of the event about a port that is not served, "" for one that is served or soon may be.
+func (n nlb) unservedReason(port corev1.ServicePort) string {
 	i := slices.IndexFunc(n.desired.Listeners, func(l model.Listener) bool {
 		return l.ServicePort == port.Port && l.Transport == port.Protocol
 	})
@@ -31,7 +31,7 @@ func (n nlb) unserved(port corev1.ServicePort) string {
 		return problem.ReasonFeatureNotSupported
 	}
 	want := &n.desired.Listeners[i]
-	switch served, conflict := n.served(want); {
+	switch served, conflict := n.servedBy(want); {
 	case served:
 		return ""
 	case conflict:
@@ -44,11 +44,11 @@ func (n nlb) unserved(port corev1.ServicePort) string {
 	return ""
 }
 
-// served reports whether the Service has a listener: also one of another protocol, which stands in for the wanted one, and one whose first
-// creation is under way, but not one that the cloud failed to create before. conflict says that somebody else's is in its place.
-func (n nlb) served(want *model.Listener) (served, conflict bool) {
+// servedBy reports whether the Service has a listener: also one of another protocol, which stands in for the wanted one, and one whose
+// first creation is under way, but not one that the cloud failed to create before. conflict says that somebody else's is in its place.
+func (n nlb) servedBy(want *model.Listener) (served, conflict bool) {
 	target := model.TargetListener(want.Key())
-	again := n.refused[target] && n.busy(target)
+	again := n.refused[target] && n.isBusy(target)
 	for at := range n.listeners.Value {
 		have := &n.listeners.Value[at]
 		switch {

@@ -40,7 +40,8 @@ func TestPortErrorsInTheStatus(t *testing.T) {
 	}
 	web := func(ports ...int32) []func(*corev1.Service) {
 		return []func(*corev1.Service){
-			testkit.TCP(ports...), without(annotation.ZoneMaps), with(annotation.LoadBalancerID, ""), with(annotation.ForceOverrideListeners, "true"),
+			testkit.TCP(ports...), without(annotation.ZoneMaps), with(annotation.LoadBalancerID, ""),
+			with(annotation.ForceOverrideListeners, "true"),
 		}
 	}
 	for name, test := range map[string]struct {
@@ -94,7 +95,8 @@ func TestPortErrorsInTheStatus(t *testing.T) {
 				test.trouble(w)
 				protocol := w.get("web").Spec.Ports[1].Protocol
 				w.passes("web", time.Minute)
-				want := []corev1.PortStatus{{Port: 80, Protocol: corev1.ProtocolTCP}, {Port: 81, Protocol: protocol, Error: new("service.alibabacloud.com/" + test.reason)}}
+				want := []corev1.PortStatus{{Port: 80, Protocol: corev1.ProtocolTCP},
+					{Port: 81, Protocol: protocol, Error: new("service.alibabacloud.com/" + test.reason)}}
 				if ingress := w.get("web").Status.LoadBalancer.Ingress; len(ingress) != 1 || cmp.Diff(want, ingress[0].Ports) != "" {
 					t.Errorf("ingress %+v, want one with the ports %+v", ingress, want)
 				}
@@ -114,7 +116,8 @@ func TestServiceThatLostItsOnlyPort(t *testing.T) {
 	t.Parallel()
 	inWorld(t, func(t *testing.T, w *world) {
 		id := w.existing("by-hand")
-		reusing := []func(*corev1.Service){testkit.TCP(80), without(annotation.ZoneMaps), with(annotation.LoadBalancerID, id), with(annotation.ForceOverrideListeners, "true")}
+		reusing := []func(*corev1.Service){testkit.TCP(80), without(annotation.ZoneMaps), with(annotation.LoadBalancerID, id),
+			with(annotation.ForceOverrideListeners, "true")}
 		w.serve(1, reusing...)
 		w.put(newService("late", reusing...))
 		w.converge("late")

@@ -25,7 +25,7 @@ type preload struct {
 
 // Preload implements service.Engine. It reads the NLBs and the server groups in pages, and the listeners twenty NLBs at a time.
 func (e *engine) Preload(ctx context.Context, services []*corev1.Service) error {
-	wanted := e.owners(services)
+	wanted := e.ownerTagValues(services)
 	all, err := e.api.ListNLBs(ctx, alicloud.NLBQuery{Tag: &alicloud.Tag{Key: mark.TagCluster, Value: e.config.ClusterID}})
 	if err != nil {
 		return fmt.Errorf("read all NLBs of the cluster: %w", err)
@@ -57,7 +57,7 @@ func (e *engine) Preload(ctx context.Context, services []*corev1.Service) error 
 			continue
 		}
 		pre.listeners = byID[pre.lb.ID]
-		if own := groups[owner]; used(pre.listeners, own) {
+		if own := groups[owner]; allListed(pre.listeners, own) {
 			pre.groups = own
 		}
 		found[owner] = pre
@@ -66,8 +66,8 @@ func (e *engine) Preload(ctx context.Context, services []*corev1.Service) error 
 	return nil
 }
 
-// owners returns how the tags of Services with load balancers of their own name them.
-func (e *engine) owners(services []*corev1.Service) map[string]bool {
+// ownerTagValues returns how the tags of Services with load balancers of their own name them.
+func (e *engine) ownerTagValues(services []*corev1.Service) map[string]bool {
 	owners := map[string]bool{}
 	for _, svc := range services {
 		if params, _ := e.Params(svc); !params.Has(annotation.LoadBalancerID) {
@@ -109,16 +109,16 @@ func (e *engine) preloadGroups(ctx context.Context) (map[string][]alicloud.NLBGr
 	return byOwner, nil
 }
 
-// used reports whether the groups of all listeners are among those that a search by tag found: such a search may be incomplete.
-func used(listeners []model.Listener, groups []alicloud.NLBGroup) bool {
+// allListed reports whether the groups of all listeners are among those that a search by tag found: such a search may be incomplete.
+func allListed(listeners []model.Listener, groups []alicloud.NLBGroup) bool {
 	return !slices.ContainsFunc(listeners, func(l model.Listener) bool {
 		return l.ServerGroupID == nil || !slices.ContainsFunc(groups, func(g alicloud.NLBGroup) bool { return g.ID == *l.ServerGroupID })
 	})
 }
 
-// preloaded returns what is known after the NLB was read together with others. Additional certificates were not.
-func (o observed) preloaded(of service.Request, last service.Record, found location, pre preload) observed {
-	o = o.moved(of.Service, last, found)
+// afterPreload returns what is known after the NLB was read together with others. Additional certificates were not.
+func (o observed) afterPreload(of service.Request, last service.Record, found location, pre preload) observed {
+	o = o.afterMove(of.Service, last, found)
 	if !mayHaveCertificates(of) {
 		o.listeners.Set(pre.listeners)
 	}

@@ -80,7 +80,8 @@ func TestUsedByIDNeverBecomesOwn(t *testing.T) {
 	for _, named := range []bool{false, true} {
 		inWorld(t, func(t *testing.T, w *world) {
 			id := w.existing("payroll")
-			w.serve(1, testkit.TCP(80), without(annotation.ZoneMaps), with(annotation.LoadBalancerID, id), with(annotation.ForceOverrideListeners, "true"))
+			w.serve(1, testkit.TCP(80), without(annotation.ZoneMaps), with(annotation.LoadBalancerID, id),
+				with(annotation.ForceOverrideListeners, "true"))
 			if w.rename(id, w.get("web")); !named {
 				w.change("web", without(annotation.LoadBalancerID), without(annotation.ForceOverrideListeners))
 			}
@@ -131,7 +132,8 @@ func TestListenerOfOthersKeepsNLB(t *testing.T) {
 }
 
 func createGroup(w *world, name, vpc string) (string, error) {
-	id, _, err := w.account.Client.CreateNLBGroup(w.t.Context(), alicloud.NLBGroup{Name: name, VPCID: vpc, Type: "Instance", Protocol: alicloud.NLBTCP}, name)
+	id, _, err := w.account.Client.CreateNLBGroup(w.t.Context(),
+		alicloud.NLBGroup{Name: name, VPCID: vpc, Type: "Instance", Protocol: alicloud.NLBTCP}, name)
 	w.later(30 * settle)
 	return id, err
 }
@@ -141,7 +143,8 @@ func createGroup(w *world, name, vpc string) (string, error) {
 // changed.
 func TestChosenNameProvesNothing(t *testing.T) {
 	t.Parallel()
-	for name, gone := range map[string]func(*corev1.Service){"annotated": func(*corev1.Service) {}, "no longer": without(annotation.Hostname)} {
+	for name, gone := range map[string]func(*corev1.Service){"annotated": func(*corev1.Service) {},
+		"no longer": without(annotation.Hostname)} {
 		t.Run("API server, "+name, func(t *testing.T) {
 			t.Parallel()
 			inWorld(t, func(t *testing.T, w *world) {
@@ -159,7 +162,8 @@ func TestChosenNameProvesNothing(t *testing.T) {
 				w.newEvents()
 				w.change("web", gone, with(annotation.LoadBalancerID, id), with(annotation.ForceOverrideListeners, "true"))
 				w.converge("web")
-				if events := strings.Join(w.newEvents(), "\n"); !strings.Contains(events, problem.ReasonLoadBalancerNotReusable) || len(w.listeners(id)) != 1 {
+				if events := strings.Join(w.newEvents(), "\n"); !strings.Contains(events, problem.ReasonLoadBalancerNotReusable) ||
+					len(w.listeners(id)) != 1 {
 					t.Errorf("listeners %v, events %s", w.listeners(id), events)
 				}
 			})
@@ -175,7 +179,8 @@ func TestChosenNameProvesNothing(t *testing.T) {
 				w.put(newService("web", testkit.TCP(80), without(annotation.ZoneMaps), with(annotation.LoadBalancerID, w.existing("existing")),
 					with(annotation.ForceOverrideListeners, "true"), with(annotation.Hostname, victim.DNSName)))
 				w.converge("web")
-				w.change("web", gone, without(annotation.LoadBalancerID), without(annotation.ForceOverrideListeners), with(annotation.ZoneMaps, twoZones))
+				w.change("web", gone, without(annotation.LoadBalancerID), without(annotation.ForceOverrideListeners),
+					with(annotation.ZoneMaps, twoZones))
 				w.restart()
 				_ = w.try("web") //nolint:errcheck // what it has done is looked at
 				if w.current("web") == victim.ID || len(w.listeners(victim.ID)) != 1 {
@@ -193,9 +198,10 @@ func TestLabelUsesNothing(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		w.addNodes("n1")
 		id := w.existing("public")
-		w.put(newService("claim", testkit.TCP(80), without(annotation.ZoneMaps), with(annotation.ForceOverrideListeners, "true"), func(svc *corev1.Service) {
-			svc.Finalizers, svc.Labels = []string{Finalizer}, map[string]string{service.LabelLoadBalancerID: id}
-		}))
+		w.put(newService("claim", testkit.TCP(80), without(annotation.ZoneMaps), with(annotation.ForceOverrideListeners, "true"),
+			func(svc *corev1.Service) {
+				svc.Finalizers, svc.Labels = []string{Finalizer}, map[string]string{service.LabelLoadBalancerID: id}
+			}))
 		_ = w.try("claim") //nolint:errcheck // it lacks its zones
 		if listeners, shown := w.listeners(id), w.get("claim").Status.LoadBalancer.Ingress; len(listeners)+len(shown) > 0 {
 			t.Errorf("listeners %v, status %v", listeners, shown)

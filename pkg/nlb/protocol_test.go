@@ -13,7 +13,8 @@ import (
 func TestUnclearProtocolReplacesNoListener(t *testing.T) {
 	t.Parallel()
 	for value, says := range map[string]string{
-		"udp:443,tcpssl:443": "port 443 is specified twice", "tcp:443,tcpssl:443": "port 443 is specified twice", "tcpssl": "\"tcpssl\" is not accepted",
+		"udp:443,tcpssl:443": "port 443 is specified twice", "tcp:443,tcpssl:443": "port 443 is specified twice",
+		"tcpssl": "\"tcpssl\" is not accepted",
 	} {
 		for name, between := range map[string]func(*world){"in one process": func(*world) {}, "after a restart": (*world).restart} {
 			t.Run(value+" "+name, func(t *testing.T) {

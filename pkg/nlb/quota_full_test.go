@@ -22,7 +22,9 @@ func (w *world) makeSecurityGroups(kind string, names ...string) []string {
 	w.t.Helper()
 	var ids []string
 	for _, name := range names {
-		ids = append(ids, testkit.Must(w.account.Client.CreateSecurityGroup(w.t.Context(), alicloud.SecurityGroup{Name: "group-" + name, VPCID: emulatortest.VPC, Type: kind}, name))(w.t))
+		ids = append(ids,
+			testkit.Must(w.account.Client.CreateSecurityGroup(w.t.Context(),
+				alicloud.SecurityGroup{Name: "group-" + name, VPCID: emulatortest.VPC, Type: kind}, name))(w.t))
 	}
 	return ids
 }
@@ -189,7 +191,8 @@ func TestRevocationWaitsForNothing(t *testing.T) {
 		edit  func(*corev1.Service)
 		fault string
 	}{
-		"new ranges are refused":             {ranges(new), `{"action":"AuthorizeSecurityGroup","times":1000,"code":"Forbidden.RAM","status":403}`},
+		"new ranges are refused": {ranges(new),
+			`{"action":"AuthorizeSecurityGroup","times":1000,"code":"Forbidden.RAM","status":403}`},
 		"another annotation is not accepted": {with(annotation.ResourceGroupID, "no such/thing"), ""},
 		"the zones are not accepted":         {with(annotation.ZoneMaps, "nowhere"), ""},
 		"the version of IP is not accepted":  {with(annotation.IPVersion, "ipv5"), ""},
@@ -220,7 +223,8 @@ func TestRevocationWaitsForNothing(t *testing.T) {
 // cannot be tagged.
 func TestPreservedWithAllTags(t *testing.T) {
 	t.Parallel()
-	for name, fault := range map[string]string{"no room": "", "forbidden": `{"action":"TagResources","times":1000,"code":"Forbidden.RAM","status":403}`} {
+	for name, fault := range map[string]string{"no room": "",
+		"forbidden": `{"action":"TagResources","times":1000,"code":"Forbidden.RAM","status":403}`} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			inWorld(t, func(t *testing.T, w *world) {

@@ -79,11 +79,11 @@ func isOfBalancer(row annotation.Row) bool {
 
 // loadRecord returns what was applied to the load balancer.
 func loadRecord(remembered *service.Record, svc *corev1.Service, known observed) service.Record {
-	record, ok := service.LoadRecord(remembered, svc, known.id(), known.presence.Reused())
+	record, ok := service.LoadRecord(remembered, svc, known.nlbID(), known.presence.Reused())
 	if !ok { // the Service leaves the load balancer, or is back on it before its tags there were removed
-		record.TagKeys = slices.Concat(known.leftTags[known.id()], lastRecord(remembered, svc).Left[known.id()])
+		record.TagKeys = slices.Concat(known.leftTags[known.nlbID()], lastRecord(remembered, svc).Left[known.nlbID()])
 	}
-	record.LoadBalancerID, record.Left = cmp.Or(record.LoadBalancerID, known.id()), known.leftTags
+	record.LoadBalancerID, record.Left = cmp.Or(record.LoadBalancerID, known.nlbID()), known.leftTags
 	return record
 }
 

@@ -27,7 +27,8 @@ func TestNLBExamplesAreAccepted(t *testing.T) {
 			svc.Annotations[key] = value
 		}
 		delete(svc.Annotations, annotation.Type.Key()) // the gate is not an annotation
-		if params, problems := annotation.OfNLB(svc); len(problems) > 0 || row.Suffix != annotation.Type && row.Suffix != annotation.BackendType && !params.Has(row.Suffix) {
+		if params, problems := annotation.OfNLB(svc); len(problems) > 0 ||
+			row.Suffix != annotation.Type && row.Suffix != annotation.BackendType && !params.Has(row.Suffix) {
 			t.Errorf("%s: %v", row.Suffix, problems)
 		}
 	}
@@ -71,13 +72,17 @@ applied. A change that is not possible later also causes an event.
 "Removed" is the setting after you remove the annotation; empty means that the setting stays. An existing load balancer keeps its own settings, and its
 listeners revert only if force-override-listeners is true. For the protocols and port ranges of listeners, the type of server groups, the IP version of
 backend servers and default weights, the default applies without the annotation. "Example" includes the other annotations that the annotation requires.
-` + explanations.Section("Load balancer", balancer) + explanations.Section("Listeners", listeners) + explanations.Section("Server groups and backend servers", groups) +
+` + explanations.Section("Load balancer", balancer) + explanations.Section("Listeners", listeners) +
+		explanations.Section("Server groups and backend servers", groups) +
 		"\nThe key of `" + annotation.BackendType + "` has no prefix.\n"
 }
 
 // groupSettings are the annotations that set a server group, and stop nothing else.
 var groupSettings = []annotation.Suffix{
-	annotation.Scheduler, annotation.ConnectionDrain, annotation.ConnectionDrainTimeout, annotation.PreserveClientIP, annotation.HealthCheckFlag, annotation.HealthCheckType,
-	annotation.HealthCheckConnectPort, annotation.HealthCheckConnectTimeout, annotation.HealthCheckInterval, annotation.HealthyThreshold, annotation.UnhealthyThreshold,
-	annotation.HealthCheckURI, annotation.HealthCheckDomain, annotation.HealthCheckMethod, annotation.HealthCheckHTTPCode, annotation.HealthCheckHTTPVersion, annotation.HealthCheck, annotation.GracefulShutdown,
+	annotation.Scheduler, annotation.ConnectionDrain, annotation.ConnectionDrainTimeout, annotation.PreserveClientIP,
+	annotation.HealthCheckFlag, annotation.HealthCheckType,
+	annotation.HealthCheckConnectPort, annotation.HealthCheckConnectTimeout, annotation.HealthCheckInterval, annotation.HealthyThreshold,
+	annotation.UnhealthyThreshold,
+	annotation.HealthCheckURI, annotation.HealthCheckDomain, annotation.HealthCheckMethod, annotation.HealthCheckHTTPCode,
+	annotation.HealthCheckHTTPVersion, annotation.HealthCheck, annotation.GracefulShutdown,
 }

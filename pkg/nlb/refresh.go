@@ -35,20 +35,20 @@ func (n nlb) Refresh(ctx context.Context, of service.Request) (service.Refreshed
 	if of.Edited {
 		n.memory.TryAgain(n.ID())
 	}
-	settled, failures := n.settle(of.Service, n.observed)
-	known, compared := n.due(ctx, of, settled.begun(of.Service))
+	settled, failures := n.settleJobs(of.Service, n.observed)
+	known, compared := n.compareWhenDue(ctx, of, settled.begunWith(of.Service))
 	_, grouped := n.shared.Wanted(of.Service, of.Params, known.group)
 	together := !grouped && known.presence.Unknown() && n.preloads.Has(mark.DefaultName(of.Service.UID))
-	found, err := n.refresh(ctx, of, known)
+	found, err := n.refreshParts(ctx, of, known)
 	unread := errors.Join(slices.Collect(maps.Values(found.unread))...)
 	if err == nil && !found.nlb.presence.Present() && unread != nil {
 		err = unread // nothing is created while anything is unknown
 	}
-	after := n.knowing(found.nlb)
+	after := n.withKnown(found.nlb)
 	after.unread, after.failures = found.unread, failures
 	result := service.Refreshed{
-		Balancer: after, Applied: found.record, Whole: found.record != nil && (compared || !known.trusted() && of.DriftDue) && unread == nil,
-		Some:     compared || !known.trusted(),
+		Balancer: after, Applied: found.record, Whole: found.record != nil && (compared || !known.isTrusted() && of.DriftDue) && unread == nil,
+		Some:     compared || !known.isTrusted(),
 		Together: together, Unread: unread,
 	}
 	if !known.presence.Gone() {
@@ -57,8 +57,8 @@ func (n nlb) Refresh(ctx context.Context, of service.Request) (service.Refreshed
 	return result, err
 }
 
-// begun returns what is known when a process sees a Service for the first time: what the Service itself says.
-func (o observed) begun(svc *corev1.Service) observed {
+// begunWith returns what is known when a process sees a Service for the first time: what the Service itself says.
+func (o observed) begunWith(svc *corev1.Service) observed {
 	if o.presence.IsZero() && o.leaving == nil {
 		record, _ := service.RecordOn(svc)
 		o.leaving, o.leftTags, o.showing = record.Leaving, record.Left, service.ShownBy(svc)
@@ -66,8 +66,8 @@ func (o observed) begun(svc *corev1.Service) observed {
 	return o
 }
 
-// refresh re-reads those parts of the NLB that are in doubt.
-func (e *engine) refresh(ctx context.Context, of service.Request, known observed) (refreshed, error) {
+// refreshParts re-reads those parts of the NLB that are in doubt.
+func (e *engine) refreshParts(ctx context.Context, of service.Request, known observed) (refreshed, error) {
 	found := refreshed{nlb: known, unread: map[model.Part]error{}}
 	if err := e.refreshLoadBalancer(ctx, of, &found); err != nil {
 		return found, err
@@ -91,10 +91,11 @@ func (e *engine) refreshLoadBalancer(ctx context.Context, of service.Request, fo
 		return nil
 	}
 	_, grouped := e.shared.Wanted(of.Service, of.Params, nlb.group)
-	if pre, ok := e.preloads.Take(mark.DefaultName(of.Service.UID)); ok && nlb.presence.Unknown() && !grouped && leavesGroup(of.Service, *nlb) == nil {
-		*nlb, found.listed = nlb.preloaded(of, last, e.seen(of.Service, &pre.lb, false), pre), pre.groups
+	if pre, ok := e.preloads.Take(mark.DefaultName(of.Service.UID)); ok && nlb.presence.Unknown() && !grouped &&
+		leavesGroup(of.Service, *nlb) == nil {
+		*nlb, found.listed = nlb.afterPreload(of, last, e.foundLocation(of.Service, &pre.lb, false), pre), pre.groups
 	} else {
-		at, err := e.locate(ctx, of, *nlb)
+		at, err := e.locateNLB(ctx, of, *nlb)
 		if nlb.askedMissing = at.askedMissing; err != nil {
 			if !at.presence.IsZero() {
 				nlb.presence, nlb.group, nlb.from = at.presence, at.group, at.from
@@ -105,7 +106,7 @@ func (e *engine) refreshLoadBalancer(ctx context.Context, of service.Request, fo
 			}
 			return err
 		}
-		*nlb = nlb.moved(of.Service, last, at)
+		*nlb = nlb.afterMove(of.Service, last, at)
 	}
 	if nlb.presence.Present() && nlb.lb.Value.Status == alicloud.NLBProvisioning {
 		*nlb = e.awaitCreation(of.Service, *nlb)
@@ -122,7 +123,8 @@ func (o observed) standsDespite(params annotation.Params, err error) bool {
 	}
 	refused, ok := errors.AsType[*problem.ConfigError](err)
 	asked := params.Get(annotation.LoadBalancerID)
-	return service.IsUnread(err) || ok && refused.Event == problem.ReasonLoadBalancerNotReusable && o.presence.Reused() && (asked == "" || asked == o.id())
+	return service.IsUnread(err) ||
+		ok && refused.Event == problem.ReasonLoadBalancerNotReusable && o.presence.Reused() && (asked == "" || asked == o.nlbID())
 }
 
 // refreshListeners reads the listeners, with their additional certificates where there may be any: those take a call for each TCPSSL
@@ -132,9 +134,9 @@ func (e *engine) refreshListeners(ctx context.Context, of service.Request, found
 	if !nlb.presence.Present() || nlb.listeners.Trusted() {
 		return nil
 	}
-	listeners, err := observe.Listeners(ctx, e.api, nlb.id())
+	listeners, err := observe.Listeners(ctx, e.api, nlb.nlbID())
 	if err != nil {
-		return found.keep(model.PartListeners, nlb.listeners.Known(), err)
+		return found.keepPart(model.PartListeners, nlb.listeners.Known(), err)
 	}
 	if mayHaveCertificates(of) {
 		keepCertificates(listeners, nlb.listeners.Value)
@@ -162,7 +164,7 @@ func (e *engine) refreshGroups(ctx context.Context, of service.Request, found *r
 		return nil
 	}
 	if found.nlb, err = e.readGroups(ctx, of.Service, of.Params, found.nlb, found.listed); err != nil {
-		return found.keep(model.PartGroups, found.nlb.groups.Known(), err)
+		return found.keepPart(model.PartGroups, found.nlb.groups.Known(), err)
 	}
 	if found.nlb.strays != nil {
 		found.unread[partElsewhere] = found.nlb.strays
@@ -173,8 +175,8 @@ func (e *engine) refreshGroups(ctx context.Context, of service.Request, found *r
 // partElsewhere is what uses the server groups of a Service elsewhere. No step of its load balancer depends on it.
 const partElsewhere model.Part = "listeners elsewhere"
 
-// keep notes that a part could not be read and that its last value stands. It returns the error where there is none.
-func (r *refreshed) keep(part model.Part, known bool, err error) error {
+// keepPart notes that a part could not be read and that its last value stands. It returns the error where there is none.
+func (r *refreshed) keepPart(part model.Part, known bool, err error) error {
 	if !known {
 		return err
 	}
@@ -184,18 +186,22 @@ func (r *refreshed) keep(part model.Part, known bool, err error) error {
 
 // readGroups returns what is known after the server groups were read, and the Service's listeners where those serve. own are the groups of
 // its own as they were read before, nil where they were not. With an error, what is missing is noted.
-func (e *engine) readGroups(ctx context.Context, svc *corev1.Service, params annotation.Params, known observed, own []alicloud.NLBGroup) (observed, error) {
+func (e *engine) readGroups(
+	ctx context.Context, svc *corev1.Service, params annotation.Params, known observed, own []alicloud.NLBGroup,
+) (observed, error) {
 	if own == nil {
 		var err error
 		if own, err = observe.OwnGroups(ctx, e.api, mark.DefaultName(svc.UID)); err != nil {
 			return known, err
 		}
 	}
-	groups, missing, err := observe.Groups(ctx, e.api, svc, e.ownerOf(svc, known), own, known.joined(svc, params), e.knownGroups(svc, known))
+	groups, missing, err := observe.Groups(ctx, e.api, svc, e.ownerOf(svc, known), own, known.namedGroups(svc, params),
+		e.knownGroups(svc, known))
 	if err != nil {
 		return known, err
 	}
-	if known.groupsMissing, err = e.missing.Confirm(known.groupsMissing, len(missing) > 0, fmt.Sprintf("server groups %v not found", missing)); err != nil {
+	if known.groupsMissing, err = e.missing.Confirm(known.groupsMissing, len(missing) > 0,
+		fmt.Sprintf("server groups %v not found", missing)); err != nil {
 		return known, err
 	}
 	known.deletingGroups = nil
@@ -264,7 +270,8 @@ func (e *engine) searchAccess(ctx context.Context, svc *corev1.Service, known ob
 	if err != nil {
 		return known, err
 	}
-	known.accessMissing, err = e.missing.Confirm(known.accessMissing, access == nil && expected != "", fmt.Sprintf("security group %s not found", expected))
+	known.accessMissing, err = e.missing.Confirm(known.accessMissing, access == nil && expected != "",
+		fmt.Sprintf("security group %s not found", expected))
 	if err == nil {
 		known.access.Set(access)
 		known.accessBeside = others
@@ -273,7 +280,8 @@ func (e *engine) searchAccess(ctx context.Context, svc *corev1.Service, known ob
 }
 
 func mayHaveAccess(svc *corev1.Service, record service.Record) bool {
-	return len(annotation.SourceRangesOf(svc)) > 0 || slices.Contains(record.Annotations, service.RecordedSourceRanges) || svc.Labels[service.LabelSecurityGroupID] != ""
+	return len(annotation.SourceRangesOf(svc)) > 0 || slices.Contains(record.Annotations, service.RecordedSourceRanges) ||
+		svc.Labels[service.LabelSecurityGroupID] != ""
 }
 
 // mayHaveCertificates reports whether the TCPSSL listeners of a Service have additional certificates, or are to have some.

@@ -22,8 +22,8 @@ import (
 
 // RefreshForRemoval implements service.Balancer.
 func (n nlb) RefreshForRemoval(ctx context.Context, svc *corev1.Service, _ *service.Record) (service.Balancer, error) {
-	known, failures := n.settle(svc, n.observed)
-	n = n.knowing(known)
+	known, failures := n.settleJobs(svc, n.observed)
+	n = n.withKnown(known)
 	n.unread, n.failures = nil, nil
 	if failure := errors.Join(failures...); failure != nil {
 		return n, failure // the next pass reads what is there and goes on
@@ -42,7 +42,7 @@ func (n nlb) RefreshForRemoval(ctx context.Context, svc *corev1.Service, _ *serv
 		n.listeners.Invalidate("the NLB is to be deleted: somebody may have added one")
 	}
 	known, err = n.readForRemoval(ctx, svc, n.observed)
-	if n = n.knowing(known); err == nil {
+	if n = n.withKnown(known); err == nil {
 		n = n.unlessUsed(svc)
 		err = n.leaveFirst()
 	}
@@ -52,7 +52,8 @@ func (n nlb) RefreshForRemoval(ctx context.Context, svc *corev1.Service, _ *serv
 // unlessUsed has a load balancer stay, as an existing one does, on which somebody else has a listener, or which lacks the owner tag while
 // not all else says that it is the Service's.
 func (n nlb) unlessUsed(svc *corev1.Service) nlb {
-	if n.presence.Present() && !n.Reused() && n.group.IsZero() && (len(othersListeners(svc, n.listeners.Value)) > 0 || !isOwn(svc, &n.lb.Value, n.listeners.Value)) {
+	if n.presence.Present() && !n.Reused() && n.group.IsZero() &&
+		(len(othersListeners(svc, n.listeners.Value)) > 0 || !isOwn(svc, &n.lb.Value, n.listeners.Value)) {
 		n.presence = presence.Found(n.ID(), true)
 	}
 	return n
@@ -73,7 +74,7 @@ func (n nlb) foundForRemoval(ctx context.Context, svc *corev1.Service) (nlb, err
 	if n.presence.Gone() && n.presence.WasDeleted() || n.staysFor(svc) {
 		return n, nil
 	}
-	if group, in := n.shared.ForRemoval(svc, n.place()); in {
+	if group, in := n.shared.ForRemoval(svc, n.knownPlace()); in {
 		found, err := n.foundInGroup(ctx, svc, group, cmp.Or(n.ID(), lastRecord(nil, svc).LoadBalancerID))
 		if !errors.Is(err, errNotInGroup) {
 			return found.awaitingCreation(svc, err)
@@ -88,7 +89,7 @@ func (n nlb) foundForRemoval(ctx context.Context, svc *corev1.Service) (nlb, err
 		return n, err
 	}
 	n.alsoOwned = at.others
-	if n, err = n.knowing(n.at(at)).awaitingCreation(svc, nil); err != nil {
+	if n, err = n.withKnown(n.withLocation(at)).awaitingCreation(svc, nil); err != nil {
 		return n, err
 	}
 	return n.lastOfGroup(ctx, svc)
@@ -117,8 +118,8 @@ func (n nlb) awaitingCreation(svc *corev1.Service, err error) (nlb, error) {
 		return n, err
 	}
 	if n.presence.Present() && n.lb.Value.Status == alicloud.NLBProvisioning {
-		n = n.knowing(n.awaitCreation(svc, n.observed))
-		return n, n.waiting("the NLB is being created")
+		n = n.withKnown(n.awaitCreation(svc, n.observed))
+		return n, n.waitError("the NLB is being created")
 	}
 	return n, nil
 }
@@ -126,12 +127,12 @@ func (n nlb) awaitingCreation(svc *corev1.Service, err error) (nlb, error) {
 // waitToRemove returns an error while jobs keep the load balancer busy. One that is being created is waited for once it was found.
 func (n nlb) waitToRemove() error {
 	switch {
-	case !n.busy(model.TargetLoadBalancer):
+	case !n.isBusy(model.TargetLoadBalancer):
 		return nil
 	case n.presence.Present() && n.lb.Value.Status == alicloud.NLBDeleting:
-		return n.waiting("the NLB is being deleted")
+		return n.waitError("the NLB is being deleted")
 	case len(n.jobs) > 0:
-		return n.waiting("a job of the cloud is still running")
+		return n.waitError("a job of the cloud is still running")
 	}
 	return nil
 }
@@ -140,9 +141,9 @@ func (n nlb) waitToRemove() error {
 // what is not known would be left behind.
 func (e *engine) readForRemoval(ctx context.Context, svc *corev1.Service, known observed) (observed, error) {
 	if known.presence.Present() && !known.listeners.Trusted() {
-		listeners, err := observe.Listeners(ctx, e.api, known.id())
+		listeners, err := observe.Listeners(ctx, e.api, known.nlbID())
 		if alicloud.IsNotFound(err) {
-			id := known.id()
+			id := known.nlbID()
 			known.presence = known.presence.AfterLoss(id)
 			return known, e.missing.Unproven(id)
 		}
@@ -174,8 +175,8 @@ func (e *engine) readGroupsForRemoval(ctx context.Context, svc *corev1.Service, 
 	return read, err
 }
 
-func (n nlb) waiting(reason string) error {
-	return &problem.WaitError{Reason: reason, For: cmp.Or(n.wait(), soonPoll)}
+func (n nlb) waitError(reason string) error {
+	return &problem.WaitError{Reason: reason, For: cmp.Or(n.waitTime(), soonPoll)}
 }
 
 // locateForRemoval returns what is to be removed. What the annotations ask for counts less than what is there.
@@ -186,15 +187,15 @@ func (e *engine) locateForRemoval(ctx context.Context, svc *corev1.Service, know
 		lastID = record.LoadBalancerID // that of the label has been left
 	}
 	if known.presence.WasReleased() && asked == "" {
-		return e.absent(ctx, svc, known, known.presence.ID(), false)
+		return e.decideAbsence(ctx, svc, known, known.presence.ID(), false)
 	}
 	if own, err := e.ownForRemoval(ctx, svc, known, lastID); err != nil || own.presence.Present() {
 		return own, err
 	}
-	existing, err := e.existing(ctx, lastID, asked)
+	existing, err := e.existingNLB(ctx, lastID, asked)
 	if err == nil && (existing == nil || existing.ID != asked) {
-		if own, failure := e.shown(ctx, svc, lastID); failure != nil || own != nil {
-			return e.seen(svc, own, false), failure
+		if own, failure := e.shownNLB(ctx, svc, lastID); failure != nil || own != nil {
+			return e.foundLocation(svc, own, false), failure
 		}
 	}
 	switch {
@@ -202,11 +203,11 @@ func (e *engine) locateForRemoval(ctx context.Context, svc *corev1.Service, know
 		return location{}, err
 	case existing == nil:
 	case !hasTag(existing, mark.TagGroup) || existing.ID == asked:
-		return e.seen(svc, existing, true), nil
+		return e.foundLocation(svc, existing, true), nil
 	default: // one of a group, with nothing of the Service
-		return e.absent(ctx, svc, known, "", known.presence.MaybeCreated())
+		return e.decideAbsence(ctx, svc, known, "", known.presence.MaybeCreated())
 	}
-	return e.absent(ctx, svc, known, lastID, mayHaveHad(svc, known, lastID) || asked == "" && known.presence.Unknown())
+	return e.decideAbsence(ctx, svc, known, lastID, mayHaveHad(svc, known, lastID) || asked == "" && known.presence.Unknown())
 }
 
 // ownForRemoval returns the NLB of the Service's own. Where that of the Service is gone, what was found beside it stays, and so does a
@@ -226,19 +227,21 @@ func (e *engine) ownForRemoval(ctx context.Context, svc *corev1.Service, known o
 	default: // it has lost the tag, and is treated like an existing one
 		return location{}, nil
 	}
-	own := e.seen(svc, lb, false)
+	own := e.foundLocation(svc, lb, false)
 	own.others = others
 	return own, nil
 }
 
 // besideStranger returns the last NLB of a Service if it still exists and nothing but the owner tag, which can be copied, gives another one
 // to the Service, nil otherwise. One that the manager has created stands in the Record.
-func (e *engine) besideStranger(ctx context.Context, svc *corev1.Service, known observed, lb *alicloud.NLB, lastID string) (*alicloud.NLB, error) {
+func (e *engine) besideStranger(
+	ctx context.Context, svc *corev1.Service, known observed, lb *alicloud.NLB, lastID string,
+) (*alicloud.NLB, error) {
 	record, _ := service.RecordOn(svc)
 	if lastID == "" || lb.ID == lastID || lb.ID == record.Made {
 		return nil, nil
 	}
-	last, err := e.get(ctx, lastID)
+	last, err := e.readNLB(ctx, lastID)
 	if err != nil || last == nil {
 		return nil, err
 	}
@@ -250,10 +253,10 @@ func (e *engine) besideStranger(ctx context.Context, svc *corev1.Service, known 
 	return last, nil
 }
 
-// existing returns the first of the load balancers with these ids that no Service owns, nil if there is none.
-func (e *engine) existing(ctx context.Context, ids ...string) (*alicloud.NLB, error) {
+// existingNLB returns the first of the load balancers with these ids that no Service owns, nil if there is none.
+func (e *engine) existingNLB(ctx context.Context, ids ...string) (*alicloud.NLB, error) {
 	for _, id := range ids {
-		lb, err := e.get(ctx, id)
+		lb, err := e.readNLB(ctx, id)
 		if err != nil || lb != nil && !hasTag(lb, mark.TagOwner) {
 			return lb, err
 		}
@@ -266,17 +269,17 @@ func (e *engine) existing(ctx context.Context, ids ...string) (*alicloud.NLB, er
 // leaves for another one, everything goes: the ports are free then.
 func (n nlb) PlanRemoval(svc *corev1.Service, applied *service.Record) (service.Removal, error) {
 	params, _ := n.Params(svc)
-	actual := n.model()
+	actual := n.wholeModel()
 	preserved := params.Preserves() && (n.former == "" || !n.Reused())
 	removal := service.Removal{Plan: plan{nlb: n}, ID: n.ID(), Reused: n.Reused(), Preserved: preserved, Status: statusOf(&n.lb.Value, params)}
 	switch {
 	case !n.group.IsZero():
 		return n.planGroupRemoval(svc, applied, removal)
 	case removal.Reused && removal.Preserved:
-		removal.Plan = n.removes(diff.PreservingOnExisting(actual))
+		removal.Plan = n.removalPlan(diff.PreservingOnExisting(actual))
 	case removal.Reused:
 		if n.former == "" { // one that the Service moves away from may be anybody's
-			removal.Kept = n.kept(svc, params)
+			removal.Kept = n.keptReason(svc, params)
 		}
 		var err error
 		if removal, err = n.forGuests(svc, removal); err != nil {
@@ -286,19 +289,19 @@ func (n nlb) PlanRemoval(svc *corev1.Service, applied *service.Record) (service.
 		if err != nil {
 			return removal, err
 		}
-		removal.Plan = n.removes(diff.Leaving(actual, n.ownerOf(svc, n.observed), keys))
+		removal.Plan = n.removalPlan(diff.Leaving(actual, n.ownerOf(svc, n.observed), keys))
 	case removal.Preserved:
-		removal.Plan = n.removes(diff.Preserving(actual, mark.Preserved(svc, n.config.ClusterID)))
+		removal.Plan = n.removalPlan(diff.Preserving(actual, mark.Preserved(svc, n.config.ClusterID)))
 		removal.Kept = service.KeptBeside(Product, svc, n.ID(), n.alsoOwned)
 	default:
-		removal.Plan = n.removes(diff.Deletion(actual, mark.Tags(svc, n.config.ClusterID)...))
+		removal.Plan = n.removalPlan(diff.Deletion(actual, mark.Tags(svc, n.config.ClusterID)...))
 		removal.Kept = service.KeptBeside(Product, svc, n.ID(), n.alsoOwned)
 	}
 	return removal, nil
 }
 
-// kept returns why an NLB stays in the cloud that was created for the Service, as far as can be seen, empty for one that was not.
-func (n nlb) kept(svc *corev1.Service, params annotation.Params) string {
+// keptReason returns why an NLB stays in the cloud that was created for the Service, as far as can be seen, empty for one that was not.
+func (n nlb) keptReason(svc *corev1.Service, params annotation.Params) string {
 	lb, record := &n.lb.Value, lastRecord(nil, svc)
 	if others := othersListeners(svc, n.listeners.Value); isTagged(lb, svc) && len(others) > 0 {
 		return fmt.Sprintf("NLB %s stays in the cloud, without listeners and server groups of this Service: it has listeners that are not this Service's (%s); if nobody uses them, delete it",
@@ -311,7 +314,7 @@ func (n nlb) kept(svc *corev1.Service, params annotation.Params) string {
 		lb.ID, mark.TagOwner, mark.DefaultName(svc.UID))
 }
 
-func (n nlb) removes(removal model.Plan) service.Plan { return plan{nlb: n, Plan: removal} }
+func (n nlb) removalPlan(removal model.Plan) service.Plan { return plan{nlb: n, Plan: removal} }
 
 // Removed implements service.Balancer. Groups and the security group outlive the load balancer.
 func (n nlb) Removed(removal service.Removal) (known service.Balancer, leftovers bool) {
@@ -319,9 +322,9 @@ func (n nlb) Removed(removal service.Removal) (known service.Balancer, leftovers
 	return n, !removal.Preserved && (len(n.groups.Value) > 0 || n.access.Value != nil)
 }
 
-// readLeftovers reads the groups. Those of a load balancer that this process deleted are known, unless they are in doubt: only the number of
-// their servers is read, because others may have added some. A listener of others that leads to one keeps the cloud from deleting it, which
-// puts them in doubt.
+// readLeftovers reads the groups. Those of a load balancer that this process deleted are known, unless they are in doubt: only the number
+// of their servers is read, because others may have added some. A listener of others that leads to one keeps the cloud from deleting it,
+// which puts them in doubt.
 func (n nlb) readLeftovers(ctx context.Context, svc *corev1.Service, params annotation.Params) (observed, error) {
 	if !n.groups.Trusted() || !n.presence.WasDeleted() || n.strays != nil {
 		return n.readGroups(ctx, svc, params, n.observed, nil)
@@ -356,7 +359,10 @@ func (n nlb) deletable() (rest *model.Model, kept []problem.Problem) {
 	stays := func(kind, id string) bool {
 		err := n.memory.Left(id)
 		if err != nil {
-			kept = append(kept, problem.Newf(problem.ReasonKeptInUse, "%s %s, which the Service does not need any more, stays: the cloud does not delete it (%s); if nothing uses it, delete it", kind, id, alicloud.Lasting(err)))
+			kept = append(kept,
+				problem.Newf(problem.ReasonKeptInUse,
+					"%s %s, which the Service does not need any more, stays: the cloud does not delete it (%s); if nothing uses it, delete it", kind, id,
+					alicloud.Lasting(err)))
 		}
 		return err != nil
 	}
@@ -378,10 +384,10 @@ func (n nlb) PlanLeftovers(ctx context.Context, svc *corev1.Service) (service.Ba
 		return n, plan{nlb: n}, nil
 	}
 	if len(n.jobs) > 0 {
-		return n, plan{nlb: n}, n.waiting("a job of the cloud is still running")
+		return n, plan{nlb: n}, n.waitError("a job of the cloud is still running")
 	}
 	known, err := n.readLeftovers(ctx, svc, params)
-	n = n.knowing(known)
+	n = n.withKnown(known)
 	if err == nil {
 		err = n.strays
 	}
@@ -394,7 +400,7 @@ func (n nlb) PlanLeftovers(ctx context.Context, svc *corev1.Service) (service.Ba
 	record, _ := service.RecordOn(svc)
 	if mayHaveAccess(svc, record) || n.access.Value != nil {
 		known, err := n.searchAccess(ctx, svc, n.observed)
-		if n = n.knowing(known); err != nil {
+		if n = n.withKnown(known); err != nil {
 			return n, plan{nlb: n}, err
 		}
 	}

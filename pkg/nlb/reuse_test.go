@@ -32,7 +32,8 @@ func TestReuse(t *testing.T) {
 			t.Errorf("listeners %v, want %v", got, want)
 		}
 		w.quiet("web")
-		w.put(newService("other", testkit.TCP(80, 81), without(annotation.ZoneMaps), with(annotation.LoadBalancerID, id), with(annotation.ForceOverrideListeners, "true")))
+		w.put(newService("other", testkit.TCP(80, 81), without(annotation.ZoneMaps), with(annotation.LoadBalancerID, id),
+			with(annotation.ForceOverrideListeners, "true")))
 		w.converge("other")
 		mustReport(t, w.newEvents(), "of Service default/web")
 		w.remove("web")
@@ -88,7 +89,8 @@ func TestPreserve(t *testing.T) {
 		w.calls()
 		w.remove("web")
 		w.converge("web")
-		if got, want := writes(w.calls()), []string{"UpdateLoadBalancerProtection", "UntagResources", "TagResources", "UntagResources"}; !slices.Equal(got, want) {
+		if got, want := writes(w.calls()), []string{"UpdateLoadBalancerProtection", "UntagResources", "TagResources",
+			"UntagResources"}; !slices.Equal(got, want) {
 			t.Errorf("writes %v, want %v", got, want)
 		}
 		if got, want := w.listeners(id), []string{"TCP:80 i-n1:30080=100"}; !slices.Equal(got, want) {

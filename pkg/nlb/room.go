@@ -29,13 +29,13 @@ func (n nlb) Room(in service.Inputs) backend.Room {
 		}
 	}
 	entries := func(yield func(backend.Entry) bool) {
-		actual := n.model()
+		actual := n.wholeModel()
 		if actual == nil {
 			return
 		}
 		for i := range actual.Groups {
 			group := &actual.Groups[i]
-			idle, moves := !n.listens(group.ID), n.memory.Moves(group.ID)
+			idle, moves := !n.hasListenerTo(group.ID), n.memory.Moves(group.ID)
 			for k := range group.Servers {
 				server := &group.Servers[k]
 				entry := entryOf(server, instances, !group.Foreign && server.Description == group.Name || owner.OwnsNLB(server.Description))
@@ -60,15 +60,17 @@ func (n nlb) Room(in service.Inputs) backend.Room {
 	return room
 }
 
-// hold notes how many servers the Service has on the NLB of its group. What it has of one that it is about to leave counts as before until it is gone.
-func (n *nlb) hold(svc *corev1.Service) {
+// noteServers notes how many servers the Service has on the NLB of its group. What it has of one that it is about to leave counts as before
+// until it is gone.
+func (n *nlb) noteServers(svc *corev1.Service) {
 	if !n.group.IsZero() && n.ID() != "" && n.former == "" {
 		servers, _ := n.behindListeners(svc)
 		n.shared.Hold(svc, n.ID(), groups.Held{Servers: servers, Listeners: len(n.servedPorts(svc))})
 	}
 }
 
-// behindListeners returns how many servers the Service has behind its listeners, and how many the port that has fewest. Those of other groups do not count for the quota.
+// behindListeners returns how many servers the Service has behind its listeners, and how many the port that has fewest. Those of other
+// groups do not count for the quota.
 func (n *nlb) behindListeners(svc *corev1.Service) (all, fewest int) {
 	used := n.usedGroups(svc)
 	fewest = math.MaxInt
@@ -97,9 +99,9 @@ func (n *nlb) usedGroups(svc *corev1.Service) sets.Set[string] {
 // leavingCounts is how long servers that another Service gave up may still count for the quota: until the job has ended that removes them.
 const leavingCounts = time.Minute
 
-// mostServers returns how many servers the Service may have behind its listeners: as many as the NLB may have, without those of the other Services of its group.
-// While it is not known what these have, the Service may have no more than it has: with fewer, the NLB would seem to have room, and its quota not to be what the cloud
-// refuses something for.
+// mostServers returns how many servers the Service may have behind its listeners: as many as the NLB may have, without those of the other
+// Services of its group. While it is not known what these have, the Service may have no more than it has: with fewer, the NLB would seem to
+// have room, and its quota not to be what the cloud refuses something for.
 func (n *nlb) mostServers(svc *corev1.Service) int {
 	most := n.config.Quotas.Of(quota.ServersPerNLB, n.ID()).Value
 	if n.group.IsZero() {
@@ -113,9 +115,9 @@ func (n *nlb) mostServers(svc *corev1.Service) int {
 	return most - (total - own)
 }
 
-// waitsForOthers notes whether the Service waits for servers on the NLB of its group, because the others there have them. The code of the refusal is the same
-// when another quota is used up, so an NLB that is known to have fewer servers than its quota allows is not the cause. A Service that cannot
-// make room for a listener itself waits for the others to do so, as one without servers does.
+// waitsForOthers notes whether the Service waits for servers on the NLB of its group, because the others there have them. The code of the
+// refusal is the same when another quota is used up, so an NLB that is known to have fewer servers than its quota allows is not the cause.
+// A Service that cannot make room for a listener itself waits for the others to do so, as one without servers does.
 func (n *nlb) waitsForOthers(svc *corev1.Service, err error) {
 	if n.group.IsZero() || n.former != "" {
 		return
@@ -132,7 +134,8 @@ func (n *nlb) waitsForOthers(svc *corev1.Service, err error) {
 	n.shared.Wait(svc, n.ID(), has, n.shared.Share(n.group, svc, n.ID(), limit))
 }
 
-// movesLast reports whether a listener is to leave its group, the NLB has no room for another one, and the Service cannot make any, because none of its ports has two servers.
+// movesLast reports whether a listener is to leave its group, the NLB has no room for another one, and the Service cannot make any, because
+// none of its ports has two servers.
 func (n *nlb) movesLast(svc *corev1.Service) bool {
 	moves, used := false, n.usedGroups(svc)
 	for i := range n.groups.Value {
@@ -160,12 +163,12 @@ func entryOf(server *alicloud.NLBServer, instances map[string]string, ours bool)
 	return backend.Entry{Kind: backend.KindInterface, ID: server.IP, Ours: ours}
 }
 
-// suspected returns those of the refused instances that may be backend servers as many times as they may be. The code of the refusal is the same when the NLB or one
-// of its groups has too many servers. Nobody has these quotas lowered, so an NLB that is known to have less than half of its servers is not the cause. Of an NLB that
-// is another's, or that Services share, it is not known how many servers it has.
-// Without that, Services go on to ask for instances that the cloud refuses, and none makes room for another one.
-func (n nlb) suspected(refused []string) []string {
-	actual := n.model()
+// suspectedInstances returns those of the refused instances that may be backend servers as many times as they may be. The code of the
+// refusal is the same when the NLB or one of its groups has too many servers. Nobody has these quotas lowered, so an NLB that is known to
+// have less than half of its servers is not the cause. Of an NLB that is another's, or that Services share, it is not known how many
+// servers it has. Without that, Services go on to ask for instances that the cloud refuses, and none makes room for another one.
+func (n nlb) suspectedInstances(refused []string) []string {
+	actual := n.wholeModel()
 	if len(refused) == 0 || actual == nil || n.Reused() || !n.group.IsZero() {
 		return nil
 	}

@@ -15,8 +15,8 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/quota"
 )
 
-// More server groups than the published limits let through writes in a minute: what concerns all of them takes several windows. Each has as many servers as there is
-// room for on its NLB, and the quota of each instance lets all together have a third more.
+// More server groups than the published limits let through writes in a minute: what concerns all of them takes several windows. Each has as
+// many servers as there is room for on its NLB, and the quota of each instance lets all together have a third more.
 const (
 	scaleNodes, scaleServices, scalePorts = 150, 110, 2
 	scaleGroups                           = scaleServices * scalePorts
@@ -26,8 +26,8 @@ const (
 	stormNodes = scaleNodes / 10
 )
 
-// fewRefusals is how many calls may be refused after another process took over: a Service that has lost nodes does not wait until it is known which ones the others have,
-// see [backend.Crowd.Settled].
+// fewRefusals is how many calls may be refused after another process took over: a Service that has lost nodes does not wait until it is
+// known which ones the others have, see [backend.Crowd.Settled].
 const fewRefusals = 10
 
 // manyStorm is a controller with many Services and nodes, to which much happens at once.
@@ -42,9 +42,10 @@ func newManyStorm(t *testing.T) *manyStorm {
 	t.Helper()
 	cfg := cloud.DefaultConfig()
 	cfg.Quotas = cloud.Limits{NLBs: 10_000, ServersPerNLB: scalePorts * scaleServers, NLBGroupsPerServer: scaleTimes}
-	s := &manyStorm{storm: newStormOn(t, emulator.Options{Config: cfg, Settle: settle, RateLimits: emulator.RateLimitsPublished}, quota.NewBook(map[string]int{
-		string(quota.ServersPerNLB): scalePorts * scaleServers, string(quota.GroupsPerServer): scaleTimes,
-	}), 24*time.Hour)}
+	s := &manyStorm{storm: newStormOn(t, emulator.Options{Config: cfg, Settle: settle, RateLimits: emulator.RateLimitsPublished},
+		quota.NewBook(map[string]int{
+			string(quota.ServersPerNLB): scalePorts * scaleServers, string(quota.GroupsPerServer): scaleTimes,
+		}), 24*time.Hour)}
 	s.Nodes = teststorm.NewNodes(t, s.account.Cloud, s.kube)
 	s.JoinApart(scaleNodes)
 	for i := range scaleServices {
@@ -97,8 +98,9 @@ func (s *storm) serversByGroup() map[string][]string {
 // driftRounds is how many times all load balancers are looked at for drift until the Services have balanced their servers.
 const driftRounds = 3
 
-// balances waits until the process has looked for drift on each load balancer and has written nothing. What servers other Services have changes after a Service has
-// chosen its own: only then it finds that one of them serves many more Services than the mean, and gives it up for another one, which may let others do the same.
+// balances waits until the process has looked for drift on each load balancer and has written nothing. What servers other Services have
+// changes after a Service has chosen its own: only then it finds that one of them serves many more Services than the mean, and gives it up
+// for another one, which may let others do the same.
 func (s *manyStorm) balances() {
 	s.t.Helper()
 	for range driftRounds {
@@ -112,8 +114,8 @@ func (s *manyStorm) balances() {
 	s.t.Errorf("servers change even after looking for drift %d times", driftRounds)
 }
 
-// over waits until nothing is written any more, not even by another process, and checks what must hold then with so many nodes that work. It returns the calls that
-// changed servers.
+// over waits until nothing is written any more, not even by another process, and checks what must hold then with so many nodes that work.
+// It returns the calls that changed servers.
 func (s *manyStorm) over(nodes int) []emulator.Call {
 	s.t.Helper()
 	least := 6 * min(scaleServers, 9*scaleTimes*nodes/scaleGroups/10) / 10 // of its share, which the nodes that work allow

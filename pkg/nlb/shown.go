@@ -14,10 +14,10 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
 )
 
-// shown returns the load balancer of the Service's own that nothing in the cloud names any more, nil for none: somebody removed its tags,
-// and the annotation gave it another name. The status of the Service still names it, which only controllers can write, by its name or in
-// the Record, and the load balancer shows that a manager of this cluster made it.
-func (e *engine) shown(ctx context.Context, svc *corev1.Service, lastID string) (*alicloud.NLB, error) {
+// shownNLB returns the load balancer of the Service's own that nothing in the cloud names any more, nil for none: somebody removed its
+// tags, and the annotation gave it another name. The status of the Service still names it, which only controllers can write, by its name or
+// in the Record, and the load balancer shows that a manager of this cluster made it.
+func (e *engine) shownNLB(ctx context.Context, svc *corev1.Service, lastID string) (*alicloud.NLB, error) {
 	record, _ := service.RecordOn(svc)
 	ids := []string{lastID, record.Made}
 	for _, shown := range svc.Status.LoadBalancer.Ingress {
@@ -27,7 +27,7 @@ func (e *engine) shown(ctx context.Context, svc *corev1.Service, lastID string) 
 	}
 	slices.Sort(ids)
 	for _, id := range slices.Compact(ids) {
-		lb, err := e.get(ctx, id)
+		lb, err := e.readNLB(ctx, id)
 		if err != nil {
 			return nil, err
 		}

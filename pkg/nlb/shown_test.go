@@ -62,7 +62,8 @@ func TestExistingOneIsNotShownAsOwn(t *testing.T) {
 	t.Parallel()
 	inWorld(t, func(t *testing.T, w *world) {
 		existing := w.existing("first")
-		w.serve(1, testkit.TCP(80), without(annotation.ZoneMaps), with(annotation.LoadBalancerID, existing), with(annotation.ForceOverrideListeners, "true"))
+		w.serve(1, testkit.TCP(80), without(annotation.ZoneMaps), with(annotation.LoadBalancerID, existing),
+			with(annotation.ForceOverrideListeners, "true"))
 		w.change("web", without(annotation.LoadBalancerID), without(annotation.ForceOverrideListeners), with(annotation.ZoneMaps, twoZones))
 		w.restart()
 		w.converge("web")
@@ -91,7 +92,8 @@ func TestExistingOneIsMissingOnce(t *testing.T) {
 			t.Parallel()
 			inWorld(t, func(t *testing.T, w *world) {
 				existing := w.existing("first")
-				w.serve(1, testkit.TCP(80), without(annotation.ZoneMaps), with(annotation.LoadBalancerID, existing), with(annotation.ForceOverrideListeners, "true"))
+				w.serve(1, testkit.TCP(80), without(annotation.ZoneMaps), with(annotation.LoadBalancerID, existing),
+					with(annotation.ForceOverrideListeners, "true"))
 				begin(w)
 				w.newEvents()
 				w.account.Fault(`{"action":"GetLoadBalancerAttribute","times":2,"code":"ResourceNotFound.loadBalancer","status":404}`)
@@ -121,7 +123,8 @@ func TestTakenOverNLBIsKept(t *testing.T) {
 			inWorld(t, func(t *testing.T, w *world) {
 				w.serve(1, testkit.TCP(80), with(annotation.Name, "shop-front"))
 				id := w.balancer("web").ID
-				testkit.Check(t, w.account.Client.UntagNLB(t.Context(), alicloud.NLBTagLoadBalancer, []string{id}, []string{mark.TagOwner, mark.TagCluster}))
+				testkit.Check(t,
+					w.account.Client.UntagNLB(t.Context(), alicloud.NLBTagLoadBalancer, []string{id}, []string{mark.TagOwner, mark.TagCluster}))
 				w.rename(id, newService("theirs"))
 				begin(w)
 				w.remove("web")
@@ -130,7 +133,8 @@ func TestTakenOverNLBIsKept(t *testing.T) {
 				if !w.exists(id) || len(w.listeners(id))+len(w.groups("web"))+len(w.get("web").Finalizers) > 0 {
 					t.Errorf("it is there: %v; groups %v, finalizers %v", w.exists(id), w.groups("web"), w.get("web").Finalizers)
 				}
-				if events := w.newEvents(); len(events) != 1 || !strings.HasPrefix(events[0], "Warning LoadBalancerKept NLB "+id) || !strings.Contains(events[0], "delete it") {
+				if events := w.newEvents(); len(events) != 1 || !strings.HasPrefix(events[0], "Warning LoadBalancerKept NLB "+id) ||
+					!strings.Contains(events[0], "delete it") {
 					t.Errorf("events %q, want a warning that names the NLB and what to do", events)
 				}
 			})
@@ -142,11 +146,13 @@ func TestTakenOverNLBIsKept(t *testing.T) {
 // still names it or somebody removed that.
 func TestExistingNLBIsLeftWithoutAWarning(t *testing.T) {
 	t.Parallel()
-	for name, edit := range map[string]func(*corev1.Service){"named": func(*corev1.Service) {}, "not named any more": without(annotation.LoadBalancerID)} {
+	for name, edit := range map[string]func(*corev1.Service){"named": func(*corev1.Service) {},
+		"not named any more": without(annotation.LoadBalancerID)} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			inWorld(t, func(t *testing.T, w *world) {
-				w.serve(1, testkit.TCP(80), without(annotation.ZoneMaps), with(annotation.LoadBalancerID, w.existing("by-hand")), with(annotation.ForceOverrideListeners, "true"))
+				w.serve(1, testkit.TCP(80), without(annotation.ZoneMaps), with(annotation.LoadBalancerID, w.existing("by-hand")),
+					with(annotation.ForceOverrideListeners, "true"))
 				w.change("web", edit)
 				w.remove("web")
 				w.newEvents()

@@ -86,7 +86,8 @@ func TestWrongIDMovesNoService(t *testing.T) {
 				w.passes("web", 15*time.Minute)
 				w.addNodes("n2")
 				w.passes("web", 15*time.Minute)
-				if got, want := w.listeners(id), []string{"TCP:80 i-n1:30080=100 i-n2:30080=100"}; !slices.Equal(got, want) || len(w.balancers("web")) > 0 {
+				if got, want := w.listeners(id), []string{"TCP:80 i-n1:30080=100 i-n2:30080=100"}; !slices.Equal(got, want) ||
+					len(w.balancers("web")) > 0 {
 					t.Errorf("listeners %v, want %v; %d load balancers of its own", got, want, len(w.balancers("web")))
 				}
 			})
@@ -102,7 +103,8 @@ func TestJoinedGroupsOfOneName(t *testing.T) {
 		w.deleteNode("x")
 		id := w.existing("by-hand")
 		group := func(token string) string {
-			made, _, err := w.account.Client.CreateNLBGroup(t.Context(), alicloud.NLBGroup{Name: "shop", Type: alicloud.NLBInstanceGroup, Protocol: alicloud.NLBTCP, VPCID: w.config.VPCID}, token)
+			made, _, err := w.account.Client.CreateNLBGroup(t.Context(),
+				alicloud.NLBGroup{Name: "shop", Type: alicloud.NLBInstanceGroup, Protocol: alicloud.NLBTCP, VPCID: w.config.VPCID}, token)
 			testkit.Check(t, err)
 			w.later(5 * settle)
 			return made

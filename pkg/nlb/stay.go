@@ -19,17 +19,18 @@ func (e *engine) stayBefore(ctx context.Context, svc *corev1.Service, id string)
 	if refused == nil {
 		return location{}, nil
 	}
-	lb, err := e.get(ctx, id)
+	lb, err := e.readNLB(ctx, id)
 	if err != nil || lb == nil {
 		return location{}, err
 	}
 	if group, in := groupOn(lb); in {
-		return location{presence: presence.Found(lb.ID, false), lb: *lb, group: group, stays: e.shared.StayingRefused(lb.ID, mark.Group{}, refused)}, nil
+		return location{presence: presence.Found(lb.ID, false), lb: *lb, group: group,
+			stays: e.shared.StayingRefused(lb.ID, mark.Group{}, refused)}, nil
 	}
 	if reason := e.refusedByPolicy(svc, lb); reason != "" {
 		return location{}, errNotReusable(lb.ID, reason)
 	}
-	existing := e.seen(svc, lb, true)
+	existing := e.foundLocation(svc, lb, true)
 	existing.stays = e.shared.StayingOnExisting(id, refused)
 	return existing, nil
 }
@@ -65,7 +66,7 @@ func (e *engine) stayInGroup(ctx context.Context, svc *corev1.Service, left []st
 // stayUnlessReusable returns the NLB of a group with the id, if the Service is on it. A Record alone does not prove that: it is written
 // before the listeners.
 func (e *engine) stayUnlessReusable(ctx context.Context, svc *corev1.Service, id, asked string, refused error) (location, error) {
-	lb, err := e.get(ctx, id)
+	lb, err := e.readNLB(ctx, id)
 	if err != nil || lb == nil {
 		return location{}, err
 	}
@@ -77,7 +78,8 @@ func (e *engine) stayUnlessReusable(ctx context.Context, svc *corev1.Service, id
 	if err != nil || !e.wasOn(svc, lb, listeners) {
 		return location{}, err
 	}
-	return location{presence: presence.Found(lb.ID, false), lb: *lb, group: group, stays: e.shared.StayingUnlessReusable(svc, lb.ID, asked, refused)}, nil
+	return location{presence: presence.Found(lb.ID, false), lb: *lb, group: group,
+		stays: e.shared.StayingUnlessReusable(svc, lb.ID, asked, refused)}, nil
 }
 
 // stayingParams are the annotations of a Service as if they named the existing NLB on which it stays, see [groups.Staying.Params].

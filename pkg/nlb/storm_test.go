@@ -47,7 +47,8 @@ type storm struct {
 // newStorm makes a storm over a cloud with published rate limits.
 func newStorm(t *testing.T) *storm {
 	t.Helper()
-	return newStormOn(t, emulator.Options{Config: cloud.DefaultConfig(), Settle: settle, RateLimits: emulator.RateLimitsPublished}, nil, 24*time.Hour)
+	return newStormOn(t, emulator.Options{Config: cloud.DefaultConfig(), Settle: settle, RateLimits: emulator.RateLimitsPublished}, nil,
+		24*time.Hour)
 }
 
 // newStormOn makes a storm over a cloud whose quotas the manager knows as the book has them, and whose state it reads again after so long.
@@ -55,7 +56,8 @@ func newStormOn(t *testing.T, options emulator.Options, quotas *quota.Book, resy
 	t.Helper()
 	s := &storm{resync: resync, world: &world{
 		t: t, account: testcloud.New(t, options), kube: testkit.NewClientset(),
-		config: config.Config{ClusterID: testCluster, VPCID: emulatortest.VPC, VSwitchIDs: []string{"vsw-a", "vsw-b"}, Region: emulatortest.Region, Quotas: quotas},
+		config: config.Config{ClusterID: testCluster, VPCID: emulatortest.VPC, VSwitchIDs: []string{"vsw-a", "vsw-b"},
+			Region: emulatortest.Region, Quotas: quotas},
 	}}
 	s.start()
 	t.Cleanup(func() { s.stop() })

@@ -24,7 +24,8 @@ func checkStranger(t *testing.T, w *world, stranger, stays string) {
 	if !w.exists(stranger) {
 		t.Errorf("NLB %s is gone, which the Service never used", stranger)
 	}
-	if events := strings.Join(w.newEvents(), "\n"); !strings.Contains(events, problem.ReasonLoadBalancerKept) || !strings.Contains(events, stays) {
+	if events := strings.Join(w.newEvents(), "\n"); !strings.Contains(events, problem.ReasonLoadBalancerKept) ||
+		!strings.Contains(events, stays) {
 		t.Errorf("events %q, want %s for %s", events, problem.ReasonLoadBalancerKept, stays)
 	}
 }

@@ -19,7 +19,8 @@ func (w *world) strangersListener(balancer, group string, port int) {
 	w.t.Helper()
 	text := "by hand"
 	_, _, err := w.account.Client.CreateNLBListener(w.t.Context(), alicloud.NLBListener{
-		LoadBalancerID: balancer, Port: port, Protocol: alicloud.NLBTCP, NLBListenerSettings: alicloud.NLBListenerSettings{Description: &text, ServerGroupID: &group},
+		LoadBalancerID: balancer, Port: port, Protocol: alicloud.NLBTCP,
+		NLBListenerSettings: alicloud.NLBListenerSettings{Description: &text, ServerGroupID: &group},
 	}, "by hand "+balancer)
 	testkit.Check(w.t, err)
 	w.later(5 * settle)
@@ -55,7 +56,8 @@ func TestGroupInUseByOthersHoldsNobody(t *testing.T) {
 				w.addNodes("x")
 				w.deleteNode("x")
 				_, err := w.account.Client.AddNLBServers(w.t.Context(), group, []alicloud.NLBServer{{
-					NLBServerKey: alicloud.NLBServerKey{ID: testkit.InstanceOf("x"), Type: alicloud.NLBServerECS, Port: 9999}, Weight: 50, Description: "by hand",
+					NLBServerKey: alicloud.NLBServerKey{ID: testkit.InstanceOf("x"), Type: alicloud.NLBServerECS, Port: 9999}, Weight: 50,
+					Description: "by hand",
 				}})
 				testkit.Check(w.t, err)
 				w.later(5 * settle)
@@ -86,7 +88,9 @@ func TestGroupInUseByOthersHoldsNobody(t *testing.T) {
 				if n := len(slices.DeleteFunc(events, func(e string) bool { return !strings.Contains(e, "KeptInUse") })); n > 2 {
 					t.Errorf("%d events", n)
 				}
-				if found := w.orphans(service.OrphanQuery{ClusterIDs: []string{testCluster}}); !slices.ContainsFunc(found, func(o service.Orphan) bool { return o.ID == group }) {
+				if found := w.orphans(service.OrphanQuery{ClusterIDs: []string{testCluster}}); !slices.ContainsFunc(found, func(o service.Orphan) bool {
+					return o.ID == group
+				}) {
 					t.Errorf("orphans %v", found)
 				}
 			})
@@ -140,7 +144,8 @@ func TestRenamedSecurityGroup(t *testing.T) {
 			inWorld(t, func(t *testing.T, w *world) {
 				w.serve(1, testkit.TCP(80), ranges("192.0.2.0/24", "198.51.100.0/24"))
 				id := w.balancer("web").SecurityGroups[0]
-				w.account.Raw(api.VersionECS, "ModifySecurityGroupAttribute", map[string]string{"SecurityGroupId": id, "SecurityGroupName": "renamed"}, nil)
+				w.account.Raw(api.VersionECS, "ModifySecurityGroupAttribute", map[string]string{"SecurityGroupId": id, "SecurityGroupName": "renamed"},
+					nil)
 				if restarts {
 					w.restart()
 				}

@@ -16,8 +16,9 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/quota"
 )
 
-// TestSomeNodesBesideAllNodes: a server can be in 10 server groups. 12 Services with 5 of 20 nodes, 3 with two ports each that would have all nodes, and one with Local
-// on each node just fit on average, but not on each node. Whichever come first, nothing is refused, each is served, and in the end nothing is written.
+// TestSomeNodesBesideAllNodes: a server can be in 10 server groups. 12 Services with 5 of 20 nodes, 3 with two ports each that would have
+// all nodes, and one with Local on each node just fit on average, but not on each node. Whichever come first, nothing is refused, each is
+// served, and in the end nothing is written.
 func TestSomeNodesBesideAllNodes(t *testing.T) {
 	t.Parallel()
 	const nodes, times, numbered, number, whole = 20, 10, 12, 5, 3
@@ -66,9 +67,9 @@ func TestSomeNodesBesideAllNodes(t *testing.T) {
 	}
 }
 
-// TestSeveralPortsBesideOne: a server can be in 5 server groups, and all are full. Services with three ports come last: each of them needs three times the room of a
-// Service with one port on the same servers. The others give up the same servers until there is room, and take none of them back. All are served, and in the end
-// nothing is written.
+// TestSeveralPortsBesideOne: a server can be in 5 server groups, and all are full. Services with three ports come last: each of them needs
+// three times the room of a Service with one port on the same servers. The others give up the same servers until there is room, and take
+// none of them back. All are served, and in the end nothing is written.
 func TestSeveralPortsBesideOne(t *testing.T) {
 	t.Parallel()
 	const nodes, times, numbered, whole, local, ports = 16, 5, 8, 6, 3, 2
@@ -128,7 +129,9 @@ func (b *border) putLocal(name string, nodes int) {
 	b.t.Helper()
 	slice := sliceOn(name, 0, nodes)
 	testkit.Must(b.kube.DiscoveryV1().EndpointSlices(slice.Namespace).Create(b.t.Context(), slice, metav1.CreateOptions{}))(b.t)
-	b.put(newService(name, testkit.TCP(80), func(svc *corev1.Service) { svc.Spec.ExternalTrafficPolicy = corev1.ServiceExternalTrafficPolicyLocal }))
+	b.put(newService(name, testkit.TCP(80), func(svc *corev1.Service) {
+		svc.Spec.ExternalTrafficPolicy = corev1.ServiceExternalTrafficPolicyLocal
+	}))
 	time.Sleep(time.Second)
 }
 
@@ -143,8 +146,9 @@ func sliceOn(name string, from, to int) *discoveryv1.EndpointSlice {
 	return slice
 }
 
-// TestFewerGroupsPerServerThanKnown: a server can be in fewer server groups than the manager believes, and the cloud says only that a quota is used up. Services
-// learn from that which servers are full: those with a choice make room, all are served, Local Services on all nodes with pods, and then hardly anything is refused, and nothing is written.
+// TestFewerGroupsPerServerThanKnown: a server can be in fewer server groups than the manager believes, and the cloud says only that a quota
+// is used up. Services learn from that which servers are full: those with a choice make room, all are served, Local Services on all nodes
+// with pods, and then hardly anything is refused, and nothing is written.
 func TestFewerGroupsPerServerThanKnown(t *testing.T) {
 	t.Parallel()
 	const nodes, truly, believed = 16, 8, 10
@@ -192,8 +196,8 @@ func TestFewerGroupsPerServerThanKnown(t *testing.T) {
 	})
 }
 
-// TestFullNLBOfSeveralServices: an NLB on which several Services have servers is full, and each of them knows only its own ones. The refusals say nothing about how many
-// server groups the instances may be in: no other Service gives up a server for them.
+// TestFullNLBOfSeveralServices: an NLB on which several Services have servers is full, and each of them knows only its own ones. The
+// refusals say nothing about how many server groups the instances may be in: no other Service gives up a server for them.
 func TestFullNLBOfSeveralServices(t *testing.T) {
 	t.Parallel()
 	const nodes, times, numbered, number, known, truly = 10, 10, 8, 5, 40, 22

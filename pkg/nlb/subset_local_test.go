@@ -22,7 +22,9 @@ func (w *world) fullOfPods(servers int) {
 	w.t.Helper()
 	w.config.Quotas = quota.NewBook(map[string]int{string(quota.ServersPerNLB): servers})
 	w.restart()
-	w.put(newService("web", testkit.TCP(80), func(svc *corev1.Service) { svc.Spec.ExternalTrafficPolicy = corev1.ServiceExternalTrafficPolicyLocal }))
+	w.put(newService("web", testkit.TCP(80), func(svc *corev1.Service) {
+		svc.Spec.ExternalTrafficPolicy = corev1.ServiceExternalTrafficPolicyLocal
+	}))
 }
 
 func quotaOf(servers int) func(*cloud.Config) {
@@ -34,7 +36,10 @@ func (w *world) zoned(zone string, names ...string) {
 	w.t.Helper()
 	w.addNodes(names...)
 	for _, name := range names {
-		testkit.Check(w.t, w.factory.Core().V1().Nodes().Informer().GetIndexer().Update(testkit.Node(name, func(n *corev1.Node) { n.Labels = map[string]string{corev1.LabelTopologyZone: zone} })))
+		testkit.Check(w.t,
+			w.factory.Core().V1().Nodes().Informer().GetIndexer().Update(testkit.Node(name, func(n *corev1.Node) {
+				n.Labels = map[string]string{corev1.LabelTopologyZone: zone}
+			})))
 	}
 }
 
@@ -111,7 +116,8 @@ func TestEventAboutAFullNLB(t *testing.T) {
 		w.fullOfPods(2)
 		w.converge("web")
 		events := slices.DeleteFunc(w.newEvents(), func(e string) bool { return !strings.Contains(e, problem.ReasonQuotaReached) })
-		if len(events) != 1 || !strings.Contains(events[0], "1 of 3 backends of a port get no traffic: the NLB can have 2") || strings.Contains(events[0], "use an NLB") {
+		if len(events) != 1 || !strings.Contains(events[0], "1 of 3 backends of a port get no traffic: the NLB can have 2") ||
+			strings.Contains(events[0], "use an NLB") {
 			t.Errorf("events %q, want one with the numbers", events)
 		}
 	}, quotaOf(2))
@@ -200,7 +206,9 @@ func TestPortsWithPodsOnOtherNodes(t *testing.T) {
 		w.addNodes("n0", "n1", "n2", "n3")
 		w.config.Quotas = quota.NewBook(map[string]int{string(quota.ServersPerNLB): 4})
 		w.restart()
-		svc := newService("web", testkit.TCP(80, 443), func(svc *corev1.Service) { svc.Spec.ExternalTrafficPolicy = corev1.ServiceExternalTrafficPolicyLocal })
+		svc := newService("web", testkit.TCP(80, 443), func(svc *corev1.Service) {
+			svc.Spec.ExternalTrafficPolicy = corev1.ServiceExternalTrafficPolicyLocal
+		})
 		put := func(i int, items ...string) {
 			slice := testkit.EndpointSlice("web", svc.Spec.Ports[i], items...)
 			slice.Name = fmt.Sprint("web-", i)

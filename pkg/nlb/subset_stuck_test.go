@@ -11,8 +11,8 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/quota"
 )
 
-// TestStuckServiceKeepsItsServers: the deletion of a Service is stuck that began while the job was under way that adds its servers. They count all the same: what the cloud
-// refuses to others shows the quota as it is.
+// TestStuckServiceKeepsItsServers: the deletion of a Service is stuck that began while the job was under way that adds its servers. They
+// count all the same: what the cloud refuses to others shows the quota as it is.
 func TestStuckServiceKeepsItsServers(t *testing.T) {
 	t.Parallel()
 	const truly = 2

@@ -16,8 +16,8 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/quota"
 )
 
-// TestNodesBeyondTheQuotaOfAnNLB: of more nodes than an NLB takes, as many become servers as fit, and nothing is refused. One that leaves makes room for
-// another one, which comes afterwards: an NLB has no call that replaces a server.
+// TestNodesBeyondTheQuotaOfAnNLB: of more nodes than an NLB takes, as many become servers as fit, and nothing is refused. One that leaves
+// makes room for another one, which comes afterwards: an NLB has no call that replaces a server.
 func TestNodesBeyondTheQuotaOfAnNLB(t *testing.T) {
 	t.Parallel()
 	inWorld(t, func(t *testing.T, w *world) {
@@ -67,8 +67,8 @@ func TestNodesBeyondTheQuotaOfAnNLB(t *testing.T) {
 	}, func(cfg *cloud.Config) { cfg.Quotas.ServersPerNLB = 8 })
 }
 
-// TestAllServersOfAFullNLBLeave: all nodes behind an NLB that has as many servers as its quota lets it leave at once. Others take their place: the servers that
-// are gone do not stay for want of room.
+// TestAllServersOfAFullNLBLeave: all nodes behind an NLB that has as many servers as its quota lets it leave at once. Others take their
+// place: the servers that are gone do not stay for want of room.
 func TestAllServersOfAFullNLBLeave(t *testing.T) {
 	t.Parallel()
 	for _, nodes := range []int{6, 10} { // fewer and more than the NLB takes are left
@@ -99,8 +99,8 @@ func TestAllServersOfAFullNLBLeave(t *testing.T) {
 	}
 }
 
-// TestLostNodesOfSubsetsAreReplaced: servers whose nodes are gone leave before others come. Each Service that uses a subset of the nodes gets as many as it
-// had at least.
+// TestLostNodesOfSubsetsAreReplaced: servers whose nodes are gone leave before others come. Each Service that uses a subset of the nodes
+// gets as many as it had at least.
 func TestLostNodesOfSubsetsAreReplaced(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -124,7 +124,8 @@ func TestLostNodesOfSubsetsAreReplaced(t *testing.T) {
 	})
 }
 
-// TestRoomOfAFormerPort: once a port is gone, the others get the servers that the quota of the NLB kept out while its listener was still there.
+// TestRoomOfAFormerPort: once a port is gone, the others get the servers that the quota of the NLB kept out while its listener was still
+// there.
 func TestRoomOfAFormerPort(t *testing.T) {
 	t.Parallel()
 	inWorld(t, func(t *testing.T, w *world) {

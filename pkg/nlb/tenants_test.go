@@ -44,7 +44,8 @@ func TestTagsOfAnOwnersNLB(t *testing.T) {
 				t.Errorf("tags %s (-want +got):\n%s", when, diff)
 			}
 		}
-		w.serve(1, testkit.TCP(80), without(annotation.ZoneMaps), with(annotation.LoadBalancerID, id), with(annotation.AdditionalTags, "owner=evil,same=1,team=a"))
+		w.serve(1, testkit.TCP(80), without(annotation.ZoneMaps), with(annotation.LoadBalancerID, id),
+			with(annotation.AdditionalTags, "owner=evil,same=1,team=a"))
 		is("without override", map[string]string{"owner": "platform", "same": "1"})
 		mustReport(t, w.newEvents(), "tags owner, team are not set")
 		w.change("web", with(annotation.ForceOverrideListeners, "true"))
@@ -71,7 +72,8 @@ func TestRefusedServiceRemovesNoTag(t *testing.T) {
 		w.config.Policy.LoadBalancerReuse = policy.ReuseOff
 		w.restart()
 		id := w.owned(alicloud.Tag{Key: "owner", Value: "platform"})
-		w.put(newService("web", testkit.TCP(80), without(annotation.ZoneMaps), with(annotation.LoadBalancerID, id), with(annotation.AdditionalTags, "owner=evil")))
+		w.put(newService("web", testkit.TCP(80), without(annotation.ZoneMaps), with(annotation.LoadBalancerID, id),
+			with(annotation.AdditionalTags, "owner=evil")))
 		w.converge("web")
 		mustReport(t, w.newEvents(), "LoadBalancerNotReusable")
 		w.remove("web")

@@ -53,7 +53,8 @@ func TestDeletionReportsSecondNLBWithTag(t *testing.T) {
 	deletedBesideTwin(t, func(*world, string) {}, func(t *testing.T, w *world, id, twin string) {
 		t.Helper()
 		events := strings.Join(w.newEvents(), "\n")
-		if strings.Count(events, "Warning "+problem.ReasonLoadBalancerKept+" NLB "+twin+" stays in the cloud: like NLB "+id) != 1 || strings.Count(events, problem.ReasonCleaned) != 1 {
+		if strings.Count(events, "Warning "+problem.ReasonLoadBalancerKept+" NLB "+twin+" stays in the cloud: like NLB "+id) != 1 ||
+			strings.Count(events, problem.ReasonCleaned) != 1 {
 			t.Errorf("events %s", events)
 		}
 		if !w.exists(twin) || w.exists(id) || len(w.get("web").Finalizers) > 0 {
@@ -78,7 +79,8 @@ func TestDeletionWithTwoNLBsAndNoLabel(t *testing.T) {
 		w.calls()
 		w.newEvents()
 		w.tries(2, "web")
-		if events := w.newEvents(); len(events) != 1 || !strings.Contains(events[0], twin) || !strings.Contains(events[0], "remove the tag from those that are not this Service's") {
+		if events := w.newEvents(); len(events) != 1 || !strings.Contains(events[0], twin) ||
+			!strings.Contains(events[0], "remove the tag from those that are not this Service's") {
 			t.Errorf("events %q, want one that says what to do", events)
 		}
 		if calls := writes(w.calls()); len(calls) > 0 || len(w.get("web").Finalizers) == 0 {

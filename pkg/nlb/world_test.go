@@ -113,8 +113,10 @@ func newWorld(tb testing.TB, change ...func(*cloud.Config)) *world {
 		f(cfg)
 	}
 	w := &world{
-		t: tb, account: testcloud.New(tb, emulator.Options{Config: cfg, Settle: settle}), kube: testkit.NewClientset(), events: make(chan string, 1000),
-		config: config.Config{ClusterID: testCluster, VPCID: emulatortest.VPC, VSwitchIDs: []string{"vsw-a", "vsw-b"}, Region: emulatortest.Region},
+		t: tb, account: testcloud.New(tb, emulator.Options{Config: cfg, Settle: settle}), kube: testkit.NewClientset(),
+		events: make(chan string, 1000),
+		config: config.Config{ClusterID: testCluster, VPCID: emulatortest.VPC, VSwitchIDs: []string{"vsw-a", "vsw-b"},
+			Region: emulatortest.Region},
 	}
 	w.kube.PrependReactor("*", "*", func(clienttesting.Action) (bool, runtime.Object, error) { return w.transport.isDead(), nil, errDead })
 	w.factory = informers.NewSharedInformerFactory(w.kube, 0)

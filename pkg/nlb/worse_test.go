@@ -138,7 +138,8 @@ func TestServersOfALongNameAreKnown(t *testing.T) {
 		w.addNodes("n1", "x")
 		w.deleteNode("x")
 		id, group := w.existing("by-hand"), w.groupByHand("shop")
-		w.put(newService("web", testkit.TCP(80), without(annotation.ZoneMaps), with(annotation.LoadBalancerID, id), with(annotation.VGroupPort, group+":80")))
+		w.put(newService("web", testkit.TCP(80), without(annotation.ZoneMaps), with(annotation.LoadBalancerID, id),
+			with(annotation.VGroupPort, group+":80")))
 		w.converge("web")
 		w.quiet("web")
 		w.change("web", func(svc *corev1.Service) { svc.Spec.Ports[0].NodePort = 31080 })
@@ -175,7 +176,8 @@ func TestJoinedGroupIsLeftWhileNobodyLooks(t *testing.T) {
 					w.addNodes("n1", "x")
 					w.deleteNode("x")
 					id, a, b := w.existing("by-hand"), w.groupByHand("shop-a"), w.groupByHand("shop-b")
-					w.put(newService("web", testkit.TCP(80), without(annotation.ZoneMaps), with(annotation.LoadBalancerID, id), with(annotation.ForceOverrideListeners, override),
+					w.put(newService("web", testkit.TCP(80), without(annotation.ZoneMaps), with(annotation.LoadBalancerID, id),
+						with(annotation.ForceOverrideListeners, override),
 						with(annotation.VGroupPort, a+":80")))
 					w.converge("web")
 					act(w, b)
@@ -199,8 +201,9 @@ func TestJobsThatCannotBeRead(t *testing.T) {
 		within time.Duration
 		says   string
 	}{
-		"one of two actions":  {[]string{`{"action":"ListAsynJobs","times":0,"code":"Forbidden.RAM","status":403}`}, 35 * time.Second, ""},
-		"neither is allowed":  {[]string{`{"action":"ListAsynJobs","times":0,"code":"Forbidden.RAM","status":403}`, `{"action":"GetJobStatus","times":0,"code":"Forbidden.RAM","status":403}`}, 55 * time.Second, "nlb:ListAsynJobs"},
+		"one of two actions": {[]string{`{"action":"ListAsynJobs","times":0,"code":"Forbidden.RAM","status":403}`}, 35 * time.Second, ""},
+		"neither is allowed": {[]string{`{"action":"ListAsynJobs","times":0,"code":"Forbidden.RAM","status":403}`,
+			`{"action":"GetJobStatus","times":0,"code":"Forbidden.RAM","status":403}`}, 55 * time.Second, "nlb:ListAsynJobs"},
 		"others use the rate": {[]string{`{"action":"ListAsynJobs","times":0,"code":"Throttling.User","status":400}`}, 55 * time.Second, ""},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -171,7 +171,8 @@ func TestAddressesDoNotFlap(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				a := newAccount(t, emulator.Options{})
 				instance := a.put(1)[0]
-				w, stop := startAddresses(t, Options{API: lens{a.Client, shuffled()}, MetadataTTL: time.Minute}, nodeOf(instance, isReady, hasAddresses(test.first...)))
+				w, stop := startAddresses(t, Options{API: lens{a.Client, shuffled()}, MetadataTTL: time.Minute},
+					nodeOf(instance, isReady, hasAddresses(test.first...)))
 				defer stop()
 				for range 36 {
 					time.Sleep(addressPass)
@@ -203,7 +204,8 @@ func startAddresses(t *testing.T, opts Options, node *corev1.Node) (w *addressWo
 	w = &addressWorld{t: t, client: fake.NewClientset(node)}
 	factory := informers.NewSharedInformerFactory(w.client, 0)
 	opts.Region, opts.VPCID, opts.Nodes = testRegion, testVPC, factory.Core().V1().Nodes()
-	controller, err := nodecontroller.NewCloudNodeController(opts.Nodes, w.client, stockCloud{instances: NewInstances(opts)}, addressPass, 1, 1)
+	controller, err := nodecontroller.NewCloudNodeController(opts.Nodes, w.client, stockCloud{instances: NewInstances(opts)}, addressPass, 1,
+		1)
 	if err != nil {
 		t.Fatal(err)
 	}

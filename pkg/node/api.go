@@ -151,7 +151,8 @@ func Rights() []rights.Right {
 		rights.ToWatch("", "nodes", "nodes to initialize and to monitor"),
 		{Resource: "nodes", Verbs: []string{"update"}, Why: "provider ID, labels, removing the uninitialized taint"},
 		{Resource: "nodes", Verbs: []string{"delete"}, Why: "deleting nodes whose instance was released"},
-		{Resource: "nodes", Verbs: []string{"get", "patch"}, Why: "shutdown taint of stopped instances; keeping provider ID and labels up to date; initializing nodes on premises"},
+		{Resource: "nodes", Verbs: []string{"get", "patch"},
+			Why: "shutdown taint of stopped instances; keeping provider ID and labels up to date; initializing nodes on premises"},
 		{Resource: "nodes/status", Verbs: []string{"patch"}, Why: "addresses"},
 	}
 }

@@ -164,7 +164,8 @@ func TestLabelsFollowTheInstance(t *testing.T) {
 		time.Sleep(labelDelay + time.Second)
 		c.wantLabels(name, want)
 
-		if _, err := a.PutInstance("i-0", emulator.InstanceSpec{Type: "ecs.g7.4xlarge", Tags: map[string]string{tagNodePoolID: "np-2"}}); err != nil {
+		if _, err := a.PutInstance("i-0",
+			emulator.InstanceSpec{Type: "ecs.g7.4xlarge", Tags: map[string]string{tagNodePoolID: "np-2"}}); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(4 * statusPeriod)
@@ -270,10 +271,12 @@ func TestPatchNamesItsNode(t *testing.T) {
 	if err := json.Unmarshal(data, &patch); err != nil {
 		t.Fatal(err)
 	}
-	if patch.UID != node.UID || patch.ResourceVersion != node.ResourceVersion || patch.Spec.ProviderID != "cn-hangzhou.i-0" || patch.Spec.Taints == nil {
+	if patch.UID != node.UID || patch.ResourceVersion != node.ResourceVersion || patch.Spec.ProviderID != "cn-hangzhou.i-0" ||
+		patch.Spec.Taints == nil {
 		t.Errorf("the patch is %s", data)
 	}
-	if got := (change{labels: map[string]string{"b": "2", "a": "1"}, initialize: true}).String(); got != "a=1 b=2 "+cloudproviderapi.TaintExternalCloudProvider+"-" {
+	if got := (change{labels: map[string]string{"b": "2", "a": "1"}, initialize: true}).String(); got != "a=1 b=2 "+
+		cloudproviderapi.TaintExternalCloudProvider+"-" {
 		t.Errorf("the change reads %q", got)
 	}
 }

@@ -166,7 +166,8 @@ func TestDeletionCarriesUID(t *testing.T) {
 		t.Errorf("other objects are deleted as before: %v", err)
 	}
 	client.CoreV1().RESTClient().(*rest.RESTClient).Client.CloseIdleConnections()
-	if len(requests) != 2 || !strings.Contains(requests[0], `"preconditions":{"uid":"uid-1","resourceVersion":"7"}`) || strings.Contains(requests[1], "preconditions") {
+	if len(requests) != 2 || !strings.Contains(requests[0], `"preconditions":{"uid":"uid-1","resourceVersion":"7"}`) ||
+		strings.Contains(requests[1], "preconditions") {
 		t.Errorf("the API server received %q", requests)
 	}
 }

@@ -132,7 +132,8 @@ func (i *Instances) visible(ctx context.Context, node *corev1.Node, id string) {
 func (i *Instances) keep(ctx context.Context, node *corev1.Node, id, reason, why string) {
 	deletionsRefused.WithLabelValues(reason).Inc()
 	if i.guard.state(node.UID, reason) {
-		klog.FromContext(ctx).Info("ECS does not show the node's instance; the Node is kept", "node", node.Name, "instance", id, "reason", reason, "why", why)
+		klog.FromContext(ctx).Info("ECS does not show the node's instance; the Node is kept", "node", node.Name, "instance", id, "reason", reason,
+			"why", why)
 	}
 }
 

@@ -350,7 +350,8 @@ func TestReturningInstance(t *testing.T) {
 		a.put(3)
 		api := &switchable{API: a.Client}
 		c := newCluster(t, Options{API: api})
-		nodes := []*corev1.Node{nodeOf(emulator.Instance{ID: "i-0"}), nodeOf(emulator.Instance{ID: "i-1"}, isReady), nodeOf(emulator.Instance{ID: "i-2"}, isReady)}
+		nodes := []*corev1.Node{nodeOf(emulator.Instance{ID: "i-0"}), nodeOf(emulator.Instance{ID: "i-1"}, isReady),
+			nodeOf(emulator.Instance{ID: "i-2"}, isReady)}
 		c.add(nodes...)
 		monitor(c, nodes, 10*time.Second)
 		for range 20 { // absent for almost long enough, present for as long as it takes to notice

@@ -132,6 +132,7 @@ func finished(ctx context.Context, client *fake.Clientset) bool {
 	list, listErr := client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
 	return apierrors.IsNotFound(err) && listErr == nil && len(list.Items) == 3 &&
 		!slices.ContainsFunc(list.Items, func(node corev1.Node) bool {
-			return nodes.Uninitialized(&node) || node.Spec.ProviderID == "" || node.Labels[corev1.LabelTopologyZone] == "" || len(node.Status.Addresses) == 0
+			return nodes.Uninitialized(&node) || node.Spec.ProviderID == "" || node.Labels[corev1.LabelTopologyZone] == "" ||
+				len(node.Status.Addresses) == 0
 		})
 }

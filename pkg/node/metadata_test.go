@@ -111,8 +111,9 @@ func TestUnknownInstances(t *testing.T) {
 		node   *corev1.Node
 		reason string
 	}{
-		"no such instance":   {node: nodeOf(emulator.Instance{ID: "i-none", PrivateIP: "10.1.0.99"}), reason: reasonInstanceNotFound},
-		"no such address":    {node: nodeOf(emulator.Instance{ID: "i-a", PrivateIP: "10.1.0.98"}, withProviderID("")), reason: reasonInstanceAmbiguous},
+		"no such instance": {node: nodeOf(emulator.Instance{ID: "i-none", PrivateIP: "10.1.0.99"}), reason: reasonInstanceNotFound},
+		"no such address": {node: nodeOf(emulator.Instance{ID: "i-a", PrivateIP: "10.1.0.98"}, withProviderID("")),
+			reason: reasonInstanceAmbiguous},
 		"malformed provider": {node: nodeOf(emulator.Instance{ID: "i-b"}, withProviderID("worker-1")), reason: reasonProviderIDInvalid},
 		"no address":         {node: nodeOf(emulator.Instance{ID: "i-c"}, withProviderID(""), noAddress), reason: reasonInstanceNotFound},
 	} {
@@ -148,7 +149,8 @@ func TestAmbiguousAddress(t *testing.T) {
 
 func TestLabels(t *testing.T) {
 	t.Parallel()
-	got := labelsOf(alicloud.Instance{ChargeType: "PostPaid", SpotStrategy: "NoSpot", Tags: map[string]string{tagNodePoolID: "not a label value"}})
+	got := labelsOf(alicloud.Instance{ChargeType: "PostPaid", SpotStrategy: "NoSpot",
+		Tags: map[string]string{tagNodePoolID: "not a label value"}})
 	if diff := cmp.Diff(map[string]string{LabelChargeType: "PostPaid", LabelSpotStrategy: "NoSpot"}, got); diff != "" {
 		t.Errorf("labels (-want +got):\n%s", diff)
 	}
@@ -232,7 +234,8 @@ func TestTwinHasAnEvent(t *testing.T) {
 			}
 		}
 	}
-	if events := c.emitted(); len(events) != 1 || !strings.Contains(events[0], "InstanceAmbiguous") || !strings.Contains(events[0], "belongs to node "+owner.Name) {
+	if events := c.emitted(); len(events) != 1 || !strings.Contains(events[0], "InstanceAmbiguous") ||
+		!strings.Contains(events[0], "belongs to node "+owner.Name) {
 		t.Errorf("events = %q, want one on the twin that names %s", events, owner.Name)
 	}
 }

@@ -75,7 +75,8 @@ func ParseProviderID(id string) (ProviderID, error) {
 		place, instance, ok = strings.Cut(path, "/")
 		place = regionOfPlace(place)
 	}
-	if !ok || len(place) > maxIDLength || len(instance) > maxIDLength || !regionPattern.MatchString(place) || !instancePattern.MatchString(instance) {
+	if !ok || len(place) > maxIDLength || len(instance) > maxIDLength || !regionPattern.MatchString(place) ||
+		!instancePattern.MatchString(instance) {
 		return ProviderID{}, fmt.Errorf("%w: %.80q, expected %q or %q", ErrProviderIDMalformed, id,
 			"<region>.<instance id>", providerScheme+"<region>.<instance id>")
 	}

@@ -29,15 +29,17 @@ const eventInterval = time.Hour
 
 func (i *Instances) reportMalformed(node *corev1.Node, err error) {
 	if errors.Is(err, ErrProviderIDMalformed) || errors.Is(err, errRefusedID) {
-		i.events.Warnf(node, reasonProviderIDInvalid, "spec.providerID %.80q is malformed, expected \"<region>.<instance id>\". It cannot be changed: "+
-			"delete the Node and let its kubelet register it again", node.Spec.ProviderID)
+		i.events.Warnf(node, reasonProviderIDInvalid,
+			"spec.providerID %.80q is malformed, expected \"<region>.<instance id>\". It cannot be changed: "+
+				"delete the Node and let its kubelet register it again", node.Spec.ProviderID)
 	}
 }
 
 func (i *Instances) reportRegion(node *corev1.Node, err error) {
 	if errors.Is(err, ErrOtherRegion) {
-		i.events.Warnf(node, reasonProviderIDInvalid, "spec.providerID %.80q names a region other than that of the cluster, %s; the manager ignores the node. If it "+
-			"is wrong, delete the Node and let its kubelet register it again", node.Spec.ProviderID, i.opts.Region)
+		i.events.Warnf(node, reasonProviderIDInvalid,
+			"spec.providerID %.80q names a region other than that of the cluster, %s; the manager ignores the node. If it "+
+				"is wrong, delete the Node and let its kubelet register it again", node.Spec.ProviderID, i.opts.Region)
 	}
 }
 
@@ -48,8 +50,9 @@ func (i *Instances) reportUnserved(node *corev1.Node, err error) {
 	}
 	i.reportRegion(node, err)
 	if errors.Is(err, ErrProviderIDForeign) {
-		i.events.Warnf(node, reasonProviderIDInvalid, "spec.providerID %.80q names no ECS instance, expected \"<region>.<instance id>\": the node gets no route and "+
-			"is no backend server. If that is intended, the label %s=true says so; else delete the Node and let its kubelet register it again",
+		i.events.Warnf(node, reasonProviderIDInvalid,
+			"spec.providerID %.80q names no ECS instance, expected \"<region>.<instance id>\": the node gets no route and "+
+				"is no backend server. If that is intended, the label %s=true says so; else delete the Node and let its kubelet register it again",
 			node.Spec.ProviderID, nodes.LabelOnPremises)
 	}
 }
@@ -57,8 +60,9 @@ func (i *Instances) reportUnserved(node *corev1.Node, err error) {
 // reportNoAddress says of a node without provider ID that nothing is there to find its instance by.
 func (i *Instances) reportNoAddress(node *corev1.Node) {
 	if time.Since(node.CreationTimestamp.Time) >= listLag {
-		i.events.Warnf(node, reasonInstanceNotFound, "The node has no provider ID and no IPv4 InternalIP, by which ECS finds instances. Set the provider ID with "+
-			"provider-initor or with the kubelet's --provider-id, or give the node an IPv4 address with its --node-ip")
+		i.events.Warnf(node, reasonInstanceNotFound,
+			"The node has no provider ID and no IPv4 InternalIP, by which ECS finds instances. Set the provider ID with "+
+				"provider-initor or with the kubelet's --provider-id, or give the node an IPv4 address with its --node-ip")
 	}
 }
 
@@ -81,7 +85,8 @@ var (
 	deletionsConfirmed = instruments.NewCounter("node", "deletions_confirmed_total",
 		"Times that a node's instance was reported as gone, after which Kubernetes deletes the Node.")
 	deletionsRefused = instruments.NewCounterVec("node", "deletions_refused_total",
-		"Times that a missing instance was not reported as gone, by reason: no_control, never_seen, unconfirmed, capped, changed, paused.", "reason")
+		"Times that a missing instance was not reported as gone, by reason: no_control, never_seen, unconfirmed, capped, changed, paused.",
+		"reason")
 )
 
 var uninitialized = instruments.NewGaugeVec("node", "uninitialized",
@@ -212,6 +217,7 @@ func (i *Instances) reportTwin(node *corev1.Node, instanceID string) {
 	if owner == nil || nodes.ByAge(owner, node) >= 0 {
 		return
 	}
-	i.events.Warnf(node, reasonInstanceAmbiguous, "Instance %s belongs to node %s, which is older, so this Node is not a backend server of load balancers. If the "+
-		"machine was renamed, delete node %s", instanceID, owner.Name, owner.Name)
+	i.events.Warnf(node, reasonInstanceAmbiguous,
+		"Instance %s belongs to node %s, which is older, so this Node is not a backend server of load balancers. If the "+
+			"machine was renamed, delete node %s", instanceID, owner.Name, owner.Name)
 }

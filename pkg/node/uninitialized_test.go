@@ -29,8 +29,10 @@ func TestUninitializedNodesInMetrics(t *testing.T) { //nolint:paralleltest // th
 			reasonInstanceNotFound:  nodeOf(emulator.Instance{ID: "i-hidden", PrivateIP: "10.1.9.1"}, tainted),
 			reasonInstanceAmbiguous: nodeOf(emulator.Instance{ID: "i-2", PrivateIP: "10.1.9.2"}, tainted, withProviderID("")),
 			reasonProviderIDInvalid: nodeOf(emulator.Instance{ID: "i-3", PrivateIP: "10.1.9.3"}, tainted, withProviderID("cn-hangzhou.")),
-			waitingForAddress:       nodeOf(emulator.Instance{ID: "i-4"}, tainted, withProviderID(""), func(n *corev1.Node) { n.Status.Addresses = nil }),
-			"":                      nodeOf(emulator.Instance{ID: "i-5", PrivateIP: "10.1.9.5"}, tainted, withProviderID("aws:///i-5")),
+			waitingForAddress: nodeOf(emulator.Instance{ID: "i-4"}, tainted, withProviderID(""), func(n *corev1.Node) {
+				n.Status.Addresses = nil
+			}),
+			"": nodeOf(emulator.Instance{ID: "i-5", PrivateIP: "10.1.9.5"}, tainted, withProviderID("aws:///i-5")),
 		}
 		for _, node := range nodes {
 			c.add(node)

@@ -28,7 +28,8 @@ func APIServerAddresses(ctx context.Context, host string) []string {
 	defer cancel()
 	addresses, err := net.DefaultResolver.LookupHost(ctx, name)
 	if err != nil {
-		klog.FromContext(ctx).Info("Cannot resolve the name of the API server, so a load balancer in front of it cannot be recognized", "host", name, "err", err)
+		klog.FromContext(ctx).Info("Cannot resolve the name of the API server, so a load balancer in front of it cannot be recognized", "host",
+			name, "err", err)
 		return nil
 	}
 	return addresses

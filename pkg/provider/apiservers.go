@@ -30,7 +30,8 @@ const (
 func clusterInfoAddresses(ctx context.Context, kube kubernetes.Interface) []string {
 	found, err := kube.CoreV1().ConfigMaps(metav1.NamespacePublic).Get(ctx, clusterInfo, metav1.GetOptions{})
 	if err != nil {
-		klog.FromContext(ctx).V(2).Info("Cannot read the public address of the API server", "configMap", metav1.NamespacePublic+"/"+clusterInfo, "reason", err.Error())
+		klog.FromContext(ctx).V(2).Info("Cannot read the public address of the API server", "configMap", metav1.NamespacePublic+"/"+clusterInfo,
+			"reason", err.Error())
 		return nil
 	}
 	config, err := clientcmd.Load([]byte(found.Data["kubeconfig"]))
@@ -106,7 +107,9 @@ func controlPlaneInstances(lister corelisters.NodeLister, instanceID func(*corev
 	}
 	var instances []string
 	for _, node := range all {
-		hasAddress := slices.ContainsFunc(node.Status.Addresses, func(address corev1.NodeAddress) bool { return slices.Contains(addresses, address.Address) })
+		hasAddress := slices.ContainsFunc(node.Status.Addresses, func(address corev1.NodeAddress) bool {
+			return slices.Contains(addresses, address.Address)
+		})
 		if !hasAddress && !nodes.IsControlPlane(node) {
 			continue
 		}

@@ -18,7 +18,8 @@ import (
 // TestAPIServersAreFound: a pod reaches the API server by a cluster IP, which no CLB has. What is in front of it shows elsewhere.
 func TestAPIServersAreFound(t *testing.T) {
 	t.Parallel()
-	controlPlane := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "cp", Labels: map[string]string{"node-role.kubernetes.io/control-plane": ""}}, Spec: corev1.NodeSpec{ProviderID: "cn-hangzhou.i-cp"}}
+	controlPlane := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "cp",
+		Labels: map[string]string{"node-role.kubernetes.io/control-plane": ""}}, Spec: corev1.NodeSpec{ProviderID: "cn-hangzhou.i-cp"}}
 	other := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "other"}, Spec: corev1.NodeSpec{ProviderID: "cn-hangzhou.i-other"}}
 	other.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: "10.0.0.9"}}
 	worker := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "w"}, Spec: corev1.NodeSpec{ProviderID: "cn-hangzhou.i-w"}}
@@ -26,8 +27,9 @@ func TestAPIServersAreFound(t *testing.T) {
 		"kubeconfig": "apiVersion: v1\nkind: Config\nclusters:\n- name: \"\"\n  cluster: {server: \"https://192.0.2.7:6443\"}\n",
 	}}
 	slice := &discoveryv1.EndpointSlice{
-		ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: "kubernetes", Labels: map[string]string{discoveryv1.LabelServiceName: "kubernetes"}},
-		Endpoints:  []discoveryv1.Endpoint{{Addresses: []string{"10.0.0.9"}}}, Ports: []discoveryv1.EndpointPort{{Port: new(int32(6443))}},
+		ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: "kubernetes",
+			Labels: map[string]string{discoveryv1.LabelServiceName: "kubernetes"}},
+		Endpoints: []discoveryv1.Endpoint{{Addresses: []string{"10.0.0.9"}}}, Ports: []discoveryv1.EndpointPort{{Port: new(int32(6443))}},
 	}
 	factory := informers.NewSharedInformerFactory(fake.NewClientset(), 0)
 	for _, n := range []*corev1.Node{controlPlane, other, worker} {

@@ -22,7 +22,8 @@ func TestAuditLogShowsTheCluster(t *testing.T) {
 	token := filepath.Join(t.TempDir(), "token")
 	testkit.Check(t, os.WriteFile(token, []byte(unsignedToken(t)), 0o600))
 	role := map[string]string{
-		envTokenFile: token, envRoleARN: "acs:ram::1234567890123456:role/emulator-role", envProviderARN: "acs:ram::1234567890123456:oidc-provider/emulator",
+		envTokenFile: token, envRoleARN: "acs:ram::1234567890123456:role/emulator-role",
+		envProviderARN: "acs:ram::1234567890123456:oidc-provider/emulator",
 	}
 	for name, test := range map[string]struct {
 		variables        map[string]string

@@ -60,7 +60,8 @@ func (c classChange) begin(t *testing.T) *both {
 func (c classChange) ends(b *both) {
 	b.t.Helper()
 	b.settle()
-	nlbs, clbs := testkit.Must(b.client.ListNLBs(b.t.Context(), alicloud.NLBQuery{}))(b.t), testkit.Must(b.client.DescribeLoadBalancers(b.t.Context(), alicloud.LoadBalancerQuery{}))(b.t)
+	nlbs, clbs := testkit.Must(b.client.ListNLBs(b.t.Context(),
+		alicloud.NLBQuery{}))(b.t), testkit.Must(b.client.DescribeLoadBalancers(b.t.Context(), alicloud.LoadBalancerQuery{}))(b.t)
 	wantNLBs, wantCLBs := 1, 0
 	if c.isNLB {
 		wantNLBs, wantCLBs = 0, 1
@@ -112,7 +113,8 @@ func TestClassChangeWhileReadsFail(t *testing.T) {
 	t.Parallel()
 	for name, c := range classChanges() {
 		for how, fault := range map[string]string{
-			"refused": `{"action":"*","kind":"read","times":0,"code":"ServiceUnavailable","status":503}`, "lost": `{"action":"*","kind":"read","times":0,"drop":"after"}`,
+			"refused": `{"action":"*","kind":"read","times":0,"code":"ServiceUnavailable","status":503}`,
+			"lost":    `{"action":"*","kind":"read","times":0,"drop":"after"}`,
 		} {
 			for _, restarted := range []bool{false, true} {
 				t.Run(fmt.Sprintf("%s/%s/%v", name, how, restarted), func(t *testing.T) {

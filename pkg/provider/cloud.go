@@ -172,7 +172,8 @@ func (c *Cloud) Initialize(builder cloudprovider.ControllerClientBuilder, stop <
 // SetInformers implements [cloudprovider.InformerUser].
 func (c *Cloud) SetInformers(factory informers.SharedInformerFactory) {
 	if err := trimCaches(factory, c.endpointSlices); err != nil {
-		klog.ErrorS(err, "Cannot reduce the objects in the caches, which now need more memory") // the informers have been started by somebody else
+		// The informers have been started by somebody else.
+		klog.ErrorS(err, "Cannot reduce the objects in the caches, which now need more memory")
 	}
 	c.engines = c.wire(factory)
 	c.follow(c.engines)

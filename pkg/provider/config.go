@@ -216,7 +216,8 @@ func (f fileConfig) check() (Config, error) {
 	}
 	var problems problemList
 	config.BackendSubset = problems.subset(g.BackendSubset)
-	config.IPMode, config.NLBZoneMaps = problems.annotationValue("ipMode", annotation.IPMode, g.IPMode), problems.annotationValue("nlbZoneMaps", annotation.ZoneMaps, g.NLBZoneMaps)
+	config.IPMode, config.NLBZoneMaps = problems.annotationValue("ipMode", annotation.IPMode,
+		g.IPMode), problems.annotationValue("nlbZoneMaps", annotation.ZoneMaps, g.NLBZoneMaps)
 	config.DefaultNLB = problems.defaultsToNLB(g.DefaultProduct)
 	for _, wrong := range quota.Check(g.Quotas) {
 		problems.addf("Global.%s", wrong)

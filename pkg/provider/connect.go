@@ -76,7 +76,8 @@ func (c *Cloud) newClient(ctx context.Context) (*alicloud.Client, error) {
 		klog.FromContext(ctx).Info("Ignoring fields of the cloud-config that have no effect", "fields", c.config.Unused)
 	}
 	if len(c.config.Unknown) > 0 {
-		klog.FromContext(ctx).Info("The cloud-config has fields that are unknown and have no effect: check their spelling", "fields", c.config.Unknown)
+		klog.FromContext(ctx).Info("The cloud-config has fields that are unknown and have no effect: check their spelling", "fields",
+			c.config.Unknown)
 	}
 	c.metadata = alicloud.NewMetadata(c.endpoints()["metadata"])
 	if c.settings.PlainMetadata {
@@ -135,7 +136,8 @@ func (c *Cloud) verify(ctx context.Context, client *alicloud.Client, vpcID strin
 	case last == nil && len(vSwitches) == 0:
 		return nil, fmt.Errorf("Global.vpcid: %q: no vSwitch of it is in region %s, accepted: a VPC of the region", vpcID, client.Region())
 	case last != nil:
-		klog.FromContext(ctx).Info("The access key is not allowed to list the vSwitches of the VPC; using the VPC as configured", "permission", "vpc:DescribeVSwitches")
+		klog.FromContext(ctx).Info("The access key is not allowed to list the vSwitches of the VPC; using the VPC as configured", "permission",
+			"vpc:DescribeVSwitches")
 	}
 	return vSwitches, nil
 }

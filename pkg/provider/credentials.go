@@ -107,7 +107,8 @@ func (o CredentialsOptions) ofConfig() alicloud.CredentialsProvider {
 		if changed := started.differsAtStart(config); changed != reported {
 			reported = changed
 			if changed {
-				klog.InfoS("The cloud-config has changed; besides the access key and the pause, changes take effect at the next start", "file", started.Path, "unknownFields", config.Unknown)
+				klog.InfoS("The cloud-config has changed; besides the access key and the pause, changes take effect at the next start", "file",
+					started.Path, "unknownFields", config.Unknown)
 			}
 		}
 		parsed, keys = text, alicloud.Credentials(config.keys())

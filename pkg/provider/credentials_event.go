@@ -31,7 +31,8 @@ func credentialsObject(ctx context.Context, kube kubernetes.Interface) *corev1.O
 	defer cancel()
 	stored, err := kube.CoreV1().ConfigMaps(object.Namespace).Get(ctx, object.Name, metav1.GetOptions{})
 	if err != nil {
-		klog.FromContext(ctx).V(2).Info("The event is not shown by kubectl describe: its ConfigMap cannot be read", "configMap", klog.KRef(object.Namespace, object.Name), "reason", err)
+		klog.FromContext(ctx).V(2).Info("The event is not shown by kubectl describe: its ConfigMap cannot be read", "configMap",
+			klog.KRef(object.Namespace, object.Name), "reason", err)
 		return object
 	}
 	object.UID = stored.UID
@@ -40,7 +41,9 @@ func credentialsObject(ctx context.Context, kube kubernetes.Interface) *corev1.O
 
 // reportBadCredentials makes an event of changed keys that cannot be used. Without it only the log would say so until the
 // old keys end.
-func reportBadCredentials(ctx context.Context, provider alicloud.CredentialsProvider, kube kubernetes.Interface, recorder record.EventRecorder) {
+func reportBadCredentials(
+	ctx context.Context, provider alicloud.CredentialsProvider, kube kubernetes.Interface, recorder record.EventRecorder,
+) {
 	watched, ok := provider.(interface{ OnProblem(report func(error)) })
 	if !ok {
 		return

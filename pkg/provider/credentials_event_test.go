@@ -55,7 +55,8 @@ func TestBadCredentialsAreAnEvent(t *testing.T) {
 			}
 			cloud := New(config, startCloud(t).environment(""))
 			const uid = "0f2c3d4e-0000-4000-8000-00000000beef"
-			kube := allowing(true, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceSystem, Name: "cloud-config", UID: uid}})
+			kube := allowing(true,
+				&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceSystem, Name: "cloud-config", UID: uid}})
 			if test.forbidden {
 				kube.PrependReactor("get", "configmaps", func(clienttesting.Action) (bool, runtime.Object, error) {
 					return true, nil, apierrors.NewForbidden(corev1.Resource("configmaps"), "cloud-config", nil)
@@ -96,7 +97,8 @@ func TestBadCredentialsAreAnEvent(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if len(events) != 1 || events[0].Count != 1 || events[0].Reason != reasonInvalidCredentials || events[0].InvolvedObject.Name != "cloud-config" {
+			if len(events) != 1 || events[0].Count != 1 || events[0].Reason != reasonInvalidCredentials ||
+				events[0].InvolvedObject.Name != "cloud-config" {
 				t.Errorf("events %s, want one of the ConfigMap", text)
 			}
 			if got := events[0].InvolvedObject.UID; got != map[bool]types.UID{true: "", false: uid}[test.forbidden] {

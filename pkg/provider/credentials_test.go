@@ -179,8 +179,9 @@ func TestConnectWaitsForSTS(t *testing.T) {
 	}
 	host := strings.TrimPrefix(server.URL(), "http://")
 	variables := map[string]string{
-		"SLB_ENDPOINT": host, "NLB_ENDPOINT": host, "VPC_ENDPOINT": host, "ECS_ENDPOINT": host, "STS_ENDPOINT": host, "ALICLOUD_CLIENT_SCHEME": "HTTP",
-		"METADATA_ENDPOINT": "http://127.0.0.1:0", envTokenFile: token,
+		"SLB_ENDPOINT": host, "NLB_ENDPOINT": host, "VPC_ENDPOINT": host, "ECS_ENDPOINT": host, "STS_ENDPOINT": host,
+		"ALICLOUD_CLIENT_SCHEME": "HTTP",
+		"METADATA_ENDPOINT":      "http://127.0.0.1:0", envTokenFile: token,
 		envRoleARN: "acs:ram::1234567890123456:role/emulator-role", envProviderARN: "acs:ram::1234567890123456:oidc-provider/emulator",
 	}
 	server.Fault(`{"action":"AssumeRoleWithOIDC","code":"ServiceUnavailable","status":503}`)

@@ -86,14 +86,17 @@ func (e *examination) settingsAndKeys(ctx context.Context) {
 	}
 	e.client = client
 	if e.env.PlainHTTP {
-		e.add(doctor.AreaCloud, "encryption", doctor.Optional, "calls to the cloud, and temporary keys, go over plain HTTP", "unset "+envScheme+", which is for tests")
+		e.add(doctor.AreaCloud, "encryption", doctor.Optional, "calls to the cloud, and temporary keys, go over plain HTTP",
+			"unset "+envScheme+", which is for tests")
 	}
 	e.add(doctor.AreaCloud, "policy", doctor.OK, e.policy().String(), "")
 	if unknown := e.config.Unknown; len(unknown) > 0 {
-		e.add(doctor.AreaCloud, "cloud-config", doctor.Optional, "unknown fields have no effect: "+strings.Join(unknown, ", "), "check their spelling, or remove them")
+		e.add(doctor.AreaCloud, "cloud-config", doctor.Optional, "unknown fields have no effect: "+strings.Join(unknown, ", "),
+			"check their spelling, or remove them")
 	}
 	if e.config.Paused {
-		e.add(doctor.AreaManager, "pause", doctor.Wrong, "Global.paused of the cloud-config keeps the manager from writing to the cloud", "set it to false once the manager may write again")
+		e.add(doctor.AreaManager, "pause", doctor.Wrong, "Global.paused of the cloud-config keeps the manager from writing to the cloud",
+			"set it to false once the manager may write again")
 	}
 }
 
@@ -118,7 +121,8 @@ func (e *examination) clock(ctx context.Context) {
 	// The header counts whole seconds, and the answer takes its time.
 	skew := theirs.Sub(asked).Round(10 * time.Second)
 	if skew.Abs() > maxSkew {
-		e.add(doctor.AreaCloud, "clock", doctor.Wrong, fmt.Sprintf("the cloud's clock is %s from this machine's", skew), "synchronize the clock of the machine with NTP (chrony, systemd-timesyncd)")
+		e.add(doctor.AreaCloud, "clock", doctor.Wrong, fmt.Sprintf("the cloud's clock is %s from this machine's", skew),
+			"synchronize the clock of the machine with NTP (chrony, systemd-timesyncd)")
 		return
 	}
 	e.add(doctor.AreaCloud, "clock", doctor.OK, fmt.Sprintf("within %s of the cloud's", maxSkew), "")
@@ -127,7 +131,8 @@ func (e *examination) clock(ctx context.Context) {
 // network finds the VPC as the manager does, and with its vSwitches proves key, region and VPC.
 func (e *examination) network(ctx context.Context) {
 	if _, err := e.credentials.Credentials(ctx); err != nil {
-		e.add(doctor.AreaCloud, subjectKey, doctor.Wrong, err.Error(), "correct "+e.keySource+", or set up another source: docs/reference/credentials.md")
+		e.add(doctor.AreaCloud, subjectKey, doctor.Wrong, err.Error(),
+			"correct "+e.keySource+", or set up another source: docs/reference/credentials.md")
 		e.add(doctor.AreaCloud, "region and VPC", doctor.NotChecked, "there is no access key", "")
 		return
 	}
@@ -169,7 +174,8 @@ func (e *examination) network(ctx context.Context) {
 	case alicloud.IsForbidden(err):
 		e.add(doctor.AreaCloud, "VPC", doctor.NotChecked, vpcID+": vpc:DescribeVSwitches is denied", "")
 	case explained != nil:
-		e.add(doctor.AreaCloud, "VPC", doctor.Wrong, explained.Error(), "correct Global.vpcid and Global.region in the cloud-config, or the endpoint that this line names")
+		e.add(doctor.AreaCloud, "VPC", doctor.Wrong, explained.Error(),
+			"correct Global.vpcid and Global.region in the cloud-config, or the endpoint that this line names")
 	default:
 		e.vSwitches, e.place.vpcID = vSwitches, vpcID
 		e.add(doctor.AreaCloud, "VPC", doctor.OK, fmt.Sprintf("%s from %s, %d vSwitches", vpcID, from, len(vSwitches)), "")
@@ -213,7 +219,8 @@ func (e *examination) account(ctx context.Context) {
 	case err != nil:
 		e.add(doctor.AreaCloud, "account", doctor.NotChecked, err.Error(), "")
 	case account != owner:
-		e.add(doctor.AreaCloud, "account", doctor.Wrong, fmt.Sprintf("the access key belongs to account %s, but this machine to account %s", account, owner),
+		e.add(doctor.AreaCloud, "account", doctor.Wrong,
+			fmt.Sprintf("the access key belongs to account %s, but this machine to account %s", account, owner),
 			"use a key of the account that the cluster's instances and load balancers are in")
 	default:
 		e.add(doctor.AreaCloud, "account", doctor.OK, account+", that of this machine", "")
@@ -292,8 +299,9 @@ func (e *examination) officialManager(ctx context.Context) {
 	case official.Holder == "":
 		e.add(doctor.AreaManager, subject, doctor.OK, fmt.Sprintf("nobody holds its Lease %s", lease), "")
 	default:
-		e.add(doctor.AreaManager, subject, doctor.Wrong, fmt.Sprintf("%s holds its Lease %s, renewed last at %s; this program waits until the Lease expires, or runs beside it if that one started later",
-			official.Holder, lease, official.RenewTime.UTC().Format(time.RFC3339)),
+		e.add(doctor.AreaManager, subject, doctor.Wrong,
+			fmt.Sprintf("%s holds its Lease %s, renewed last at %s; this program waits until the Lease expires, or runs beside it if that one started later",
+				official.Holder, lease, official.RenewTime.UTC().Format(time.RFC3339)),
 			"stop the official CCM, see docs/how-to/migrate.md, or start this program with --takeover")
 	}
 }

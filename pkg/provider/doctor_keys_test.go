@@ -60,12 +60,15 @@ func TestDoctorFindsABroadKey(t *testing.T) {
 func keyInConfigMap(text string) []runtime.Object {
 	view := rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "view"}
 	return []runtime.Object{
-		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "cloud-config"}, Data: map[string]string{"cloud-config.conf": text}},
+		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "cloud-config"},
+			Data: map[string]string{"cloud-config.conf": text}},
 		&rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "a"}, RoleRef: view, Subjects: []rbacv1.Subject{
-			{Kind: rbacv1.UserKind, Name: "reader"}, {Kind: rbacv1.UserKind, Name: "admin"}, {Kind: rbacv1.UserKind, Name: "nobody"}, {Kind: rbacv1.UserKind, Name: "system:reader"},
+			{Kind: rbacv1.UserKind, Name: "reader"}, {Kind: rbacv1.UserKind, Name: "admin"}, {Kind: rbacv1.UserKind, Name: "nobody"},
+			{Kind: rbacv1.UserKind, Name: "system:reader"},
 		}},
 		&rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "b"}, RoleRef: view, Subjects: []rbacv1.Subject{
-			{Kind: rbacv1.ServiceAccountKind, Namespace: "team", Name: "reader"}, {Kind: rbacv1.ServiceAccountKind, Namespace: "kube-system", Name: "reader"},
+			{Kind: rbacv1.ServiceAccountKind, Namespace: "team", Name: "reader"},
+			{Kind: rbacv1.ServiceAccountKind, Namespace: "kube-system", Name: "reader"},
 			{Kind: rbacv1.UserKind, Name: "reader"}, {Kind: rbacv1.GroupKind, Name: "readers"},
 		}},
 	}
@@ -82,9 +85,10 @@ func TestDoctorFindsReadersOfTheKey(t *testing.T) {
 	}{
 		"no ConfigMap": {nil, "", doctor.OK, "no such ConfigMap"},
 		"no key":       {keyInConfigMap(`{"Global":{"region":"cn-hangzhou"}}`), "", doctor.OK, "none"},
-		"key":          {keyInConfigMap(`{"Global":{"AccessKeySecret":"eA=="}}`), "", doctor.Wrong, "3 who may not read Secrets in kube-system can read it: group readers, serviceAccount team/reader, user reader"},
-		"only admins":  {keyInConfigMap(`{"Global":{"accessKeySecret":"eA=="}}`)[:1], "", doctor.OK, "only those who may read Secrets"},
-		"forbidden":    {keyInConfigMap(`{"Global":{"accessKeySecret":"eA=="}}`), "configmaps", doctor.NotChecked, "not in the role"},
+		"key": {keyInConfigMap(`{"Global":{"AccessKeySecret":"eA=="}}`), "", doctor.Wrong,
+			"3 who may not read Secrets in kube-system can read it: group readers, serviceAccount team/reader, user reader"},
+		"only admins": {keyInConfigMap(`{"Global":{"accessKeySecret":"eA=="}}`)[:1], "", doctor.OK, "only those who may read Secrets"},
+		"forbidden":   {keyInConfigMap(`{"Global":{"accessKeySecret":"eA=="}}`), "configmaps", doctor.NotChecked, "not in the role"},
 	} {
 		p := newPatient(t)
 		p.nodes = append(p.nodes, test.objects...)
@@ -98,7 +102,8 @@ func TestDoctorFindsReadersOfTheKey(t *testing.T) {
 		if i < 0 {
 			t.Fatalf("%s: the line is missing:\n%s", name, report)
 		}
-		if check := report.Checks[i]; check.Status != test.status || !strings.Contains(check.Detail, test.detail) || (check.Status != doctor.OK) != (check.Fix != "") {
+		if check := report.Checks[i]; check.Status != test.status || !strings.Contains(check.Detail, test.detail) ||
+			(check.Status != doctor.OK) != (check.Fix != "") {
 			t.Errorf("%s: %+v, want %s with %q", name, check, test.status, test.detail)
 		}
 	}

@@ -34,7 +34,8 @@ func (e *examination) leader(ctx context.Context) {
 	const subject = "leader"
 	lease := e.settings.Lease
 	if lease.Name == "" {
-		e.add(doctor.AreaManager, subject, doctor.NotChecked, "leader election is switched off, so nothing in the cluster says whether a manager runs", "")
+		e.add(doctor.AreaManager, subject, doctor.NotChecked,
+			"leader election is switched off, so nothing in the cluster says whether a manager runs", "")
 		return
 	}
 	name := lease.Namespace + "/" + lease.Name
@@ -45,13 +46,16 @@ func (e *examination) leader(ctx context.Context) {
 		e.add(doctor.AreaManager, subject, doctor.NotChecked, fmt.Sprintf("read Lease %s: %v", name, err), "")
 		return
 	case found.Leads:
-		e.add(doctor.AreaManager, subject, doctor.OK, fmt.Sprintf("%s for %s, renewed %s ago", found.Holder, ago(found.Acquired), ago(found.RenewTime)), "")
+		e.add(doctor.AreaManager, subject, doctor.OK,
+			fmt.Sprintf("%s for %s, renewed %s ago", found.Holder, ago(found.Acquired), ago(found.RenewTime)), "")
 		return
 	case found.Holder != "":
-		detail = fmt.Sprintf("%s no longer renews Lease %s, last %s ago, so nothing manages the cluster", found.Holder, name, ago(found.RenewTime))
+		detail = fmt.Sprintf("%s no longer renews Lease %s, last %s ago, so nothing manages the cluster", found.Holder, name,
+			ago(found.RenewTime))
 	}
 	e.add(doctor.AreaManager, subject, doctor.Wrong, detail,
-		"start the manager; if its pods run, their logs say why none of them leads: kubectl --namespace "+lease.Namespace+" logs --selector k8s-app=cloud-controller-manager")
+		"start the manager; if its pods run, their logs say why none of them leads: kubectl --namespace "+lease.Namespace+
+			" logs --selector k8s-app=cloud-controller-manager")
 }
 
 // ago is how long something has been so.
@@ -107,7 +111,8 @@ func (e *examination) services(list []corev1.Service) {
 	}
 	slices.SortStableFunc(behind, func(a, b unsynced) int { return cmp.Or(a.since.Compare(b.since), cmp.Compare(a.name, b.name)) })
 	for _, found := range behind[:min(len(behind), unsyncedShown)] {
-		e.add(doctor.AreaServices, found.name, doctor.Wrong, fmt.Sprintf("%s for %s: %s", found.reason, ago(found.since), problem.Cut(found.message, maxDetail)),
+		e.add(doctor.AreaServices, found.name, doctor.Wrong,
+			fmt.Sprintf("%s for %s: %s", found.reason, ago(found.since), problem.Cut(found.message, maxDetail)),
 			"cloud-controller-manager explain "+found.name)
 	}
 	if len(behind) > unsyncedShown {

@@ -27,10 +27,11 @@ func TestDoctorStartsWithTheLeader(t *testing.T) {
 		status   doctor.Status
 		detail   string
 	}{
-		"leads":       {leaseOf(LeaseName, "node-1_a", 3*time.Second), true, doctor.OK, "node-1_a for 60m, renewed "},
-		"none":        {nil, true, doctor.Wrong, "nobody holds Lease kube-system/cloud-controller-manager, so nothing manages the cluster"},
-		"given back":  {leaseOf(LeaseName, "", 3*time.Second), true, doctor.Wrong, "nobody holds Lease"},
-		"dead":        {leaseOf(LeaseName, "node-1_a", 5*time.Minute), true, doctor.Wrong, "node-1_a no longer renews Lease kube-system/cloud-controller-manager, last 5m"},
+		"leads":      {leaseOf(LeaseName, "node-1_a", 3*time.Second), true, doctor.OK, "node-1_a for 60m, renewed "},
+		"none":       {nil, true, doctor.Wrong, "nobody holds Lease kube-system/cloud-controller-manager, so nothing manages the cluster"},
+		"given back": {leaseOf(LeaseName, "", 3*time.Second), true, doctor.Wrong, "nobody holds Lease"},
+		"dead": {leaseOf(LeaseName, "node-1_a", 5*time.Minute), true, doctor.Wrong,
+			"node-1_a no longer renews Lease kube-system/cloud-controller-manager, last 5m"},
 		"no election": {nil, false, doctor.NotChecked, "leader election is switched off"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -70,7 +71,8 @@ func balancedService(name string, age time.Duration, conditions ...metav1.Condit
 // others.
 func TestDoctorListsServicesThatAreNotInSync(t *testing.T) {
 	t.Parallel()
-	failed := metav1.Condition{Status: metav1.ConditionFalse, Reason: "SyncLoadBalancerFailed", Message: "create CLB: CreateLoadBalancer: OverQuota"}
+	failed := metav1.Condition{Status: metav1.ConditionFalse, Reason: "SyncLoadBalancerFailed",
+		Message: "create CLB: CreateLoadBalancer: OverQuota"}
 	synced := metav1.Condition{Status: metav1.ConditionTrue, Reason: "EnsuredLoadBalancer"}
 	paused := metav1.Condition{Status: metav1.ConditionFalse, Reason: "Paused"}
 	p := newPatient(t)
@@ -81,7 +83,8 @@ func TestDoctorListsServicesThatAreNotInSync(t *testing.T) {
 	other.Spec.LoadBalancerClass = new("example.com/other")
 	deleted := balancedService("deleted", 20*time.Hour, synced)
 	deleted.DeletionTimestamp, deleted.Finalizers = new(metav1.NewTime(time.Now().Add(-20*time.Hour))), []string{"service.k8s.alibaba/resources"}
-	p.nodes = append(p.nodes, balancedService("good", time.Hour, synced), balancedService("paused", time.Hour, paused), balancedService("new", time.Second),
+	p.nodes = append(p.nodes, balancedService("good", time.Hour, synced), balancedService("paused", time.Hour, paused),
+		balancedService("new", time.Second),
 		balancedService("forgotten", 2*time.Hour), other, deleted)
 	report := p.examine(t)
 	var got []string
@@ -123,7 +126,8 @@ func TestDoctorIsShort(t *testing.T) {
 		}
 	}
 	problems := report.Problems().String()
-	if strings.Contains(problems, " ok ") && !strings.Contains(problems, "0 optional") || strings.Contains(problems, "slb:*") || !strings.Contains(problems, "provider ID of n04") {
+	if strings.Contains(problems, " ok ") && !strings.Contains(problems, "0 optional") || strings.Contains(problems, "slb:*") ||
+		!strings.Contains(problems, "provider ID of n04") {
 		t.Errorf("only the problems:\n%s", problems)
 	}
 	if !strings.HasSuffix(problems, lines[len(lines)-2]+"\n") {

@@ -25,13 +25,15 @@ func TestDoctorForgivesMissingNLB(t *testing.T) {
 		subject string
 		want    doctor.Status // empty for no line
 	}{
-		"permission without a Service":     {breaks: without("CreateServerGroup"), subject: "nlb:CreateServerGroup", want: doctor.Optional},
-		"permission of a Service":          {breaks: without("CreateServerGroup"), service: testkit.Class(nlb.Class), subject: "nlb:CreateServerGroup", want: doctor.Wrong},
-		"permission of a Service that had": {breaks: without("CreateServerGroup"), service: had, subject: "nlb:CreateServerGroup", want: doctor.Wrong},
-		"permission that is not needed":    {breaks: without("CreateServerGroup"), service: had, off: true, subject: "nlb:CreateServerGroup"},
-		"endpoint without a Service":       {breaks: unreachable, subject: "NLB endpoint", want: doctor.Optional},
-		"endpoint of a Service":            {breaks: unreachable, service: testkit.Class(nlb.Class), subject: "NLB endpoint", want: doctor.Wrong},
-		"endpoint that is not needed":      {breaks: unreachable, off: true, subject: "NLB endpoint"},
+		"permission without a Service": {breaks: without("CreateServerGroup"), subject: "nlb:CreateServerGroup", want: doctor.Optional},
+		"permission of a Service": {breaks: without("CreateServerGroup"), service: testkit.Class(nlb.Class),
+			subject: "nlb:CreateServerGroup", want: doctor.Wrong},
+		"permission of a Service that had": {breaks: without("CreateServerGroup"), service: had, subject: "nlb:CreateServerGroup",
+			want: doctor.Wrong},
+		"permission that is not needed": {breaks: without("CreateServerGroup"), service: had, off: true, subject: "nlb:CreateServerGroup"},
+		"endpoint without a Service":    {breaks: unreachable, subject: "NLB endpoint", want: doctor.Optional},
+		"endpoint of a Service":         {breaks: unreachable, service: testkit.Class(nlb.Class), subject: "NLB endpoint", want: doctor.Wrong},
+		"endpoint that is not needed":   {breaks: unreachable, off: true, subject: "NLB endpoint"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -63,7 +63,8 @@ func (e *examination) quotas(ctx context.Context) {
 	account := e.accountLines(ctx, book, uses)
 	lines := slices.Concat(account, uses.lines(book, func(code quota.Code) bool {
 		return slices.ContainsFunc(account, func(line quotaLine) bool { return line.code == code && line.isFull(book) })
-	}), []quotaLine{{code: quota.RouteEntries, of: "custom entries of the fullest route table", used: e.routeEntries, proven: e.routeEntries, grows: withNodes}})
+	}), []quotaLine{{code: quota.RouteEntries, of: "custom entries of the fullest route table", used: e.routeEntries, proven: e.routeEntries,
+		grows: withNodes}})
 	lines = slices.DeleteFunc(lines, func(line quotaLine) bool { return line.used == 0 })
 	slices.SortStableFunc(lines, func(a, b quotaLine) int { return cmp.Compare(b.share(book), a.share(book)) })
 	first := map[growth]bool{}
@@ -78,7 +79,8 @@ func (e *examination) quotas(ctx context.Context) {
 // up before the others.
 func (e *examination) quota(line quotaLine, limit quota.Limit, first bool) {
 	bound := limit.Bound(line.used)
-	detail := fmt.Sprintf("%d of %d %s (%.0f %%; value: %s)", line.used, bound, line.of, 100*float64(line.used)/float64(max(bound, 1)), limit.Origin(line.used))
+	detail := fmt.Sprintf("%d of %d %s (%.0f %%; value: %s)", line.used, bound, line.of, 100*float64(line.used)/float64(max(bound, 1)),
+		limit.Origin(line.used))
 	full := line.used >= bound && !line.atMost && !line.copes
 	known := ""
 	if advice := limit.Advice(); advice != "" {
@@ -87,7 +89,8 @@ func (e *examination) quota(line quotaLine, limit quota.Limit, first bool) {
 	status, fix := doctor.OK, ""
 	switch {
 	case line.unknown(limit):
-		e.add(doctor.AreaQuotas, string(line.code), doctor.OK, unknownText(line, limit), "to make the limit known, "+cmp.Or(limit.Advice(), "set Global.quotas in the cloud-config"))
+		e.add(doctor.AreaQuotas, string(line.code), doctor.OK, unknownText(line, limit),
+			"to make the limit known, "+cmp.Or(limit.Advice(), "set Global.quotas in the cloud-config"))
 		return
 	case full && line.used >= limit.Value:
 		status, fix = doctor.Wrong, "ask for more: "+alicloud.QuotaConsole+known
@@ -103,9 +106,11 @@ func (e *examination) quota(line quotaLine, limit quota.Limit, first bool) {
 // unknownText says how much is used of a quota whose value is not known.
 func unknownText(line quotaLine, limit quota.Limit) string {
 	if limit.Exceeded(line.proven) {
-		return fmt.Sprintf("%d %s; the limit is unknown, and larger than the assumed %d (value: %s)", max(line.used, line.proven), line.of, limit.Value, limit.Origin(line.used))
+		return fmt.Sprintf("%d %s; the limit is unknown, and larger than the assumed %d (value: %s)", max(line.used, line.proven), line.of,
+			limit.Value, limit.Origin(line.used))
 	}
-	return fmt.Sprintf("up to %d %s; if there are more than the assumed %d (value: %s), the limit is larger, and unknown", line.used, line.of, limit.Value, limit.Origin(line.used))
+	return fmt.Sprintf("up to %d %s; if there are more than the assumed %d (value: %s), the limit is larger, and unknown", line.used, line.of,
+		limit.Value, limit.Origin(line.used))
 }
 
 // readQuotas reads the Quota Center, if the manager may.
@@ -118,7 +123,8 @@ func (e *examination) readQuotas(ctx context.Context, book *quota.Book) {
 	for _, product := range []string{alicloud.QuotasOfCLB, alicloud.QuotasOfNLB, alicloud.QuotasOfVPC} {
 		found, err := e.client.ListProductQuotas(ctx, product)
 		if err != nil {
-			e.add(doctor.AreaQuotas, subject, doctor.Optional, err.Error()+"; configured and published values apply", "allow quotas:ListProductQuotas, or set Global.disableQuotaCenter")
+			e.add(doctor.AreaQuotas, subject, doctor.Optional, err.Error()+"; configured and published values apply",
+				"allow quotas:ListProductQuotas, or set Global.disableQuotaCenter")
 			return
 		}
 		book.Read(service.QuotaReadings(found))
@@ -138,7 +144,8 @@ func (e *examination) accountLines(ctx context.Context, book *quota.Book, uses *
 			}
 			used = n
 		}
-		lines = append(lines, quotaLine{code: code, of: of, used: max(used, uses.account[code]), proven: max(used, uses.made[code]), grows: withServices})
+		lines = append(lines,
+			quotaLine{code: code, of: of, used: max(used, uses.account[code]), proven: max(used, uses.made[code]), grows: withServices})
 	}
 	if !e.settings.WithoutCLB {
 		count(quota.CLBs, "CLBs of the account", func() (int, error) {

@@ -34,7 +34,8 @@ func (p *patient) createCLBs(t *testing.T, n int) {
 	client, err := (&examination{Cloud: cloud}).connect(t.Context())
 	testkit.Check(t, err)
 	for range n {
-		testkit.Must(client.CreateLoadBalancer(t.Context(), alicloud.LoadBalancer{AddressType: alicloud.AddressInternet, InstanceChargeType: "PayByCLCU"}, ""))(t)
+		testkit.Must(client.CreateLoadBalancer(t.Context(),
+			alicloud.LoadBalancer{AddressType: alicloud.AddressInternet, InstanceChargeType: "PayByCLCU"}, ""))(t)
 	}
 }
 
@@ -50,14 +51,20 @@ func TestDoctorShowsQuotas(t *testing.T) {
 		center doctor.Status
 		empty  bool // nothing is wrong
 	}{
-		"CLBs first":                        {limit: 4, first: quota.CLBs, detail: "3 of 4", center: doctor.OK, empty: true},
-		"used up":                           {limit: 3, first: quota.CLBs, detail: "3 of 3", center: doctor.OK},
-		"ports of one Service":              {limit: 60, first: quota.CLBs, detail: "3 of 60", center: doctor.OK, empty: true},
-		"ports of a CLB that is shared":     {breaks: sharing, limit: 60, first: quota.ListenersPerCLB, detail: "34 of 50", center: doctor.OK, empty: true},
-		"not counted by the Quota Center":   {breaks: flipUsage, limit: 4, first: quota.CLBs, detail: "3 of 4", center: doctor.OK, empty: true},
-		"without the permission":            {breaks: without("ListProductQuotas"), limit: 4, first: quota.CLBs, detail: "3 of 30 CLBs of the account (10 %; value: published for the international site, 60 for the China site)", center: doctor.Optional, empty: true},
-		"without it, configured":            {breaks: configured, limit: 4, first: quota.CLBs, detail: "3 of 3 CLBs of the account (100 %; value: configured)", center: doctor.OK},
-		"an endpoint that is not the cloud": {breaks: func(_ *testing.T, p *patient) { p.env.Endpoints["quotas"] = "" }, limit: 4, first: quota.CLBs, detail: "3 of 30", center: doctor.OK, empty: true},
+		"CLBs first":           {limit: 4, first: quota.CLBs, detail: "3 of 4", center: doctor.OK, empty: true},
+		"used up":              {limit: 3, first: quota.CLBs, detail: "3 of 3", center: doctor.OK},
+		"ports of one Service": {limit: 60, first: quota.CLBs, detail: "3 of 60", center: doctor.OK, empty: true},
+		"ports of a CLB that is shared": {breaks: sharing, limit: 60, first: quota.ListenersPerCLB, detail: "34 of 50", center: doctor.OK,
+			empty: true},
+		"not counted by the Quota Center": {breaks: flipUsage, limit: 4, first: quota.CLBs, detail: "3 of 4", center: doctor.OK, empty: true},
+		"without the permission": {breaks: without("ListProductQuotas"), limit: 4, first: quota.CLBs,
+			detail: "3 of 30 CLBs of the account (10 %; value: published for the international site, 60 for the China site)",
+			center: doctor.Optional, empty: true},
+		"without it, configured": {breaks: configured, limit: 4, first: quota.CLBs,
+			detail: "3 of 3 CLBs of the account (100 %; value: configured)", center: doctor.OK},
+		"an endpoint that is not the cloud": {breaks: func(_ *testing.T, p *patient) {
+			p.env.Endpoints["quotas"] = ""
+		}, limit: 4, first: quota.CLBs, detail: "3 of 30", center: doctor.OK, empty: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -76,7 +83,8 @@ func TestDoctorShowsQuotas(t *testing.T) {
 			at := slices.IndexFunc(checks, func(c doctor.Check) bool {
 				return strings.Contains(c.Detail, "used up first as Services are added") || c.Status == doctor.Wrong
 			})
-			if at < 0 || checks[at].Subject != string(test.first) || !strings.Contains(checks[at].Detail, test.detail) || !strings.Contains(checks[at].Fix, alicloud.QuotaConsole) {
+			if at < 0 || checks[at].Subject != string(test.first) || !strings.Contains(checks[at].Detail, test.detail) ||
+				!strings.Contains(checks[at].Fix, alicloud.QuotaConsole) {
 				t.Errorf("checks %+v, want %s with %q", checks, test.first, test.detail)
 			}
 			if report.Empty() != test.empty {
@@ -117,7 +125,8 @@ func TestDoctorAndFullCLBsOfGroups(t *testing.T) {
 			at := slices.IndexFunc(checks, func(c doctor.Check) bool {
 				return c.Subject == string(quota.ListenersPerCLB) && strings.HasPrefix(c.Detail, test.text)
 			})
-			if at < 0 || checks[at].Status != test.want || (test.want == doctor.OK) != (checks[at].Fix == "") || test.want == doctor.OK && strings.Contains(checks[at].Detail, "used up first") {
+			if at < 0 || checks[at].Status != test.want || (test.want == doctor.OK) != (checks[at].Fix == "") ||
+				test.want == doctor.OK && strings.Contains(checks[at].Detail, "used up first") {
 				t.Errorf("checks %+v, want one with %q that is %s", checks, test.text, test.want)
 			}
 		})
@@ -139,18 +148,28 @@ func TestDoctorCountsNodesThatNobodyChooses(t *testing.T) {
 		off                        bool // in the cloud-config
 		want                       map[quota.Code]string
 	}{
-		"Local, on one CLB":        {10, 1, 19, local, false, false, map[quota.Code]string{quota.BackendsPerCLB: "190 of 200", quota.CLBsPerInstance: "1 of 50"}},
-		"Local, on many":           {48, 48, 1, local, false, false, map[quota.Code]string{quota.BackendsPerCLB: "1 of 200", quota.CLBsPerInstance: "48 of 50"}},
-		"no subsets":               {48, 48, 2, with(annotation.BackendSubset, "off"), false, false, map[quota.Code]string{quota.BackendsPerCLB: "2 of 200", quota.CLBsPerInstance: "48 of 50"}},
-		"no subsets by default":    {48, 24, 2, nil, false, true, map[quota.Code]string{quota.BackendsPerCLB: "4 of 200", quota.CLBsPerInstance: "24 of 50"}},
-		"subsets":                  {48, 48, 2, nil, false, false, map[quota.Code]string{quota.BackendsPerCLB: "", quota.CLBsPerInstance: "48 of 50 CLBs that a node is behind on average"}},
-		"subsets, more than fit":   {70, 70, 2, nil, false, false, map[quota.Code]string{quota.CLBsPerInstance: "50 of 50 CLBs that a node is behind on average"}},
-		"subsets of one node":      {40, 40, 2, with(annotation.BackendSubset, "1"), false, false, map[quota.Code]string{quota.CLBsPerInstance: "20 of 50"}},
-		"subsets on shared CLBs":   {48, 12, 2, nil, false, false, map[quota.Code]string{quota.CLBsPerInstance: "12 of 50"}},
-		"subsets, with NLBs":       {48, 48, 2, nil, true, false, map[quota.Code]string{quota.GroupsPerServer: "48 of 200"}},
-		"subsets by an annotation": {48, 48, 2, with(annotation.BackendSubset, "auto"), false, true, map[quota.Code]string{quota.BackendsPerCLB: "", quota.CLBsPerInstance: "48 of 50"}},
-		"pods":                     {48, 48, 2, with(annotation.BackendType, "eni"), false, true, map[quota.Code]string{quota.BackendsPerCLB: "", quota.CLBsPerInstance: ""}},
-		"Local, on one NLB":        {10, 1, 19, local, true, false, map[quota.Code]string{quota.ServersPerNLB: "190 of 400", quota.GroupsPerServer: "10 of 200", quota.CLBsPerInstance: ""}},
+		"Local, on one CLB": {10, 1, 19, local, false, false,
+			map[quota.Code]string{quota.BackendsPerCLB: "190 of 200", quota.CLBsPerInstance: "1 of 50"}},
+		"Local, on many": {48, 48, 1, local, false, false,
+			map[quota.Code]string{quota.BackendsPerCLB: "1 of 200", quota.CLBsPerInstance: "48 of 50"}},
+		"no subsets": {48, 48, 2, with(annotation.BackendSubset, "off"), false, false,
+			map[quota.Code]string{quota.BackendsPerCLB: "2 of 200", quota.CLBsPerInstance: "48 of 50"}},
+		"no subsets by default": {48, 24, 2, nil, false, true,
+			map[quota.Code]string{quota.BackendsPerCLB: "4 of 200", quota.CLBsPerInstance: "24 of 50"}},
+		"subsets": {48, 48, 2, nil, false, false,
+			map[quota.Code]string{quota.BackendsPerCLB: "", quota.CLBsPerInstance: "48 of 50 CLBs that a node is behind on average"}},
+		"subsets, more than fit": {70, 70, 2, nil, false, false,
+			map[quota.Code]string{quota.CLBsPerInstance: "50 of 50 CLBs that a node is behind on average"}},
+		"subsets of one node": {40, 40, 2, with(annotation.BackendSubset, "1"), false, false,
+			map[quota.Code]string{quota.CLBsPerInstance: "20 of 50"}},
+		"subsets on shared CLBs": {48, 12, 2, nil, false, false, map[quota.Code]string{quota.CLBsPerInstance: "12 of 50"}},
+		"subsets, with NLBs":     {48, 48, 2, nil, true, false, map[quota.Code]string{quota.GroupsPerServer: "48 of 200"}},
+		"subsets by an annotation": {48, 48, 2, with(annotation.BackendSubset, "auto"), false, true,
+			map[quota.Code]string{quota.BackendsPerCLB: "", quota.CLBsPerInstance: "48 of 50"}},
+		"pods": {48, 48, 2, with(annotation.BackendType, "eni"), false, true,
+			map[quota.Code]string{quota.BackendsPerCLB: "", quota.CLBsPerInstance: ""}},
+		"Local, on one NLB": {10, 1, 19, local, true, false,
+			map[quota.Code]string{quota.ServersPerNLB: "190 of 400", quota.GroupsPerServer: "10 of 200", quota.CLBsPerInstance: ""}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -213,11 +232,16 @@ func TestDoctorAndRaisedQuotas(t *testing.T) {
 		status     doctor.Status
 		advice     bool
 	}{
-		"listeners":               {1, []func(*corev1.Service){ports(60), served}, nil, quota.ListenersPerCLB, "60 listeners of the CLB that has the most for one Service; the limit is unknown, and larger than the assumed 50 (value: published)", doctor.OK, true},
+		"listeners": {1, []func(*corev1.Service){ports(60), served}, nil, quota.ListenersPerCLB,
+			"60 listeners of the CLB that has the most for one Service; the limit is unknown, and larger than the assumed 50 (value: published)",
+			doctor.OK, true},
 		"listeners that it lacks": {1, []func(*corev1.Service){ports(60)}, nil, quota.ListenersPerCLB, "60 of 50", doctor.Wrong, true},
-		"listeners, configured":   {1, []func(*corev1.Service){ports(60), served}, map[string]int{string(quota.ListenersPerCLB): 50}, quota.ListenersPerCLB, "60 of 50", doctor.Wrong, false},
-		"access control lists":    {210, []func(*corev1.Service){ports(1), ranges, served}, nil, quota.ACLs, "210 access control lists that Services need; the limit is unknown", doctor.OK, true},
-		"attachments":             {80, []func(*corev1.Service){ports(1), local, served}, nil, quota.CLBsPerInstance, "up to 80 CLBs that a node is behind", doctor.OK, true},
+		"listeners, configured": {1, []func(*corev1.Service){ports(60), served}, map[string]int{string(quota.ListenersPerCLB): 50},
+			quota.ListenersPerCLB, "60 of 50", doctor.Wrong, false},
+		"access control lists": {210, []func(*corev1.Service){ports(1), ranges, served}, nil, quota.ACLs,
+			"210 access control lists that Services need; the limit is unknown", doctor.OK, true},
+		"attachments": {80, []func(*corev1.Service){ports(1), local, served}, nil, quota.CLBsPerInstance, "up to 80 CLBs that a node is behind",
+			doctor.OK, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -230,7 +254,8 @@ func TestDoctorAndRaisedQuotas(t *testing.T) {
 			report := p.examine(t)
 			checks := quotaChecks(report)
 			at := slices.IndexFunc(checks, func(c doctor.Check) bool { return c.Subject == string(test.code) })
-			if at < 0 || !strings.HasPrefix(checks[at].Detail, test.detail) || checks[at].Status != test.status || strings.Contains(checks[at].Detail, "first") ||
+			if at < 0 || !strings.HasPrefix(checks[at].Detail, test.detail) || checks[at].Status != test.status ||
+				strings.Contains(checks[at].Detail, "first") ||
 				strings.Contains(checks[at].Fix, "Global.quotas") != test.advice {
 				t.Errorf("checks %+v, want %s with %q", checks, test.code, test.detail)
 			}
@@ -252,7 +277,8 @@ func TestDoctorBelievesTheQuotaCenter(t *testing.T) {
 	}
 	checks := quotaChecks(p.examine(t))
 	at := slices.IndexFunc(checks, func(c doctor.Check) bool { return c.Subject == string(quota.CLBsPerInstance) })
-	if at < 0 || !strings.HasPrefix(checks[at].Detail, "80 of 50 CLBs") || !strings.Contains(checks[at].Detail, string(quota.Center)) || checks[at].Status != doctor.OK {
+	if at < 0 || !strings.HasPrefix(checks[at].Detail, "80 of 50 CLBs") || !strings.Contains(checks[at].Detail, string(quota.Center)) ||
+		checks[at].Status != doctor.OK {
 		t.Errorf("checks %+v, want 80 of 50", checks)
 	}
 }
@@ -265,7 +291,8 @@ func TestDoctorRanksBothSites(t *testing.T) {
 	without("ListProductQuotas")(t, p)
 	p.createCLBs(t, 26) //nolint:mnd // of 30, or of 60
 	p.nodes = append(p.nodes, testkit.Service("web", testkit.TCP(80), testkit.TCP(81)))
-	if first := quotaChecks(p.examine(t))[1]; !strings.HasPrefix(first.Detail, "26 of 30 CLBs of the account (87 %; value: published for the international site, 60 for the China site)") || first.Status != doctor.OK {
+	if first := quotaChecks(p.examine(t))[1]; !strings.HasPrefix(first.Detail,
+		"26 of 30 CLBs of the account (87 %; value: published for the international site, 60 for the China site)") || first.Status != doctor.OK {
 		t.Errorf("first %+v", first)
 	}
 }
@@ -276,7 +303,8 @@ func TestDoctorSaysWithWhatUsesGrow(t *testing.T) {
 	t.Parallel()
 	p := newPatient(t)
 	for i := range 12 {
-		p.nodes = append(p.nodes, testkit.Service(fmt.Sprint("web-", i), testkit.TCP(80), testkit.Annotation(annotation.BackendSubset.Key(), "off")))
+		p.nodes = append(p.nodes,
+			testkit.Service(fmt.Sprint("web-", i), testkit.TCP(80), testkit.Annotation(annotation.BackendSubset.Key(), "off")))
 	}
 	p.config.Quotas = map[string]int{string(quota.CLBsPerInstance): 15, string(quota.BackendsPerCLB): 10}
 	found := map[string]string{}
@@ -285,7 +313,8 @@ func TestDoctorSaysWithWhatUsesGrow(t *testing.T) {
 			found[check.Subject] = when
 		}
 	}
-	if want := map[string]string{string(quota.CLBsPerInstance): "Services are added", string(quota.BackendsPerCLB): "nodes join"}; !maps.Equal(found, want) {
+	if want := map[string]string{string(quota.CLBsPerInstance): "Services are added",
+		string(quota.BackendsPerCLB): "nodes join"}; !maps.Equal(found, want) {
 		t.Errorf("used up first: %v, want %v", found, want)
 	}
 }

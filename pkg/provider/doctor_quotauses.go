@@ -47,7 +47,8 @@ type balancerUses struct {
 
 // serviceUses counts what Services use: a listener for each port, and up to one backend server on each node for each port.
 func (e *examination) serviceUses(ctx context.Context, book *quota.Book) *serviceUses {
-	uses := &serviceUses{balancers: map[string]*balancerUses{}, most: map[quota.Code]int{}, account: map[quota.Code]int{}, made: map[quota.Code]int{}, chosen: map[quota.Code]float64{}}
+	uses := &serviceUses{balancers: map[string]*balancerUses{}, most: map[quota.Code]int{}, account: map[quota.Code]int{},
+		made: map[quota.Code]int{}, chosen: map[quota.Code]float64{}}
 	if e.kube == nil {
 		return uses
 	}
@@ -89,16 +90,18 @@ func (u *serviceUses) lines(book *quota.Book, isFull func(quota.Code) bool) []qu
 	}{{"CLB", slb.Product}, {"NLB", nlb.Product}} {
 		listeners := "listeners of the " + of.name + " "
 		lines = append(lines,
-			u.listeners(of.product, quotaLine{of: listeners + "that has the most for several Services", grows: withServices}, func(b *balancerUses) bool {
-				return b.shared && (b.fixed || isFull(of.product.BalancerQuota))
-			}),
+			u.listeners(of.product, quotaLine{of: listeners + "that has the most for several Services", grows: withServices},
+				func(b *balancerUses) bool {
+					return b.shared && (b.fixed || isFull(of.product.BalancerQuota))
+				}),
 			u.listeners(of.product, quotaLine{of: listeners + "that has the most for one Service"}, func(b *balancerUses) bool { return !b.shared }),
 			u.listeners(of.product, quotaLine{of: listeners + opens, copes: true}, func(b *balancerUses) bool {
 				return b.shared && !b.fixed && !isFull(of.product.BalancerQuota)
 			}))
 	}
 	for _, line := range []quotaLine{
-		{code: quota.CLBsPerInstance, of: "CLBs that a node is behind " + chosen}, {code: quota.GroupsPerServer, of: "server groups of NLBs that a node is in " + chosen},
+		{code: quota.CLBsPerInstance, of: "CLBs that a node is behind " + chosen},
+		{code: quota.GroupsPerServer, of: "server groups of NLBs that a node is in " + chosen},
 	} {
 		if times := u.chosen[line.code]; times > 0 {
 			line.atMost, line.copes = true, true
@@ -135,7 +138,8 @@ func (u *serviceUses) add(svc *corev1.Service, product service.Product, nodes, s
 	on.ports, on.fixed, on.shared = on.ports+ports, on.fixed || !annotation.GroupOverflows(svc), on.shared || grouped || on.services > 1
 	code, needs := needsOfAccount(svc, product)
 	u.account[code] += needs
-	if synced := meta.FindStatusCondition(svc.Status.Conditions, service.ConditionSynced); synced != nil && synced.Reason == problem.ReasonEnsured {
+	if synced := meta.FindStatusCondition(svc.Status.Conditions, service.ConditionSynced); synced != nil &&
+		synced.Reason == problem.ReasonEnsured {
 		on.listeners, u.made[code] = on.listeners+ports, u.made[code]+needs
 	}
 	u.addBackends(on, product, ports, nodes, subset)
@@ -189,7 +193,8 @@ func hasAccessList(svc *corev1.Service) bool {
 // subsetOf returns how many nodes the manager chooses for a Service: as many as it asks for, and its load balancer takes; none where the
 // backends are pods, and [nobodyChooses] where nobody chooses.
 func (e *examination) subsetOf(svc *corev1.Service, product service.Product, nodes int, book *quota.Book) int {
-	if kind, _ := annotation.BackendTypeOf(svc.Annotations); backend.WantsPods(annotation.Params{BackendType: kind}, e.config.BackendENI || e.env.BackendENI) {
+	if kind, _ := annotation.BackendTypeOf(svc.Annotations); backend.WantsPods(annotation.Params{BackendType: kind},
+		e.config.BackendENI || e.env.BackendENI) {
 		return 0
 	}
 	if svc.Spec.ExternalTrafficPolicy == corev1.ServiceExternalTrafficPolicyLocal {

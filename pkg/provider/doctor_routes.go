@@ -40,10 +40,12 @@ func (e *examination) routeTables(ctx context.Context) {
 	selection := vpcroute.Select(e.routeConfig(), all, e.vSwitches, tables)
 	switch {
 	case len(selection.Missing) > 0:
-		e.add(doctor.AreaCloud, "route tables", doctor.Wrong, fmt.Sprintf("%s has no route table %s", e.place.vpcID, strings.Join(selection.Missing, ", ")),
+		e.add(doctor.AreaCloud, "route tables", doctor.Wrong,
+			fmt.Sprintf("%s has no route table %s", e.place.vpcID, strings.Join(selection.Missing, ", ")),
 			"correct Global.routeTableIDs, --route-table-vswitches or --route-table-tag")
 	case len(selection.IDs) == 0:
-		e.add(doctor.AreaCloud, "route tables", doctor.Wrong, e.place.vpcID+" has no system route table that the access key can see", "set Global.routeTableIDs in the cloud-config")
+		e.add(doctor.AreaCloud, "route tables", doctor.Wrong, e.place.vpcID+" has no system route table that the access key can see",
+			"set Global.routeTableIDs in the cloud-config")
 	case selection.Ambiguous:
 		e.add(doctor.AreaCloud, "route tables", doctor.Wrong, fmt.Sprintf("%s, one of several in %s; which of them the nodes use is not known",
 			strings.Join(selection.IDs, ", "), e.place.vpcID), "set Global.routeTableIDs in the cloud-config, or grant vpc:DescribeVSwitches")
@@ -76,7 +78,8 @@ func (e *examination) nodeList(ctx context.Context) []*corev1.Node {
 func (e *examination) unmanagedTables(all []*corev1.Node, managed []string) {
 	for _, id := range vpcroute.SelectNodeTables(all, e.vSwitches).IDs {
 		if len(all) > 0 && !slices.Contains(managed, id) {
-			e.add(doctor.AreaCloud, "route table "+id, doctor.Wrong, "vSwitches of nodes use it, but it is not managed, so pods there cannot reach pods on other nodes",
+			e.add(doctor.AreaCloud, "route table "+id, doctor.Wrong,
+				"vSwitches of nodes use it, but it is not managed, so pods there cannot reach pods on other nodes",
 				"add it to Global.routeTableIDs, or leave the tables to be found")
 		}
 	}
@@ -87,7 +90,9 @@ const settled = time.Minute
 
 // routeTable checks that a managed table can be read, and that it holds the route of every node, to that node.
 func (e *examination) routeTable(ctx context.Context, id string, all []*corev1.Node) {
-	entries, err := e.client.DescribeRouteEntries(ctx, id, slices.ContainsFunc(e.settings.ClusterCIDRs, func(c netip.Prefix) bool { return c.Addr().Is6() }))
+	entries, err := e.client.DescribeRouteEntries(ctx, id, slices.ContainsFunc(e.settings.ClusterCIDRs, func(c netip.Prefix) bool {
+		return c.Addr().Is6()
+	}))
 	if err != nil {
 		e.add(doctor.AreaCloud, "route table "+id, doctor.Wrong, err.Error(), "correct Global.routeTableIDs, or grant vpc:DescribeRouteEntryList")
 		return
@@ -97,17 +102,20 @@ func (e *examination) routeTable(ctx context.Context, id string, all []*corev1.N
 	subject, detail := "route table "+id, fmt.Sprintf("%d custom entries, of which %d are routes of nodes", len(entries), routed)
 	const fix = "start the manager, and see the events of the node"
 	if len(missing) > 0 {
-		e.add(doctor.AreaCloud, subject, doctor.Wrong, fmt.Sprintf("%s; no route for %s, first for node %s", detail, problem.Count(len(missing), "pod CIDR"), missing[0]), fix)
+		e.add(doctor.AreaCloud, subject, doctor.Wrong,
+			fmt.Sprintf("%s; no route for %s, first for node %s", detail, problem.Count(len(missing), "pod CIDR"), missing[0]), fix)
 	}
 	if len(elsewhere) > 0 {
-		e.add(doctor.AreaCloud, subject, doctor.Wrong, fmt.Sprintf("%s; %s to another instance, first %s", detail, problem.Count(len(elsewhere), "route"), elsewhere[0]), fix)
+		e.add(doctor.AreaCloud, subject, doctor.Wrong,
+			fmt.Sprintf("%s; %s to another instance, first %s", detail, problem.Count(len(elsewhere), "route"), elsewhere[0]), fix)
 	}
 	if len(missing)+len(elsewhere) == 0 {
 		e.add(doctor.AreaCloud, subject, doctor.OK, detail, "")
 	}
 	if outside := e.routeConfig().Outside(entries); len(outside) > 0 {
-		e.add(doctor.AreaCloud, subject, doctor.Optional, fmt.Sprintf("%s of this cluster outside of --cluster-cidr %v, which use up the quota, first %s",
-			problem.Count(len(outside), "route"), e.settings.ClusterCIDRs, outside[0].CIDR), "delete them once no pod has an address there")
+		e.add(doctor.AreaCloud, subject, doctor.Optional,
+			fmt.Sprintf("%s of this cluster outside of --cluster-cidr %v, which use up the quota, first %s",
+				problem.Count(len(outside), "route"), e.settings.ClusterCIDRs, outside[0].CIDR), "delete them once no pod has an address there")
 	}
 }
 
@@ -174,8 +182,10 @@ func (e *examination) unserved(all []*corev1.Node) {
 		_, err := ours(n)
 		if nodes.Ready(n) && (errors.Is(err, node.ErrProviderIDForeign) || errors.Is(err, node.ErrOtherRegion)) {
 			found = append(found, doctor.Check{
-				Area: doctor.AreaNodes, Subject: "provider ID of " + n.Name, Status: doctor.Optional, Detail: err.Error() + ": the node gets no route and is no backend server",
-				Fix: "if that is intended, set the label " + nodes.LabelOnPremises + "=true; else delete the Node and let its kubelet register it again",
+				Area: doctor.AreaNodes, Subject: "provider ID of " + n.Name, Status: doctor.Optional,
+				Detail: err.Error() + ": the node gets no route and is no backend server",
+				Fix: "if that is intended, set the label " + nodes.LabelOnPremises +
+					"=true; else delete the Node and let its kubelet register it again",
 			})
 		}
 	}

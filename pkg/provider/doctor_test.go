@@ -56,8 +56,9 @@ func newPatient(t *testing.T) *patient {
 
 func patientNode(name, providerID string, podCIDRs ...string) *corev1.Node {
 	return &corev1.Node{
-		ObjectMeta: metav1.ObjectMeta{Name: name, CreationTimestamp: metav1.Now()}, Spec: corev1.NodeSpec{ProviderID: providerID, PodCIDRs: podCIDRs},
-		Status: corev1.NodeStatus{Addresses: []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: "10.1.7.7"}}},
+		ObjectMeta: metav1.ObjectMeta{Name: name, CreationTimestamp: metav1.Now()},
+		Spec:       corev1.NodeSpec{ProviderID: providerID, PodCIDRs: podCIDRs},
+		Status:     corev1.NodeStatus{Addresses: []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: "10.1.7.7"}}},
 	}
 }
 
@@ -95,7 +96,9 @@ func TestDoctorFindsNothing(t *testing.T) {
 	t.Parallel()
 	p := newPatient(t)
 	report := p.examine(t)
-	if !report.Empty() || slices.ContainsFunc(report.Checks, func(c doctor.Check) bool { return c.Status != doctor.OK && c.Subject != "encryption" }) {
+	if !report.Empty() || slices.ContainsFunc(report.Checks, func(c doctor.Check) bool {
+		return c.Status != doctor.OK && c.Subject != "encryption"
+	}) {
 		t.Errorf("not all is well:\n%s", report)
 	}
 	for _, call := range p.server.Calls(0) {
@@ -170,7 +173,8 @@ func TestDoctorUnderThePublishedRole(t *testing.T) {
 		}
 	}
 	want := []string{
-		"encryption", "may get namespaces", "may get configmaps", "may get configmaps", "may create tokenreviews", "may create subjectaccessreviews", "may get namespaces", "may list, watch endpointslices",
+		"encryption", "may get namespaces", "may get configmaps", "may get configmaps", "may create tokenreviews",
+		"may create subjectaccessreviews", "may get namespaces", "may list, watch endpointslices",
 		"may get pods", "may list, watch pods", "may patch pods/status", "may create serviceaccounts/token",
 	}
 	if diff := cmp.Diff(want, optional); diff != "" || !report.Empty() {
@@ -200,19 +204,31 @@ func TestDoctorFindsEachFault(t *testing.T) {
 		subject string
 		detail  []string
 	}{
-		"secret":       {func(_ *testing.T, p *patient) { p.config.AccessKeySecret = "other" }, "access key", []string{"SignatureDoesNotMatch", "Global.accessKeySecret"}},
-		"key":          {func(_ *testing.T, p *patient) { p.config.AccessKeyID = "other" }, "access key", []string{"InvalidAccessKeyId.NotFound"}},
-		"no key":       {func(_ *testing.T, p *patient) { p.config.AccessKeyID = "" }, "access key", []string{"RAM role of this instance"}},
-		"half a key":   {func(_ *testing.T, p *patient) { p.env.Keys.ID = "x" }, "settings", []string{"only one is set"}},
-		"region":       {func(_ *testing.T, p *patient) { p.config.Region = "cn-nowhere" }, "region", []string{`Global.region: "cn-nowhere"`}},
-		"VPC":          {func(_ *testing.T, p *patient) { p.config.VPCID = "vpc-other" }, "VPC", []string{"vpc-other"}},
-		"vSwitch":      {func(_ *testing.T, p *patient) { p.config.VSwitchIDs = []string{"vsw-other"} }, "vSwitch vsw-other", []string{"vpc-emulator"}},
-		"endpoint":     {func(_ *testing.T, p *patient) { p.env.Endpoints["vpc"] = "127.0.0.1:1" }, "VPC", []string{"no answer"}},
-		"clock":        {skewClock, "clock", []string{"1h"}},
-		"route table":  {func(_ *testing.T, p *patient) { p.config.RouteTableIDs = []string{"vtb-other"} }, "route tables", []string{"vtb-other"}},
-		"tagged table": {func(_ *testing.T, p *patient) { p.settings.RouteTableTag = &alicloud.Tag{Key: "pods", Value: "yes"} }, "route tables", []string{"tag pods=yes"}},
-		"cluster CIDR": {func(_ *testing.T, p *patient) { p.settings.ClusterCIDRs[0] = netip.MustParsePrefix("10.1.0.0/16") }, "cluster CIDR", []string{"vsw-a"}},
-		"permission":   {without("CreateLoadBalancer"), "slb:CreateLoadBalancer", []string{"denied", "Forbidden.RAM"}},
+		"secret": {func(_ *testing.T, p *patient) {
+			p.config.AccessKeySecret = "other"
+		}, "access key", []string{"SignatureDoesNotMatch", "Global.accessKeySecret"}},
+		"key": {func(_ *testing.T, p *patient) {
+			p.config.AccessKeyID = "other"
+		}, "access key", []string{"InvalidAccessKeyId.NotFound"}},
+		"no key":     {func(_ *testing.T, p *patient) { p.config.AccessKeyID = "" }, "access key", []string{"RAM role of this instance"}},
+		"half a key": {func(_ *testing.T, p *patient) { p.env.Keys.ID = "x" }, "settings", []string{"only one is set"}},
+		"region":     {func(_ *testing.T, p *patient) { p.config.Region = "cn-nowhere" }, "region", []string{`Global.region: "cn-nowhere"`}},
+		"VPC":        {func(_ *testing.T, p *patient) { p.config.VPCID = "vpc-other" }, "VPC", []string{"vpc-other"}},
+		"vSwitch": {func(_ *testing.T, p *patient) {
+			p.config.VSwitchIDs = []string{"vsw-other"}
+		}, "vSwitch vsw-other", []string{"vpc-emulator"}},
+		"endpoint": {func(_ *testing.T, p *patient) { p.env.Endpoints["vpc"] = "127.0.0.1:1" }, "VPC", []string{"no answer"}},
+		"clock":    {skewClock, "clock", []string{"1h"}},
+		"route table": {func(_ *testing.T, p *patient) {
+			p.config.RouteTableIDs = []string{"vtb-other"}
+		}, "route tables", []string{"vtb-other"}},
+		"tagged table": {func(_ *testing.T, p *patient) {
+			p.settings.RouteTableTag = &alicloud.Tag{Key: "pods", Value: "yes"}
+		}, "route tables", []string{"tag pods=yes"}},
+		"cluster CIDR": {func(_ *testing.T, p *patient) {
+			p.settings.ClusterCIDRs[0] = netip.MustParsePrefix("10.1.0.0/16")
+		}, "cluster CIDR", []string{"vsw-a"}},
+		"permission": {without("CreateLoadBalancer"), "slb:CreateLoadBalancer", []string{"denied", "Forbidden.RAM"}},
 		"permission to see instances": {
 			without("DescribeInstances"), "ecs:DescribeInstances", []string{"denied"},
 		},
@@ -224,11 +240,19 @@ func TestDoctorFindsEachFault(t *testing.T) {
 				p.denied = authorizationv1.ResourceAttributes{Verb: "patch", Resource: "services", Subresource: "status"}
 			}, "may patch services/status", []string{"services"},
 		},
-		"API server":          {func(_ *testing.T, p *patient) { p.apiError = errors.New("no answer") }, "API server", []string{"no answer"}},
-		"no provider ID":      {func(_ *testing.T, p *patient) { p.nodes[0] = patientNode("n1", "", "10.244.0.0/24") }, "provider ID of n1", []string{"missing", "i-1"}},
-		"other's provider ID": {func(_ *testing.T, p *patient) { p.nodes[0] = patientNode("n1", "cn-hangzhou.i-2", "10.244.0.0/24") }, "provider ID of n1", []string{"wrong", "i-2"}},
-		"k3s provider ID":     {func(_ *testing.T, p *patient) { p.nodes[0] = patientNode("n1", "k3s://n1", "10.244.0.0/24") }, "provider ID of n1", []string{"foreign", "k3s://n1"}},
-		"official CCM":        {func(_ *testing.T, p *patient) { p.nodes = append(p.nodes, officialLease()) }, "official CCM", []string{"node-9_official", "kube-system/ccm"}},
+		"API server": {func(_ *testing.T, p *patient) { p.apiError = errors.New("no answer") }, "API server", []string{"no answer"}},
+		"no provider ID": {func(_ *testing.T, p *patient) {
+			p.nodes[0] = patientNode("n1", "", "10.244.0.0/24")
+		}, "provider ID of n1", []string{"missing", "i-1"}},
+		"other's provider ID": {func(_ *testing.T, p *patient) {
+			p.nodes[0] = patientNode("n1", "cn-hangzhou.i-2", "10.244.0.0/24")
+		}, "provider ID of n1", []string{"wrong", "i-2"}},
+		"k3s provider ID": {func(_ *testing.T, p *patient) {
+			p.nodes[0] = patientNode("n1", "k3s://n1", "10.244.0.0/24")
+		}, "provider ID of n1", []string{"foreign", "k3s://n1"}},
+		"official CCM": {func(_ *testing.T, p *patient) {
+			p.nodes = append(p.nodes, officialLease())
+		}, "official CCM", []string{"node-9_official", "kube-system/ccm"}},
 		"route that a node misses": {func(_ *testing.T, p *patient) {
 			since(p.nodes[0], time.Hour)
 		}, "route table vtb-emulator", []string{"no route for 1 pod CIDR,", "n1"}},
@@ -239,7 +263,8 @@ func TestDoctorFindsEachFault(t *testing.T) {
 		"node without network": {func(_ *testing.T, p *patient) {
 			n := since(p.nodes[0], time.Hour)
 			n.Status.Conditions = []corev1.NodeCondition{{
-				Type: corev1.NodeNetworkUnavailable, Status: corev1.ConditionTrue, Reason: "NoRouteCreated", LastTransitionTime: metav1.NewTime(time.Now().Add(-time.Hour)),
+				Type: corev1.NodeNetworkUnavailable, Status: corev1.ConditionTrue, Reason: "NoRouteCreated",
+				LastTransitionTime: metav1.NewTime(time.Now().Add(-time.Hour)),
 			}}
 		}, "network of n1", []string{"60m", "NoRouteCreated"}},
 		"uninitialized node that ECS does not show": {func(_ *testing.T, p *patient) {
@@ -249,11 +274,18 @@ func TestDoctorFindsEachFault(t *testing.T) {
 			p.nodes = append(p.nodes, n)
 		}, "initialization of n2", []string{"unverified"}},
 		"unreadable route table": {
-			fault(`{"action":"DescribeRouteEntryList","code":"InvalidRouteTable.NotFound","status":400,"times":0}`), "route table vtb-emulator", []string{"InvalidRouteTable.NotFound"},
+			fault(`{"action":"DescribeRouteEntryList","code":"InvalidRouteTable.NotFound","status":400,"times":0}`), "route table vtb-emulator",
+			[]string{"InvalidRouteTable.NotFound"},
 		},
-		"unmanaged route table": {func(_ *testing.T, p *patient) { p.config.RouteTableIDs = []string{"vtb-other"} }, "route table vtb-emulator", []string{"not managed"}},
-		"no pod CIDR":           {func(_ *testing.T, p *patient) { p.nodes[0] = patientNode("n1", "cn-hangzhou.i-1") }, "pod CIDR of n1", []string{"none"}},
-		"other pod CIDR":        {func(_ *testing.T, p *patient) { p.nodes[0] = patientNode("n1", "cn-hangzhou.i-1", "10.245.0.0/24") }, "pod CIDR of n1", []string{"10.245.0.0/24"}},
+		"unmanaged route table": {func(_ *testing.T, p *patient) {
+			p.config.RouteTableIDs = []string{"vtb-other"}
+		}, "route table vtb-emulator", []string{"not managed"}},
+		"no pod CIDR": {func(_ *testing.T, p *patient) {
+			p.nodes[0] = patientNode("n1", "cn-hangzhou.i-1")
+		}, "pod CIDR of n1", []string{"none"}},
+		"other pod CIDR": {func(_ *testing.T, p *patient) {
+			p.nodes[0] = patientNode("n1", "cn-hangzhou.i-1", "10.245.0.0/24")
+		}, "pod CIDR of n1", []string{"10.245.0.0/24"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -351,7 +383,8 @@ func leaseOf(name, holder string, ago time.Duration) *coordinationv1.Lease {
 	return &coordinationv1.Lease{
 		ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceSystem, Name: name},
 		Spec: coordinationv1.LeaseSpec{
-			HolderIdentity: new(holder), LeaseDurationSeconds: new(int32(240)), RenewTime: &metav1.MicroTime{Time: time.Now().Add(-ago)}, AcquireTime: &metav1.MicroTime{Time: time.Now().Add(-time.Hour)},
+			HolderIdentity: new(holder), LeaseDurationSeconds: new(int32(240)), RenewTime: &metav1.MicroTime{Time: time.Now().Add(-ago)},
+			AcquireTime: &metav1.MicroTime{Time: time.Now().Add(-time.Hour)},
 		},
 	}
 }

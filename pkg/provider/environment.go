@@ -110,7 +110,8 @@ func (e Environment) Check() error {
 	}
 	problems.checkARN(envRoleARN, e.Role.ARN, "role/")
 	problems.checkARN(envProviderARN, e.Role.ProviderARN, "oidc-provider/")
-	if name := e.Role.SessionName; name != "" && (len(name) < 2 || len(name) > maxSessionName || strings.ContainsFunc(name, notInSessionName)) {
+	if name := e.Role.SessionName; name != "" &&
+		(len(name) < 2 || len(name) > maxSessionName || strings.ContainsFunc(name, notInSessionName)) {
 		problems.addf("environment %s: %q, accepted: 2 to %d letters, digits and .@_-", envSessionName, name, maxSessionName)
 	}
 	return initor.OneLine(problems.err(), e.Endpoints.check("environment %s_ENDPOINT", strings.ToUpper))

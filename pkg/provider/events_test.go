@@ -27,11 +27,13 @@ func TestEventsAreLogged(t *testing.T) {
 		}, funcr.Options{})
 		broadcaster := newBroadcaster(klog.NewContext(t.Context(), logger), fake.NewClientset())
 		defer broadcaster.Shutdown()
-		recorderOf(broadcaster)(serviceEvents).Event(testkit.Service("web", testkit.TCP(80)), corev1.EventTypeWarning, "SyncLoadBalancerFailed", "no quota")
+		recorderOf(broadcaster)(serviceEvents).Event(testkit.Service("web", testkit.TCP(80)), corev1.EventTypeWarning, "SyncLoadBalancerFailed",
+			"no quota")
 		synctest.Wait()
 		mu.Lock()
 		defer mu.Unlock()
-		if text := strings.Join(lines, "\n"); !strings.Contains(text, "SyncLoadBalancerFailed") || !strings.Contains(text, "no quota") || !strings.Contains(text, `"name"="web"`) && !strings.Contains(text, `"web"`) {
+		if text := strings.Join(lines, "\n"); !strings.Contains(text, "SyncLoadBalancerFailed") || !strings.Contains(text, "no quota") ||
+			!strings.Contains(text, `"name"="web"`) && !strings.Contains(text, `"web"`) {
 			t.Errorf("log = %s, want a line with the event", text)
 		}
 	})

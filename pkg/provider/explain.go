@@ -104,7 +104,9 @@ func (c *Cloud) warnings(ctx context.Context, svc *corev1.Service) []string {
 	if err != nil {
 		return nil
 	}
-	events := slices.DeleteFunc(list.Items, func(e corev1.Event) bool { return e.InvolvedObject.UID != svc.UID || e.Type != corev1.EventTypeWarning })
+	events := slices.DeleteFunc(list.Items, func(e corev1.Event) bool {
+		return e.InvolvedObject.UID != svc.UID || e.Type != corev1.EventTypeWarning
+	})
 	seen := func(e *corev1.Event) time.Time {
 		return cmp.Or(e.LastTimestamp, metav1.NewTime(e.EventTime.Time), e.CreationTimestamp).Time
 	}
@@ -172,7 +174,9 @@ func (e Explanation) printBackends(text *strings.Builder) {
 	}
 	printStates(table, "node", e.Nodes)
 	// With the policy Cluster, what there is to say about a pod that is in says its node.
-	if e.onePod || len(e.Nodes) == 0 || slices.ContainsFunc(e.Pods, func(b service.BackendState) bool { return b.State != service.BackendIn }) {
+	if e.onePod || len(e.Nodes) == 0 || slices.ContainsFunc(e.Pods, func(b service.BackendState) bool {
+		return b.State != service.BackendIn
+	}) {
 		printStates(table, "pod", e.Pods)
 	}
 	// The writer below never fails.

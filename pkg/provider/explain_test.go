@@ -68,9 +68,12 @@ func TestExplainSaysWhyANodeIsOut(t *testing.T) {
 	server := startCloud(t)
 	objects := fleet(server,
 		testkit.Node("good"), testkit.Node("labeled", testkit.NodeLabel("node.kubernetes.io/exclude-from-external-load-balancers", "")),
-		testkit.Node("leaving", testkit.Taint("ToBeDeletedByClusterAutoscaler")), testkit.Node("elsewhere", testkit.ProviderID("cn-beijing.i-elsewhere")),
-		testkit.Node("broken", testkit.NotReady(metav1.Now().Add(-1e12))), testkit.Node("control-plane", testkit.NodeLabel("node-role.kubernetes.io/master", "")),
-		testkit.Node("new", testkit.Taint("node.cloudprovider.kubernetes.io/uninitialized")), testkit.Node("strange", testkit.ProviderID("aws:///i-1")),
+		testkit.Node("leaving", testkit.Taint("ToBeDeletedByClusterAutoscaler")),
+		testkit.Node("elsewhere", testkit.ProviderID("cn-beijing.i-elsewhere")),
+		testkit.Node("broken", testkit.NotReady(metav1.Now().Add(-1e12))),
+		testkit.Node("control-plane", testkit.NodeLabel("node-role.kubernetes.io/master", "")),
+		testkit.Node("new", testkit.Taint("node.cloudprovider.kubernetes.io/uninitialized")),
+		testkit.Node("strange", testkit.ProviderID("aws:///i-1")),
 	)
 	svc := testkit.Service("web", testkit.TCP(80))
 	found, err := explained(t, server, 1, ExplainQuery{}, append(objects, svc)...)
@@ -94,8 +97,10 @@ func TestExplainSaysWhyANodeIsOut(t *testing.T) {
 	}
 	text := found.String()
 	for _, want := range []string{
-		"Service default/web: CLB lb-", "it is the Service's own: its owner tag has the UID of the Service", "and the label service.k8s.alibaba/loadbalancer-id names it",
-		"  in sync", "tcp:80  running, 1 of 1 backend registered", "in   1 node  good (i-good)", "1 of 50 listeners that a CLB can have (slb_quota_listeners_num; value: the Quota Center)",
+		"Service default/web: CLB lb-", "it is the Service's own: its owner tag has the UID of the Service",
+		"and the label service.k8s.alibaba/loadbalancer-id names it",
+		"  in sync", "tcp:80  running, 1 of 1 backend registered", "in   1 node  good (i-good)",
+		"1 of 50 listeners that a CLB can have (slb_quota_listeners_num; value: the Quota Center)",
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the text does not say %q:\n%s", want, text)
@@ -110,7 +115,8 @@ func TestExplainSaysWhyANodeIsOut(t *testing.T) {
 func TestExplainLocal(t *testing.T) {
 	t.Parallel()
 	server := startCloud(t)
-	objects := fleet(server, testkit.Node("a"), testkit.Node("b"), testkit.Node("c", testkit.NodeLabel("service.alibabacloud.com/exclude-node", "")))
+	objects := fleet(server, testkit.Node("a"), testkit.Node("b"),
+		testkit.Node("c", testkit.NodeLabel("service.alibabacloud.com/exclude-node", "")))
 	svc := testkit.Service("web", testkit.TCP(80), testkit.LocalTraffic)
 	slice := testkit.EndpointSlice("web", svc.Spec.Ports[0], "10.244.1.1@a", "?10.244.2.1@b", "10.244.3.1@c")
 	for i, name := range []string{"web-a", "web-b", "web-c"} {
@@ -120,14 +126,16 @@ func TestExplainLocal(t *testing.T) {
 	found, err := explained(t, server, 1, ExplainQuery{}, objects...)
 	testkit.Check(t, err)
 	for name, want := range map[string]string{
-		"a": "in", "b": "out: externalTrafficPolicy is Local, and no ready endpoint of the Service is on it", "c": "out: the label service.alibabacloud.com/exclude-node excludes it",
+		"a": "in", "b": "out: externalTrafficPolicy is Local, and no ready endpoint of the Service is on it",
+		"c": "out: the label service.alibabacloud.com/exclude-node excludes it",
 	} {
 		if got := reasonOf(found.Nodes, name); got != want {
 			t.Errorf("node %s: %q, want %q", name, got, want)
 		}
 	}
 	for name, want := range map[string]string{
-		"web-a": "in: its node is a backend", "web-b": "out: the endpoint is not ready", "web-c": "out: its node is out: the label service.alibabacloud.com/exclude-node excludes it",
+		"web-a": "in: its node is a backend", "web-b": "out: the endpoint is not ready",
+		"web-c": "out: its node is out: the label service.alibabacloud.com/exclude-node excludes it",
 	} {
 		if got := reasonOf(found.Pods, name); got != want {
 			t.Errorf("pod %s: %q, want %q", name, got, want)
@@ -143,7 +151,8 @@ func TestExplainLocal(t *testing.T) {
 	if got := reasonOf(stranger.Pods, "other"); !strings.HasPrefix(got, "out: no EndpointSlice of the Service names the pod") {
 		t.Errorf("a pod of another Service: %q", got)
 	}
-	if _, err := explained(t, server, 0, ExplainQuery{Node: "nowhere"}, objects...); err == nil || !strings.Contains(err.Error(), "Node nowhere does not exist") {
+	if _, err := explained(t, server, 0, ExplainQuery{Node: "nowhere"}, objects...); err == nil ||
+		!strings.Contains(err.Error(), "Node nowhere does not exist") {
 		t.Errorf("a node that does not exist: %v", err)
 	}
 }
@@ -153,12 +162,14 @@ func TestExplainPods(t *testing.T) {
 	t.Parallel()
 	server := startCloud(t)
 	zones := testkit.Annotation("service.beta.kubernetes.io/alibaba-cloud-loadbalancer-zone-maps", "cn-hangzhou-a:vsw-a,cn-hangzhou-b:vsw-b")
-	svc := testkit.Service("web", testkit.TCP(80), testkit.Class(nlb.Class), zones, testkit.Annotation("service.beta.kubernetes.io/backend-type", "eni"))
+	svc := testkit.Service("web", testkit.TCP(80), testkit.Class(nlb.Class), zones,
+		testkit.Annotation("service.beta.kubernetes.io/backend-type", "eni"))
 	slice := testkit.EndpointSlice("web", svc.Spec.Ports[0], "10.1.9.9@a", "192.168.7.7@a", "?10.1.9.8@a")
 	found, err := explained(t, server, 0, ExplainQuery{}, append(fleet(server, testkit.Node("a")), svc, slice)...)
 	testkit.Check(t, err)
 	for name, want := range map[string]string{
-		"10.1.9.9": "out: no network interface of the VPC has the address", "192.168.7.7": "out: the address is outside of the VPC", "10.1.9.8": "out: the endpoint is not ready",
+		"10.1.9.9": "out: no network interface of the VPC has the address", "192.168.7.7": "out: the address is outside of the VPC",
+		"10.1.9.8": "out: the endpoint is not ready",
 	} {
 		if got := reasonOf(found.Pods, name); got != want {
 			t.Errorf("pod %s: %q, want %q", name, got, want)
@@ -174,11 +185,13 @@ func TestExplainWhereTheCloudRefuses(t *testing.T) {
 	t.Parallel()
 	server := startCloud(t)
 	objects := fleet(server, testkit.Node("a"), testkit.Node("b", testkit.NodeLabel("service.alibabacloud.com/exclude-node", "")))
-	named := testkit.Service("web", testkit.TCP(80), testkit.Annotation("service.beta.kubernetes.io/alibaba-cloud-loadbalancer-id", "lb-nowhere"))
+	named := testkit.Service("web", testkit.TCP(80),
+		testkit.Annotation("service.beta.kubernetes.io/alibaba-cloud-loadbalancer-id", "lb-nowhere"))
 	found, err := explained(t, server, 0, ExplainQuery{}, append(objects, named)...)
 	testkit.Check(t, err)
 	text := found.String()
-	for _, want := range []string{"names lb-nowhere, which the Service does not use yet", "! not everything could be read or planned", "the label service.alibabacloud.com/exclude-node excludes it"} {
+	for _, want := range []string{"names lb-nowhere, which the Service does not use yet", "! not everything could be read or planned",
+		"the label service.alibabacloud.com/exclude-node excludes it"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the text does not say %q:\n%s", want, text)
 		}
@@ -188,16 +201,19 @@ func TestExplainWhereTheCloudRefuses(t *testing.T) {
 	}
 	failed := testkit.Service("web", testkit.TCP(80))
 	failed.Status.Conditions = []metav1.Condition{{
-		Type: service.ConditionSynced, Status: metav1.ConditionFalse, Reason: "SyncLoadBalancerFailed", Message: "create CLB: CreateLoadBalancer: OverQuota, request 4711",
+		Type: service.ConditionSynced, Status: metav1.ConditionFalse, Reason: "SyncLoadBalancerFailed",
+		Message: "create CLB: CreateLoadBalancer: OverQuota, request 4711",
 	}}
 	event := &corev1.Event{
-		ObjectMeta: metav1.ObjectMeta{Namespace: testkit.Namespace, Name: "e"}, Type: corev1.EventTypeWarning, Reason: "QuotaReached", Message: "no more CLBs",
+		ObjectMeta: metav1.ObjectMeta{Namespace: testkit.Namespace, Name: "e"}, Type: corev1.EventTypeWarning, Reason: "QuotaReached",
+		Message:        "no more CLBs",
 		InvolvedObject: corev1.ObjectReference{UID: failed.UID}, LastTimestamp: metav1.Now(),
 	}
 	found, err = explained(t, server, 0, ExplainQuery{}, append(objects, failed, event)...)
 	testkit.Check(t, err)
 	text = found.String()
-	for _, want := range []string{"not in sync: SyncLoadBalancerFailed: create CLB: CreateLoadBalancer: OverQuota, request 4711", "ago: QuotaReached: no more CLBs", "create load balancer"} {
+	for _, want := range []string{"not in sync: SyncLoadBalancerFailed: create CLB: CreateLoadBalancer: OverQuota, request 4711",
+		"ago: QuotaReached: no more CLBs", "create load balancer"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the text does not say %q:\n%s", want, text)
 		}
@@ -208,7 +224,9 @@ func TestExplainWhereTheCloudRefuses(t *testing.T) {
 func TestExplainOthers(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(*corev1.Service){
-		"spec.type is ClusterIP":                                           func(svc *corev1.Service) { svc.Spec.Type = corev1.ServiceTypeClusterIP },
+		"spec.type is ClusterIP": func(svc *corev1.Service) {
+			svc.Spec.Type = corev1.ServiceTypeClusterIP
+		},
 		`spec.loadBalancerClass "example.com/lb" is that of another`:       testkit.Class("example.com/lb"),
 		"the annotation service.beta.kubernetes.io/class leaves it to ano": testkit.Annotation("service.beta.kubernetes.io/class", "other"),
 	} {

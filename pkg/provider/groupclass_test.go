@@ -112,7 +112,8 @@ func (g groupedBoth) ends(webIsNLB bool) {
 		g.t.Errorf("listeners (-want +got):\n%s", diff)
 	}
 	web := testkit.Must(g.kube.CoreV1().Services(testkit.Namespace).Get(g.t.Context(), "web", metav1.GetOptions{}))(g.t)
-	if shown := web.Status.LoadBalancer.Ingress; len(shown) != 1 || (shown[0].Hostname != "") != webIsNLB || slices.Contains(web.Finalizers, nlb.Finalizer) != webIsNLB || len(web.Finalizers) != 1 {
+	if shown := web.Status.LoadBalancer.Ingress; len(shown) != 1 || (shown[0].Hostname != "") != webIsNLB ||
+		slices.Contains(web.Finalizers, nlb.Finalizer) != webIsNLB || len(web.Finalizers) != 1 {
 		g.t.Errorf("web shows %+v and has the finalizers %v", shown, web.Finalizers)
 	}
 	for _, name := range []string{"web", "clb", "nlb"} {
@@ -120,7 +121,8 @@ func (g groupedBoth) ends(webIsNLB bool) {
 	}
 	g.settle()
 	groups := testkit.Must(g.client.ListNLBGroups(g.t.Context(), alicloud.NLBGroupQuery{}))(g.t)
-	nlbs, clbs := testkit.Must(g.client.ListNLBs(g.t.Context(), alicloud.NLBQuery{}))(g.t), testkit.Must(g.client.DescribeLoadBalancers(g.t.Context(), alicloud.LoadBalancerQuery{}))(g.t)
+	nlbs, clbs := testkit.Must(g.client.ListNLBs(g.t.Context(),
+		alicloud.NLBQuery{}))(g.t), testkit.Must(g.client.DescribeLoadBalancers(g.t.Context(), alicloud.LoadBalancerQuery{}))(g.t)
 	if left := len(g.services()); left+len(nlbs)+len(clbs)+len(groups) > 0 {
 		g.t.Errorf("after the last Service, %d Services, %d NLBs with %d server groups and %d CLBs stay", left, len(nlbs), len(groups), len(clbs))
 	}

@@ -21,7 +21,8 @@ import (
 func (b *both) existing(isNLB bool) string {
 	b.t.Helper()
 	if !isNLB {
-		return testkit.Must(b.client.CreateLoadBalancer(b.t.Context(), alicloud.LoadBalancer{Name: "mine", AddressType: alicloud.AddressInternet}, "mine"))(b.t).ID
+		return testkit.Must(b.client.CreateLoadBalancer(b.t.Context(), alicloud.LoadBalancer{Name: "mine", AddressType: alicloud.AddressInternet},
+			"mine"))(b.t).ID
 	}
 	id := testkit.Must(b.client.CreateNLB(b.t.Context(), alicloud.NLB{
 		Name: "mine", VPCID: emulatortest.VPC, AddressType: alicloud.NLBInternet,
@@ -131,7 +132,9 @@ func TestOlderServiceJoinsFromExisting(t *testing.T) {
 				time.Sleep(3 * time.Minute)
 				g.change("older", toGroup)
 				g.watch(20*time.Second, "older")
-				if served := g.served(); slices.ContainsFunc(slices.Concat(served["CLB"], served["NLB"]), func(text string) bool { return strings.HasSuffix(text, "younger") }) {
+				if served := g.served(); slices.ContainsFunc(slices.Concat(served["CLB"], served["NLB"]), func(text string) bool {
+					return strings.HasSuffix(text, "younger")
+				}) {
 					t.Errorf("the younger one still has the port: %v", served)
 				}
 				g.watch(time.Minute, "older")
@@ -170,5 +173,6 @@ func (g groupedBoth) isServed(name string) {
 			return
 		}
 	}
-	g.t.Errorf("%s: %s shows %q, which does not serve it: %+v; conditions %+v", time.Now().Format(time.TimeOnly), name, shown, listeners, svc.Status.Conditions)
+	g.t.Errorf("%s: %s shows %q, which does not serve it: %+v; conditions %+v", time.Now().Format(time.TimeOnly), name, shown, listeners,
+		svc.Status.Conditions)
 }

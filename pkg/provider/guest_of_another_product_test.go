@@ -40,7 +40,8 @@ func TestGuestOfAnotherProduct(t *testing.T) {
 		time.Sleep(2 * time.Minute)
 		web, shop := get("web"), get("shop")
 		shown := web.Status.LoadBalancer.Ingress
-		web.Annotations = map[string]string{annotation.Type.Key(): nlb.Product.Type, annotation.LoadBalancerID.Key(): shop.Labels[service.LabelLoadBalancerID]}
+		web.Annotations = map[string]string{annotation.Type.Key(): nlb.Product.Type,
+			annotation.LoadBalancerID.Key(): shop.Labels[service.LabelLoadBalancerID]}
 		testkit.Must(services.Update(t.Context(), web, metav1.UpdateOptions{}))(t)
 		time.Sleep(2 * time.Minute)
 		now := metav1.Now()
@@ -49,7 +50,8 @@ func TestGuestOfAnotherProduct(t *testing.T) {
 		for range 60 {
 			time.Sleep(time.Second)
 			web = get("web")
-			if !slices.Equal(web.Finalizers, []string{slb.Finalizer}) || len(shown) == 0 || !slices.EqualFunc(web.Status.LoadBalancer.Ingress, shown, func(a, b corev1.LoadBalancerIngress) bool { return a.IP == b.IP }) {
+			if !slices.Equal(web.Finalizers, []string{slb.Finalizer}) || len(shown) == 0 ||
+				!slices.EqualFunc(web.Status.LoadBalancer.Ingress, shown, func(a, b corev1.LoadBalancerIngress) bool { return a.IP == b.IP }) {
 				t.Fatalf("finalizers %v, shows %v, showed %v", web.Finalizers, web.Status.LoadBalancer.Ingress, shown)
 			}
 			if kept := nlb.Product.KeptFor(web); len(kept) > 0 {

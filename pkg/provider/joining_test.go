@@ -31,13 +31,17 @@ func TestNoMomentWithoutCondition(t *testing.T) {
 		condition bool
 		fails     bool // the stock controller leaves the taint and asks again
 	}{
-		"joins":                            {settings: routed, condition: true},
-		"joins, the condition is refused":  {settings: routed, refused: true, fails: true},
-		"routes are switched off":          {},
-		"initialized long ago":             {settings: routed, change: func(n *corev1.Node) { n.Spec.Taints = nil }},
-		"excluded":                         {settings: routed, change: func(n *corev1.Node) { n.Labels = map[string]string{nodes.LabelOnPremises: "true"} }},
-		"of another provider":              {settings: routed, change: func(n *corev1.Node) { n.Spec.ProviderID = "k3s://node-0" }},
-		"its instance is not known so far": {settings: routed, change: func(n *corev1.Node) { n.Status.Addresses[0].Address = "10.1.99.99" }, fails: true},
+		"joins":                           {settings: routed, condition: true},
+		"joins, the condition is refused": {settings: routed, refused: true, fails: true},
+		"routes are switched off":         {},
+		"initialized long ago":            {settings: routed, change: func(n *corev1.Node) { n.Spec.Taints = nil }},
+		"excluded": {settings: routed, change: func(n *corev1.Node) {
+			n.Labels = map[string]string{nodes.LabelOnPremises: "true"}
+		}},
+		"of another provider": {settings: routed, change: func(n *corev1.Node) { n.Spec.ProviderID = "k3s://node-0" }},
+		"its instance is not known so far": {settings: routed, change: func(n *corev1.Node) {
+			n.Status.Addresses[0].Address = "10.1.99.99"
+		}, fails: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -17,7 +17,8 @@ import (
 // that they become, were most of what the manager did. It is called once for an informer.
 func LifecycleNodes(all coreinformers.NodeInformer) (coreinformers.NodeInformer, error) {
 	err := all.Informer().AddIndexers(cache.Indexers{lifecycleIndex: func(obj any) ([]string, error) {
-		if node, ok := obj.(*corev1.Node); ok && (!nodes.Ready(node) || nodes.ShutDown(node)) { // of a Node that is ready, it only takes the taint of a stopped instance
+		// Of a Node that is ready, it only takes the taint of a stopped instance.
+		if node, ok := obj.(*corev1.Node); ok && (!nodes.Ready(node) || nodes.ShutDown(node)) {
 			return []string{""}, nil
 		}
 		return nil, nil

@@ -21,7 +21,8 @@ func TestLifecycleNodes(t *testing.T) {
 	node := func(name string, ready corev1.ConditionStatus, taints ...string) *corev1.Node {
 		n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}
 		if ready != "" {
-			n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeMemoryPressure, Status: corev1.ConditionTrue}, {Type: corev1.NodeReady, Status: ready}}
+			n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeMemoryPressure, Status: corev1.ConditionTrue},
+				{Type: corev1.NodeReady, Status: ready}}
 		}
 		for _, key := range taints {
 			n.Spec.Taints = append(n.Spec.Taints, corev1.Taint{Key: key, Effect: corev1.TaintEffectNoSchedule})
@@ -32,7 +33,8 @@ func TestLifecycleNodes(t *testing.T) {
 	for _, n := range []*corev1.Node{
 		node("ready", corev1.ConditionTrue), node("ready, with another taint", corev1.ConditionTrue, "other"),
 		node("not ready", corev1.ConditionFalse), node("silent", corev1.ConditionUnknown), node("new", ""),
-		node("stopped", corev1.ConditionUnknown, cloudproviderapi.TaintNodeShutdown), node("started again", corev1.ConditionTrue, cloudproviderapi.TaintNodeShutdown),
+		node("stopped", corev1.ConditionUnknown, cloudproviderapi.TaintNodeShutdown),
+		node("started again", corev1.ConditionTrue, cloudproviderapi.TaintNodeShutdown),
 	} {
 		testkit.Check(t, informer.Informer().GetStore().Add(n))
 	}

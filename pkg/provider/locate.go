@@ -115,7 +115,8 @@ func placeOf(instances []alicloud.Instance, nodes int) (place, error) {
 	}
 	switch {
 	case len(instances) == 0:
-		return place{}, fmt.Errorf("none of %d nodes is an ECS instance that the key sees in this region; it needs the permission ecs:DescribeInstances", nodes)
+		return place{},
+			fmt.Errorf("none of %d nodes is an ECS instance that the key sees in this region; it needs the permission ecs:DescribeInstances", nodes)
 	case vpcs.Len() > 1:
 		return place{}, fmt.Errorf("the nodes are in several VPCs: %v", sets.List(vpcs))
 	}

@@ -22,7 +22,8 @@ func (c *Cloud) tryKey(ctx context.Context, keys alicloud.Credentials) error {
 	vSwitches, err := client.DescribeVSwitches(ctx, c.place.vpcID)
 	switch {
 	case alicloud.IsNotFound(err), err == nil && len(vSwitches) == 0:
-		return fmt.Errorf("the new access key cannot see VPC %s in region %s, accepted: a key of the account that the cluster is in", c.place.vpcID, client.Region())
+		return fmt.Errorf("the new access key cannot see VPC %s in region %s, accepted: a key of the account that the cluster is in",
+			c.place.vpcID, client.Region())
 	case err != nil && !alicloud.IsForbidden(err): // the controllers do not need to list vSwitches
 		return c.explain(client.Region(), c.place.vpcID, err)
 	}
@@ -48,7 +49,8 @@ func (c *Cloud) checkAccount(ctx context.Context, changed *alicloud.Client) erro
 	if err != nil || present == account {
 		return nil //nolint:nilerr // unknown, or the same
 	}
-	return fmt.Errorf("the new access key belongs to account %s, and the one in use to account %s, accepted: a key of account %s", account, present, present)
+	return fmt.Errorf("the new access key belongs to account %s, and the one in use to account %s, accepted: a key of account %s", account,
+		present, present)
 }
 
 // explainRegion says that the region is wrong, where the cluster is known to be in another one: a VPC that is not found, or an endpoint

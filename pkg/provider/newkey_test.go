@@ -34,16 +34,18 @@ func TestChangedKeyIsTried(t *testing.T) {
 		fault      string
 		naming     string // in the event; none: the key is used
 	}{
-		"unknown":         {id: "nobody", secret: "x", naming: "InvalidAccessKeyId.NotFound"},
-		"wrong secret":    {id: "second", secret: "x", naming: "SignatureDoesNotMatch"},
-		"switched off":    {id: "off", secret: "off-secret", naming: "InvalidAccessKeyId.Inactive"},
-		"another account": {id: "second", secret: "second-secret", fault: `{"action":"DescribeVSwitches","times":0,"body":"{\"RequestId\":\"1\",\"TotalCount\":0,\"PageNumber\":1,\"PageSize\":50,\"VSwitches\":{\"VSwitch\":[]}}"}`, naming: "a key of the account"},
-		"accepted":        {id: "second", secret: "second-secret"},
+		"unknown":      {id: "nobody", secret: "x", naming: "InvalidAccessKeyId.NotFound"},
+		"wrong secret": {id: "second", secret: "x", naming: "SignatureDoesNotMatch"},
+		"switched off": {id: "off", secret: "off-secret", naming: "InvalidAccessKeyId.Inactive"},
+		"another account": {id: "second", secret: "second-secret",
+			fault: `{"action":"DescribeVSwitches","times":0,"body":"{\"RequestId\":\"1\",\"TotalCount\":0,\"PageNumber\":1,\"PageSize\":50,\"VSwitches\":{\"VSwitch\":[]}}"}`, naming: "a key of the account"},
+		"accepted": {id: "second", secret: "second-secret"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			accounts := cloud.DefaultConfig()
-			accounts.AccessKeys = append(accounts.AccessKeys, cloud.AccessKeyConfig{ID: "second", Secret: "second-secret"}, cloud.AccessKeyConfig{ID: "off", Secret: "off-secret", Disabled: true})
+			accounts.AccessKeys = append(accounts.AccessKeys, cloud.AccessKeyConfig{ID: "second", Secret: "second-secret"},
+				cloud.AccessKeyConfig{ID: "off", Secret: "off-secret", Disabled: true})
 			server := cloudServer{emulatortest.New(t, emulator.Options{Config: accounts})}
 			file := newKeyFile(t, server.environment(""))
 			if test.fault != "" {
@@ -133,8 +135,9 @@ func newKeyFile(t *testing.T, env Environment) *keyFile {
 func (f *keyFile) write(t *testing.T, id, secret string) {
 	t.Helper()
 	encode := base64.StdEncoding.EncodeToString
-	write(t, f.path, fmt.Sprintf(`{"Global": {"accessKeyID": %q, "accessKeySecret": %q, "region": "cn-hangzhou", "vpcid": "vpc-emulator", "vswitchid": "vsw-a"}}`,
-		encode([]byte(id)), encode([]byte(secret))))
+	write(t, f.path,
+		fmt.Sprintf(`{"Global": {"accessKeyID": %q, "accessKeySecret": %q, "region": "cn-hangzhou", "vpcid": "vpc-emulator", "vswitchid": "vsw-a"}}`,
+			encode([]byte(id)), encode([]byte(secret))))
 }
 
 // change writes a key to the file, and waits until it is in use, or until an event with the text naming says why it is not.
@@ -185,10 +188,13 @@ func TestWrongRegionIsCalledOne(t *testing.T) {
 		fault    string
 		want     string
 	}{
-		"by the nodes":              {config, "", []*corev1.Node{node}, "", `Global.region: "cn-beijing", but the provider IDs of the nodes are in region "cn-hangzhou"`},
-		"by the metadata service":   {config, "i-1", nil, "", `Global.region: "cn-beijing", but this machine is in region "cn-hangzhou"`},
-		"without VPC":               {Config{AccessKeyID: keys.AccessKeyID, AccessKeySecret: keys.AccessKeySecret, Region: "cn-beijing"}, "i-1", nil, "", `Global.region: "cn-beijing", but this machine is in region "cn-hangzhou"`},
-		"a region that exists":      {otherNodes, "", []*corev1.Node{elsewhere}, empty, `Global.region: "cn-hangzhou", but the provider IDs of the nodes are in region "cn-beijing"`},
+		"by the nodes": {config, "", []*corev1.Node{node}, "",
+			`Global.region: "cn-beijing", but the provider IDs of the nodes are in region "cn-hangzhou"`},
+		"by the metadata service": {config, "i-1", nil, "", `Global.region: "cn-beijing", but this machine is in region "cn-hangzhou"`},
+		"without VPC": {Config{AccessKeyID: keys.AccessKeyID, AccessKeySecret: keys.AccessKeySecret, Region: "cn-beijing"}, "i-1",
+			nil, "", `Global.region: "cn-beijing", but this machine is in region "cn-hangzhou"`},
+		"a region that exists": {otherNodes, "", []*corev1.Node{elsewhere}, empty,
+			`Global.region: "cn-hangzhou", but the provider IDs of the nodes are in region "cn-beijing"`},
 		"nothing is known":          {config, "", nil, "", `Global.`},
 		"right region, another VPC": {unknownVPC, "i-1", []*corev1.Node{node}, "", `Global.vpcid: "vpc-none"`},
 	} {

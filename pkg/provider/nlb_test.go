@@ -68,7 +68,8 @@ func TestNLBThroughTheProvider(t *testing.T) {
 		time.Sleep(2 * time.Minute)
 		stop()
 		balancers := testkit.Must(client.ListNLBs(t.Context(), alicloud.NLBQuery{}))(t)
-		if len(balancers) != 1 || len(get().Status.LoadBalancer.Ingress) != 1 || get().Status.LoadBalancer.Ingress[0].Hostname != balancers[0].DNSName {
+		if len(balancers) != 1 || len(get().Status.LoadBalancer.Ingress) != 1 ||
+			get().Status.LoadBalancer.Ingress[0].Hostname != balancers[0].DNSName {
 			t.Fatalf("NLBs %+v, Service %+v", balancers, get())
 		}
 

@@ -43,7 +43,8 @@ func (o Orphans) Incomplete() error {
 
 // deletedAt is the place of each kind in the order of deletion: a resource in use cannot be deleted.
 var deletedAt = map[string]int{
-	service.OrphanListener: 1, service.OrphanBackend: 2, service.OrphanLoadBalancer: 3, service.OrphanGroup: 4, service.OrphanServerGroup: 4, service.OrphanAccessList: 5, service.OrphanSecurityGroup: 5,
+	service.OrphanListener: 1, service.OrphanBackend: 2, service.OrphanLoadBalancer: 3, service.OrphanGroup: 4, service.OrphanServerGroup: 4,
+	service.OrphanAccessList: 5, service.OrphanSecurityGroup: 5,
 }
 
 // String returns the orphans for people, one per line, and the commands that delete them.
@@ -84,10 +85,12 @@ func (o Orphans) list(text *strings.Builder) {
 		return slices.ContainsFunc(o.Orphans, func(orphan service.Orphan) bool { return slices.Contains(kinds, orphan.Kind) })
 	}
 	if isKind(service.OrphanLoadBalancer) && isKind(service.OrphanServerGroup, service.OrphanSecurityGroup) {
-		fmt.Fprintln(text, "! NLBs are deleted in the background: if a server group or security group is still in use, run its command again a minute later.")
+		fmt.Fprintln(text,
+			"! NLBs are deleted in the background: if a server group or security group is still in use, run its command again a minute later.")
 	}
 	if o.Ambiguous {
-		fmt.Fprintf(text, "! Every cluster without a configured clusterID is called %s: check which cluster owns them before you delete them.\n", officialClusterID)
+		fmt.Fprintf(text, "! Every cluster without a configured clusterID is called %s: check which cluster owns them before you delete them.\n",
+			officialClusterID)
 	}
 }
 
@@ -114,7 +117,8 @@ func (c *Cloud) Orphans(ctx context.Context, preserved bool) (Orphans, error) {
 	}
 	ambiguous := slices.ContainsFunc(found.Orphans, func(o service.Orphan) bool { return o.ClusterID == officialClusterID })
 	earlier = slices.DeleteFunc(found.ClusterIDs, func(id string) bool { return id == c.clusterID })
-	return Orphans{ClusterID: c.clusterID, Earlier: earlier, Ambiguous: ambiguous, Orphans: found.Orphans, Unread: texts, region: c.client.Region()}, nil
+	return Orphans{ClusterID: c.clusterID, Earlier: earlier, Ambiguous: ambiguous, Orphans: found.Orphans, Unread: texts,
+		region: c.client.Region()}, nil
 }
 
 // orphanedRoutes returns the route entries of this cluster that no Node wants.
@@ -128,9 +132,10 @@ func (c *Cloud) orphanedRoutes(ctx context.Context) (orphans []service.Orphan, e
 	}
 	for i := range found {
 		e := &found[i]
-		orphan := service.Orphan{Kind: service.OrphanRouteEntry, ID: e.CIDR, In: e.TableID, Reason: e.Reason, ClusterID: c.clusterID, Delete: []string{
-			fmt.Sprintf("aliyun vpc DeleteRouteEntry --RouteTableId %s --DestinationCidrBlock %s", e.TableID, e.CIDR),
-		}}
+		orphan := service.Orphan{Kind: service.OrphanRouteEntry, ID: e.CIDR, In: e.TableID, Reason: e.Reason, ClusterID: c.clusterID,
+			Delete: []string{
+				fmt.Sprintf("aliyun vpc DeleteRouteEntry --RouteTableId %s --DestinationCidrBlock %s", e.TableID, e.CIDR),
+			}}
 		if e.Instance != "" {
 			orphan.Delete[0] += " --NextHopId " + e.Instance
 		}

@@ -27,7 +27,8 @@ func TestOrphansText(t *testing.T) {
 	}
 	one := Orphans{ClusterID: "c1", Earlier: []string{"clusterid"}, Ambiguous: true, region: "cn-hangzhou", Orphans: []service.Orphan{
 		{Kind: service.OrphanAccessList, ID: "acl-1", Reason: "gone", Delete: []string{"aliyun slb DeleteAccessControlList --AclId acl-1"}},
-		{Kind: service.OrphanLoadBalancer, ID: "lb-1", Name: "a1", Reason: "gone", ClusterID: "clusterid", Delete: []string{"protection off", "aliyun slb DeleteLoadBalancer"}},
+		{Kind: service.OrphanLoadBalancer, ID: "lb-1", Name: "a1", Reason: "gone", ClusterID: "clusterid",
+			Delete: []string{"protection off", "aliyun slb DeleteLoadBalancer"}},
 	}}
 	want := `access control list acl-1: gone
 load balancer lb-1 (a1): gone
@@ -68,7 +69,8 @@ func TestOrphanedRoutes(t *testing.T) {
 		}
 		found := testkit.Must(cloud.Orphans(ctx, false))(t)
 		want := []service.Orphan{{
-			Kind: service.OrphanRouteEntry, ID: "10.99.0.0/24", In: "vtb-emulator", ClusterID: "c-1", Reason: "it is outside of --cluster-cidr [10.244.0.0/16]",
+			Kind: service.OrphanRouteEntry, ID: "10.99.0.0/24", In: "vtb-emulator", ClusterID: "c-1",
+			Reason: "it is outside of --cluster-cidr [10.244.0.0/16]",
 			Delete: []string{"aliyun vpc DeleteRouteEntry --RouteTableId vtb-emulator --DestinationCidrBlock 10.99.0.0/24 --NextHopId i-1"},
 		}}
 		if diff := cmp.Diff(want, found.Orphans); diff != "" {

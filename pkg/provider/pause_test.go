@@ -65,7 +65,9 @@ func TestDoctorShowsPauses(t *testing.T) {
 	t.Parallel()
 	p := newPatient(t)
 	p.config.Paused = true
-	p.nodes = append(p.nodes, &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "web", Namespace: "shop", Annotations: map[string]string{service.AnnotationPaused: "true"}}})
+	p.nodes = append(p.nodes,
+		&corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "web", Namespace: "shop",
+			Annotations: map[string]string{service.AnnotationPaused: "true"}}})
 	report := p.examine(t)
 	if wrong := wrongOf(report); len(wrong) != 1 || wrong[0].Subject != "pause" || !strings.Contains(wrong[0].Detail, "Global.paused") {
 		t.Errorf("wrong: %v, want the pause", wrong)

@@ -36,7 +36,9 @@ func plannedWith(t *testing.T, server cloudServer, settings Settings, objects ..
 }
 
 // withCloud uses a provider that is wired like the real one, in a cluster with the objects.
-func withCloud(t *testing.T, server cloudServer, config Config, settings Settings, use func(context.Context, *Cloud), objects ...runtime.Object) {
+func withCloud(
+	t *testing.T, server cloudServer, config Config, settings Settings, use func(context.Context, *Cloud), objects ...runtime.Object,
+) {
 	t.Helper()
 	settings.ClusterCIDRs = testkit.Must(vpcroute.ParseClusterCIDRs("10.244.0.0/16"))(t)
 	cloud := New(config, server.environment(""))
@@ -71,7 +73,8 @@ func TestPlan(t *testing.T) {
 	}
 	plan := planned(t, server, node, service)
 	text := plan.String()
-	for _, want := range []string{"Service default/web", "create load balancer", "create listener: tcp:80", "create route 10.244.3.0/24 to i-1 in vtb-emulator"} {
+	for _, want := range []string{"Service default/web", "create load balancer", "create listener: tcp:80",
+		"create route 10.244.3.0/24 to i-1 in vtb-emulator"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the plan does not say %q:\n%s", want, text)
 		}
@@ -104,7 +107,8 @@ func TestPlanOfAGroup(t *testing.T) {
 	t.Parallel()
 	grouped := testkit.Annotation("service.beta.kubernetes.io/alibaba-cloud-loadbalancer-group", "edge")
 	plan := planned(t, startCloud(t), testkit.Service("shop", testkit.TCP(81), grouped), testkit.Service("web", testkit.TCP(80), grouped))
-	if text := plan.String(); strings.Count(text, "create load balancer") != 1 || strings.Count(text, "\n  further steps follow once the load balancer exists\n") != 1 {
+	if text := plan.String(); strings.Count(text, "create load balancer") != 1 ||
+		strings.Count(text, "\n  further steps follow once the load balancer exists\n") != 1 {
 		t.Errorf("plan of a new group:\n%s", text)
 	}
 }
@@ -113,7 +117,8 @@ func TestPlanOfAGroup(t *testing.T) {
 func TestPlanOfProducts(t *testing.T) {
 	t.Parallel()
 	zones := testkit.Annotation("service.beta.kubernetes.io/alibaba-cloud-loadbalancer-zone-maps", "cn-hangzhou-a:vsw-a,cn-hangzhou-b:vsw-b")
-	classic, network := testkit.Service("classic", testkit.TCP(80)), testkit.Service("network", testkit.TCP(80), testkit.Class(nlb.Class), zones)
+	classic, network := testkit.Service("classic", testkit.TCP(80)), testkit.Service("network", testkit.TCP(80), testkit.Class(nlb.Class),
+		zones)
 	const ofCLB, ofNLB = "Service default/classic\n  create load balancer", "Service default/network\n  create NLB"
 	for name, test := range map[string]struct {
 		settings     Settings
@@ -156,7 +161,8 @@ func TestPreviewOfBadService(t *testing.T) {
 		t.Errorf("plan of the bad Service: %+v", plan)
 	}
 	text := planned(t, startCloud(t), bad, good).String()
-	for _, want := range []string{"Service default/a-bad\n", "  ! cannot be planned: ", "lb-nowhere", "Service default/b-good\n  create load balancer"} {
+	for _, want := range []string{"Service default/a-bad\n", "  ! cannot be planned: ", "lb-nowhere",
+		"Service default/b-good\n  create load balancer"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the plan does not say %q:\n%s", want, text)
 		}
@@ -166,7 +172,8 @@ func TestPreviewOfBadService(t *testing.T) {
 func TestPlanOfNothing(t *testing.T) {
 	t.Parallel()
 	plan := planned(t, startCloud(t))
-	if !plan.Empty() || !strings.HasSuffix(plan.String(), "\nNothing would be written.\n") || !strings.Contains(plan.String(), "loadBalancerReuse any") {
+	if !plan.Empty() || !strings.HasSuffix(plan.String(), "\nNothing would be written.\n") ||
+		!strings.Contains(plan.String(), "loadBalancerReuse any") {
 		t.Errorf("plan of an empty cluster: %q", plan)
 	}
 }

@@ -58,7 +58,9 @@ func TestEveryQuotaIsShown(t *testing.T) { //nolint:paralleltest // the metrics 
 			if got := (quotaOf{gauges[used], gauges[limit]}); got != want {
 				t.Errorf("%s: metrics %v, want %v", code, got, want)
 			}
-			if !slices.ContainsFunc(warned, func(w string) bool { return strings.Contains(w, text) && strings.Contains(w, fmt.Sprint(want.limit)) }) {
+			if !slices.ContainsFunc(warned, func(w string) bool {
+				return strings.Contains(w, text) && strings.Contains(w, fmt.Sprint(want.limit))
+			}) {
 				t.Errorf("%s: no Warning", code)
 			}
 			if line := fmt.Sprintf("%d of %d ", want.used, want.limit); !strings.HasPrefix(lines[text], line) {
@@ -74,7 +76,8 @@ func TestEveryQuotaIsShown(t *testing.T) { //nolint:paralleltest // the metrics 
 func newQuotaCluster(t *testing.T) *steadyCluster {
 	t.Helper()
 	const nodes, services, ports = 4, 4, 4
-	s := &steadyCluster{t: t, server: emulatortest.New(t, emulator.Options{}), kube: testkit.NewClientset(), config: keys, vSwitches: []string{"vsw-a", "vsw-b"}}
+	s := &steadyCluster{t: t, server: emulatortest.New(t, emulator.Options{}), kube: testkit.NewClientset(), config: keys,
+		vSwitches: []string{"vsw-a", "vsw-b"}}
 	s.config.BackendSubset, s.config.Quotas = backend.SubsetOff, map[string]int{}
 	for code, of := range quotaCluster {
 		s.config.Quotas[string(code)] = of.limit

@@ -14,9 +14,10 @@ func TestRedactConfig(t *testing.T) {
 			`{"Global": {"accessKeyID": "aWQ=", "AccessKeySecret": "c2VjcmV0", "Region": "cn-hangzhou", "accessKeySecrett": "c2VjcmV0", "loadBalancerReuse": "tagged", "zoneid": "z"}}`,
 			"Global:\n  AccessKeySecret: '[redacted]'\n  Region: cn-hangzhou\n  accessKeyID: '[redacted]'\n  accessKeySecrett: '[redacted]'\n  loadBalancerReuse: tagged\n  zoneid: z\n",
 		},
-		"YAML, and a key in the wrong place": {"accessKeySecret: c2VjcmV0\nglobal:\n  vpcid: vpc-1\n", "accessKeySecret: '[redacted]'\nglobal:\n  vpcid: vpc-1\n"},
-		"Global is a text":                   {"Global: c2VjcmV0\n", "Global: '[redacted]'\n"},
-		"empty":                              {"", "{}\n"},
+		"YAML, and a key in the wrong place": {"accessKeySecret: c2VjcmV0\nglobal:\n  vpcid: vpc-1\n",
+			"accessKeySecret: '[redacted]'\nglobal:\n  vpcid: vpc-1\n"},
+		"Global is a text": {"Global: c2VjcmV0\n", "Global: '[redacted]'\n"},
+		"empty":            {"", "{}\n"},
 	} {
 		if got, err := RedactConfig([]byte(test.text)); err != nil || got != test.want {
 			t.Errorf("%s: %v\n%s\nwant\n%s", name, err, got, test.want)
@@ -31,7 +32,8 @@ func TestRedactConfig(t *testing.T) {
 func TestSecrets(t *testing.T) {
 	t.Parallel()
 	env := EnvironmentFrom(func(name string) string {
-		return map[string]string{"ALIBABA_CLOUD_ACCESS_KEY_ID": "emulator", "ALIBABA_CLOUD_ACCESS_KEY_SECRET": "of-environment", "ALIBABA_CLOUD_SECURITY_TOKEN": "token"}[name]
+		return map[string]string{"ALIBABA_CLOUD_ACCESS_KEY_ID": "emulator", "ALIBABA_CLOUD_ACCESS_KEY_SECRET": "of-environment",
+			"ALIBABA_CLOUD_SECURITY_TOKEN": "token"}[name]
 	})
 	cloud := New(Config{AccessKeyID: "LTAI0123456789", AccessKeySecret: "of-config"}, env)
 	secrets := cloud.Secrets(t.Context())

@@ -111,7 +111,8 @@ last column is missing; the role in the vendor's guide grants none of them.
 		}
 	}
 	page.WriteString(`
-In addition, the chart binds the role ` + "`extension-apiserver-authentication-reader`" + ` in kube-system. The manager uses the certificates in
+In addition, the chart binds the role ` + "`extension-apiserver-authentication-reader`" +
+		` in kube-system. The manager uses the certificates in
 its ConfigMap to authenticate clients that read its metrics.
 `)
 	return page.String()

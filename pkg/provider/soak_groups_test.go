@@ -168,7 +168,8 @@ func wishOf(svc *corev1.Service) string {
 	for _, port := range svc.Spec.Ports {
 		ports = append(ports, port.Port)
 	}
-	return fmt.Sprintf("group %q overflow %q ports %v", svc.Annotations[annotation.Group.Key()], svc.Annotations[annotation.GroupOverflow.Key()], ports)
+	return fmt.Sprintf("group %q overflow %q ports %v", svc.Annotations[annotation.Group.Key()],
+		svc.Annotations[annotation.GroupOverflow.Key()], ports)
 }
 
 // pass lets time go by, and checks every now and then that nobody has lost traffic.
@@ -318,7 +319,8 @@ func (s *groupSoak) witness() {
 		}
 		for port := range s.served[svc.Name] {
 			if !now[svc.Name][port] && asksFor(svc, port) && time.Since(s.olders[fmt.Sprint(svc.Name, port)]) > planTime {
-				s.t.Errorf("%s: %s at %q has lost port %d (%s): %+v", time.Now().Format("15:04:05.0"), svc.Name, addressOf(svc), port, wishOf(svc), listeners)
+				s.t.Errorf("%s: %s at %q has lost port %d (%s): %+v", time.Now().Format("15:04:05.0"), svc.Name, addressOf(svc), port, wishOf(svc),
+					listeners)
 			}
 		}
 	}
@@ -362,7 +364,9 @@ func asksFor(svc *corev1.Service, port int) bool {
 }
 
 func servedAsAsked(svc *corev1.Service, served map[int]bool) bool {
-	return len(served) == len(svc.Spec.Ports) && !slices.ContainsFunc(svc.Spec.Ports, func(p corev1.ServicePort) bool { return !served[int(p.Port)] })
+	return len(served) == len(svc.Spec.Ports) && !slices.ContainsFunc(svc.Spec.Ports, func(p corev1.ServicePort) bool {
+		return !served[int(p.Port)]
+	})
 }
 
 func find(services []corev1.Service, name string) (*corev1.Service, bool) {
@@ -404,7 +408,8 @@ func (s *groupSoak) compare() {
 				waiting++ // for the port: the group of it may be there already
 			}
 			if n := has[fmt.Sprint(svc.Name, port.Port)]; n > 1 || n == 0 && !competes(services, svc) {
-				s.t.Errorf("%s (%s) has %d listeners for port %d (%s), conditions %+v", svc.Name, productOf(svc), n, port.Port, wishOf(svc), svc.Status.Conditions)
+				s.t.Errorf("%s (%s) has %d listeners for port %d (%s), conditions %+v", svc.Name, productOf(svc), n, port.Port, wishOf(svc),
+					svc.Status.Conditions)
 			}
 		}
 	}
@@ -415,7 +420,8 @@ func (s *groupSoak) compare() {
 
 // competes reports whether a Service may have to go without a port, because another one of its group asks for it.
 func competes(services []corev1.Service, svc *corev1.Service) bool {
-	return svc.Annotations[annotation.GroupOverflow.Key()] == "" && slices.ContainsFunc(othersOfGroup(services, svc, svc.Annotations[annotation.Group.Key()]), func(other corev1.Service) bool {
-		return slices.ContainsFunc(other.Spec.Ports, func(p corev1.ServicePort) bool { return slices.Contains(svc.Spec.Ports, p) })
-	})
+	return svc.Annotations[annotation.GroupOverflow.Key()] == "" &&
+		slices.ContainsFunc(othersOfGroup(services, svc, svc.Annotations[annotation.Group.Key()]), func(other corev1.Service) bool {
+			return slices.ContainsFunc(other.Spec.Ports, func(p corev1.ServicePort) bool { return slices.Contains(svc.Spec.Ports, p) })
+		})
 }

@@ -106,9 +106,11 @@ func (b *both) one() {
 
 func (b *both) fault() {
 	faults := []string{
-		`"code":"ServiceUnavailable","status":503`, `"code":"Forbidden.RAM","status":403`, `"drop":"before"`, `"drop":"after"`, `"code":"Conflict.Lock"`, `"product":"nlb","job":"failed"`,
+		`"code":"ServiceUnavailable","status":503`, `"code":"Forbidden.RAM","status":403`, `"drop":"before"`, `"drop":"after"`,
+		`"code":"Conflict.Lock"`, `"product":"nlb","job":"failed"`,
 	}
-	b.server.Fault(fmt.Sprintf(`{"action":"*","kind":"write","times":%d,"after":%d,%s}`, 1+b.random.IntN(3), b.random.IntN(5), faults[b.random.IntN(len(faults))]))
+	b.server.Fault(fmt.Sprintf(`{"action":"*","kind":"write","times":%d,"after":%d,%s}`, 1+b.random.IntN(3), b.random.IntN(5),
+		faults[b.random.IntN(len(faults))]))
 }
 
 // node makes a node or takes it away.

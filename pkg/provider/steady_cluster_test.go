@@ -59,7 +59,8 @@ func newSteadyCluster(t *testing.T) *steadyCluster {
 	config := cloud.DefaultConfig()
 	config.Quotas.RouteEntriesPerTable, config.Quotas.LoadBalancers = 2*steadyNodes, 2*steadyServices
 	s := &steadyCluster{
-		t: t, server: emulatortest.New(t, emulator.Options{Config: config, RateLimits: emulator.RateLimitsPublished}), kube: testkit.NewClientset(),
+		t: t, server: emulatortest.New(t, emulator.Options{Config: config, RateLimits: emulator.RateLimitsPublished}),
+		kube:   testkit.NewClientset(),
 		config: keys, vSwitches: []string{"vsw-a"},
 	}
 	s.addNodes()
@@ -131,8 +132,9 @@ func steadyClientOver(t *testing.T, transport http.RoundTripper) *alicloud.Clien
 	return testkit.Must(alicloud.New(alicloud.Options{
 		Region:      emulatortest.Region,
 		Credentials: alicloud.StaticCredentials{AccessKeyID: emulatortest.AccessKeyID, AccessKeySecret: emulatortest.AccessKeySecret},
-		Endpoints:   alicloud.Endpoints{PlainHTTP: true, SLB: "emulator.test", NLB: "emulator.test", VPC: "emulator.test", ECS: "emulator.test", Quotas: "emulator.test"},
-		Transport:   transport,
+		Endpoints: alicloud.Endpoints{PlainHTTP: true, SLB: "emulator.test", NLB: "emulator.test", VPC: "emulator.test", ECS: "emulator.test",
+			Quotas: "emulator.test"},
+		Transport: transport,
 	}))(t)
 }
 
@@ -155,13 +157,15 @@ func (s *steadyCluster) start() {
 		ClusterCIDRs: []netip.Prefix{netip.MustParsePrefix("10.128.0.0/9")}, RoutePeriod: 5 * time.Minute, NodeMonitorPeriod: monitorPeriod,
 		ServiceWorkers: steadyWorkers,
 	})
-	c.client, c.place, c.clusterID = steadyClientOver(s.t, distant{s.server.Transport()}), place{vpcID: emulatortest.VPC, vSwitchIDs: s.vSwitches}, "c1"
+	c.client, c.place, c.clusterID = steadyClientOver(s.t, distant{s.server.Transport()}), place{vpcID: emulatortest.VPC,
+		vSwitchIDs: s.vSwitches}, "c1"
 	c.kube, c.ctx, c.endpointSlices = s.kube, ctx, true
 	factory := informers.NewSharedInformerFactory(s.kube, 0)
 	c.SetInformers(factory)
 	nodes, metrics := factory.Core().V1().Nodes(), controllersmetrics.NewControllerManagerMetrics("test")
 	initializer := testkit.Must(nodecontroller.NewCloudNodeController(nodes, s.kube, c, addressPeriod, 10, 10))(s.t)
-	lifecycle := testkit.Must(nodelifecycle.NewCloudNodeLifecycleController(testkit.Must(LifecycleNodes(nodes))(s.t), s.kube, c, monitorPeriod, 10))(s.t)
+	lifecycle := testkit.Must(nodelifecycle.NewCloudNodeLifecycleController(testkit.Must(LifecycleNodes(nodes))(s.t), s.kube, c, monitorPeriod,
+		10))(s.t)
 	routes, ours, services := testkit.Must(c.RouteController())(s.t), testkit.Must(c.NodeController(addressPeriod))(s.t), testkit.Must(c.ServiceController())(s.t)
 	running := &sync.WaitGroup{}
 	factory.Start(ctx.Done())

@@ -108,7 +108,8 @@ func TestStockControllersNodes(t *testing.T) {
 	inStockWorld(t, func(w *stockWorld) {
 		for i := range 3 {
 			n := w.node(i)
-			if nodes.Uninitialized(n) || n.Spec.ProviderID == "" || n.Labels[corev1.LabelTopologyZone] == "" || n.Labels[corev1.LabelInstanceTypeStable] == "" {
+			if nodes.Uninitialized(n) || n.Spec.ProviderID == "" || n.Labels[corev1.LabelTopologyZone] == "" ||
+				n.Labels[corev1.LabelInstanceTypeStable] == "" {
 				w.Errorf("%s is not initialized: %q, %v, %v", n.Name, n.Spec.ProviderID, n.Spec.Taints, n.Labels)
 			}
 		}
@@ -119,7 +120,8 @@ func TestStockControllersNodes(t *testing.T) {
 		}
 
 		w.ready(1, corev1.ConditionUnknown)
-		testkit.Must(w.server.PutInstance(steadyInstance(1), emulator.InstanceSpec{PrivateIP: steadyAddress(1), Status: alicloud.InstanceStopped}))(w)
+		testkit.Must(w.server.PutInstance(steadyInstance(1),
+			emulator.InstanceSpec{PrivateIP: steadyAddress(1), Status: alicloud.InstanceStopped}))(w)
 		time.Sleep(2 * time.Minute)
 		if n := w.node(1); n == nil || !nodes.ShutDown(n) {
 			w.Fatalf("the node of a stopped instance is %+v, want it there with the shutdown taint", n)
@@ -169,7 +171,8 @@ func TestStockControllersRoutes(t *testing.T) {
 		time.Sleep(3 * time.Minute)
 		w.wantRoutes("with entries of others", with(routesOfNodes(0, 1, 2)))
 
-		entry := alicloud.RouteEntry{TableID: emulatortest.SystemTable, CIDR: steadyCIDR(1), NextHops: []alicloud.NextHop{{ID: steadyInstance(1), Type: alicloud.NextHopInstance}}}
+		entry := alicloud.RouteEntry{TableID: emulatortest.SystemTable, CIDR: steadyCIDR(1),
+			NextHops: []alicloud.NextHop{{ID: steadyInstance(1), Type: alicloud.NextHopInstance}}}
 		testkit.Must(w.api.DeleteRouteEntries(w.Context(), []alicloud.RouteEntry{entry}))(w)
 		time.Sleep(2 * time.Minute)
 		w.wantRoutes("after somebody deleted one", with(routesOfNodes(0, 1, 2)))
@@ -251,7 +254,8 @@ func TestStockControllersServices(t *testing.T) {
 			ObjectMeta: metav1.ObjectMeta{Name: "web", Namespace: "default", UID: types.UID("6f2c3d4e-0000-4000-8000-00000000abcd")},
 			Spec:       corev1.ServiceSpec{Type: corev1.ServiceTypeLoadBalancer, Ports: []corev1.ServicePort{stockPort("http", 80, 30080)}},
 		}
-		testkit.Must(w.kube.DiscoveryV1().EndpointSlices("default").Create(w.Context(), stockSlice([]string{"http", "admin"}, "node-0", "node-1"), metav1.CreateOptions{}))(w)
+		testkit.Must(w.kube.DiscoveryV1().EndpointSlices("default").Create(w.Context(), stockSlice([]string{"http", "admin"}, "node-0", "node-1"),
+			metav1.CreateOptions{}))(w)
 		testkit.Must(w.kube.CoreV1().Services("default").Create(w.Context(), service, metav1.CreateOptions{}))(w)
 		time.Sleep(2 * time.Minute)
 		ingress := w.service().Status.LoadBalancer.Ingress
@@ -292,7 +296,8 @@ func TestStockControllersServices(t *testing.T) {
 			s.Annotations = map[string]string{"service.beta.kubernetes.io/alibaba-cloud-loadbalancer-scheduler": "wlc"}
 		})
 		lb := testkit.Must(w.api.DescribeLoadBalancers(w.Context(), alicloud.LoadBalancerQuery{}))(w)[0]
-		if got := testkit.Must(w.api.DescribeListeners(w.Context(), lb.ID))(w)[lb.ID]; len(got) != 1 || got[0].Attributes[alicloud.AttributeScheduler] != "wlc" {
+		if got := testkit.Must(w.api.DescribeListeners(w.Context(), lb.ID))(w)[lb.ID]; len(got) != 1 ||
+			got[0].Attributes[alicloud.AttributeScheduler] != "wlc" {
 			w.Errorf("listeners %+v, want one with the scheduler of the annotation", got)
 		}
 
@@ -317,7 +322,8 @@ func TestStockControllersServiceChangesType(t *testing.T) {
 			ObjectMeta: metav1.ObjectMeta{Name: "web", Namespace: "default", UID: types.UID("6f2c3d4e-0000-4000-8000-00000000abce")},
 			Spec:       corev1.ServiceSpec{Type: corev1.ServiceTypeLoadBalancer, Ports: []corev1.ServicePort{stockPort("http", 80, 30080)}},
 		}
-		testkit.Must(w.kube.DiscoveryV1().EndpointSlices("default").Create(w.Context(), stockSlice([]string{"http"}, "node-0"), metav1.CreateOptions{}))(w)
+		testkit.Must(w.kube.DiscoveryV1().EndpointSlices("default").Create(w.Context(), stockSlice([]string{"http"}, "node-0"),
+			metav1.CreateOptions{}))(w)
 		testkit.Must(w.kube.CoreV1().Services("default").Create(w.Context(), service, metav1.CreateOptions{}))(w)
 		time.Sleep(2 * time.Minute)
 		w.change(func(s *corev1.Service) { s.Spec.Type = corev1.ServiceTypeClusterIP })

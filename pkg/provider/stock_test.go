@@ -54,9 +54,11 @@ func TestStockControllers(t *testing.T) {
 		}
 		ready := true
 		slice := &discoveryv1.EndpointSlice{
-			ObjectMeta: metav1.ObjectMeta{Name: "web-1", Namespace: "default", ResourceVersion: "1", Labels: map[string]string{discoveryv1.LabelServiceName: "web"}},
-			Ports:      []discoveryv1.EndpointPort{{Name: &port.Name, Port: &port.TargetPort.IntVal, Protocol: &port.Protocol}},
-			Endpoints:  []discoveryv1.Endpoint{{Addresses: []string{"10.128.0.5"}, Conditions: discoveryv1.EndpointConditions{Ready: &ready}, NodeName: new("node-0")}},
+			ObjectMeta: metav1.ObjectMeta{Name: "web-1", Namespace: "default", ResourceVersion: "1",
+				Labels: map[string]string{discoveryv1.LabelServiceName: "web"}},
+			Ports: []discoveryv1.EndpointPort{{Name: &port.Name, Port: &port.TargetPort.IntVal, Protocol: &port.Protocol}},
+			Endpoints: []discoveryv1.Endpoint{{Addresses: []string{"10.128.0.5"}, Conditions: discoveryv1.EndpointConditions{Ready: &ready},
+				NodeName: new("node-0")}},
 		}
 		kube := fake.NewClientset(joiningNode(0), slice)
 		ctx, cancel := context.WithCancel(t.Context())

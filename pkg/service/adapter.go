@@ -32,7 +32,7 @@ const syncWait = 30 * time.Second
 // NewLoadBalancer returns the adapter. It forgets Services that are gone, which the stock controller does not say.
 func NewLoadBalancer(reconciler *Reconciler) *LoadBalancer {
 	_, err := reconciler.opts.Services.Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{DeleteFunc: func(object any) {
-		if svc, ok := undeleted(object).(*corev1.Service); ok {
+		if svc, ok := deletedObject(object).(*corev1.Service); ok {
 			reconciler.Forget(mark.ServiceName(svc))
 		}
 	}})
@@ -50,15 +50,17 @@ func (l *LoadBalancer) GetLoadBalancerName(_ context.Context, _ string, svc *cor
 // GetLoadBalancer implements cloudprovider.LoadBalancer. As long as it answers that there is something, the stock
 // controller comes back to have it deleted.
 func (l *LoadBalancer) GetLoadBalancer(ctx context.Context, _ string, svc *corev1.Service) (*corev1.LoadBalancerStatus, bool, error) {
-	if l.reconciler.opts.foreign(svc) {
+	if l.reconciler.opts.isForeign(svc) {
 		return nil, false, nil
 	}
 	return l.reconciler.Exists(ctx, svc)
 }
 
 // EnsureLoadBalancer implements cloudprovider.LoadBalancer.
-func (l *LoadBalancer) EnsureLoadBalancer(ctx context.Context, _ string, svc *corev1.Service, _ []*corev1.Node) (*corev1.LoadBalancerStatus, error) {
-	if !l.reconciler.opts.wants(svc) {
+func (l *LoadBalancer) EnsureLoadBalancer(
+	ctx context.Context, _ string, svc *corev1.Service, _ []*corev1.Node,
+) (*corev1.LoadBalancerStatus, error) {
+	if !l.reconciler.opts.wantsBalancer(svc) {
 		return nil, cloudprovider.ImplementedElsewhere
 	}
 	return l.reconciler.Ensure(ctx, svc)
@@ -66,7 +68,7 @@ func (l *LoadBalancer) EnsureLoadBalancer(ctx context.Context, _ string, svc *co
 
 // UpdateLoadBalancer implements cloudprovider.LoadBalancer.
 func (l *LoadBalancer) UpdateLoadBalancer(ctx context.Context, _ string, svc *corev1.Service, _ []*corev1.Node) error {
-	if !l.reconciler.opts.wants(svc) {
+	if !l.reconciler.opts.wantsBalancer(svc) {
 		return cloudprovider.ImplementedElsewhere
 	}
 	_, err := l.reconciler.Ensure(ctx, svc)
@@ -75,7 +77,7 @@ func (l *LoadBalancer) UpdateLoadBalancer(ctx context.Context, _ string, svc *co
 
 // EnsureLoadBalancerDeleted implements cloudprovider.LoadBalancer.
 func (l *LoadBalancer) EnsureLoadBalancerDeleted(ctx context.Context, _ string, svc *corev1.Service) error {
-	if l.reconciler.opts.foreign(svc) {
+	if l.reconciler.opts.isForeign(svc) {
 		return nil
 	}
 	return l.reconciler.Delete(ctx, svc)
@@ -84,23 +86,23 @@ func (l *LoadBalancer) EnsureLoadBalancerDeleted(ctx context.Context, _ string, 
 // Ensure makes the load balancer of a Service as it is wanted and returns what its status shows.
 func (r *Reconciler) Ensure(ctx context.Context, svc *corev1.Service) (status *corev1.LoadBalancerStatus, err error) {
 	defer func() {
-		if lost := r.lose(ctx, svc, recover()); lost != nil {
+		if lost := r.failAfterPanic(ctx, svc, recover()); lost != nil {
 			status, err = nil, lost
 		}
 	}()
 	if err = r.untilSynced(ctx); err != nil {
 		return nil, err
 	}
-	svc, held, err := r.lock(ctx, svc)
+	svc, held, err := r.lockService(ctx, svc)
 	if err != nil {
 		return nil, err
 	}
-	defer held.release()
-	if held.gone || !r.opts.wants(svc) {
+	defer held.releaseAll()
+	if held.gone || !r.opts.wantsBalancer(svc) {
 		return nil, cloudprovider.ImplementedElsewhere // changed while others held the locks; its event is on the way
 	}
-	known := r.stateOf(svc).edited(svc).paused(r.opts.pausedBy(svc))
-	defer func() { r.keep(svc, known) }()
+	known := r.stateOf(svc).afterEdit(svc).afterPause(r.opts.pausedBy(svc))
+	defer func() { r.commitState(svc, known) }()
 	known, done, err := r.ensureAll(ctx, svc, known, held)
 	if err != nil && ctx.Err() != nil {
 		return nil, err // shutting down is no failure
@@ -108,18 +110,18 @@ func (r *Reconciler) Ensure(ctx context.Context, svc *corev1.Service) (status *c
 	err = errors.Join(err, r.storeRecord(ctx, known, done))
 	wait, retryLater := waitTime(err)
 	retryLater = retryLater && err != nil
-	known.failure, known.replaced = r.emit(svc, known, done, err, retryLater)
+	known.failure, known.replaced = r.emitEvents(svc, known, done, err, retryLater)
 	if retryLater {
 		return nil, api.NewRetryError(err.Error(), wait)
 	}
 	if err != nil {
 		return nil, err
 	}
-	return shown(done)
+	return statusShown(done)
 }
 
-// shown returns what the status shows, or why the stock controller has to try again.
-func shown(done ensured) (*corev1.LoadBalancerStatus, error) {
+// statusShown returns what the status shows, or why the stock controller has to try again.
+func statusShown(done ensured) (*corev1.LoadBalancerStatus, error) {
 	switch {
 	case done.status != nil:
 		return done.status, nil
@@ -135,19 +137,19 @@ func (r *Reconciler) storeRecord(ctx context.Context, known state, done ensured)
 	if done.record == nil {
 		return nil
 	}
-	if _, err := r.writer.change(ctx, done.service, known.store(*done.record)); err != nil {
+	if _, err := r.writer.changeService(ctx, done.service, known.storeRecord(*done.record)); err != nil {
 		return fmt.Errorf("record what was applied to %s: %w", done.record.LoadBalancerID, err)
 	}
 	return nil
 }
 
-// ensureAll makes the stages of [Reconciler.ensure], once more whenever pods were found to wait for their readiness gates: nobody else
-// has them made again.
+// ensureAll makes the stages of [Reconciler.ensureBalancer], once more whenever pods were found to wait for their readiness gates: nobody
+// else has them made again.
 func (r *Reconciler) ensureAll(ctx context.Context, svc *corev1.Service, known state, held *locks) (state, ensured, error) {
-	adopted := known.has(svc) || slices.Contains(svc.Finalizers, StockFinalizer)
+	adopted := known.carriesFinalizer(svc) || slices.Contains(svc.Finalizers, StockFinalizer)
 	writes := 0
 	for {
-		after, done, err := r.ensure(ctx, svc, adopted, known, held)
+		after, done, err := r.ensureBalancer(ctx, svc, adopted, known, held)
 		done.writes += writes
 		if err != nil || r.readGates(ctx, svc, after.cache.gates, maxGateReads, done.registered) != atOnce {
 			return after, done, err
@@ -159,36 +161,37 @@ func (r *Reconciler) ensureAll(ctx context.Context, svc *corev1.Service, known s
 // Delete tears down what the Service has in the cloud, then removes our marks from the Service.
 func (r *Reconciler) Delete(ctx context.Context, svc *corev1.Service) (err error) {
 	defer func() {
-		if lost := r.lose(ctx, svc, recover()); lost != nil {
+		if lost := r.failAfterPanic(ctx, svc, recover()); lost != nil {
 			err = lost
 		}
 	}()
-	svc, held, err := r.lock(ctx, svc)
+	svc, held, err := r.lockService(ctx, svc)
 	if err != nil {
 		return err
 	}
-	defer held.release()
+	defer held.releaseAll()
 	known := r.stateOf(svc)
-	defer func() { r.keep(svc, known) }()
+	defer func() { r.commitState(svc, known) }()
 	if by := r.opts.pausedBy(svc); by != "" {
 		return api.NewRetryError(by+" keeps this program from writing to the cloud", conflictWait)
 	}
-	if known, _, err = r.remove(ctx, svc, known, held); err != nil {
+	if known, _, err = r.removeFromCloud(ctx, svc, known, held); err != nil {
 		return err
 	}
 	known.engine.Released(svc.UID)
-	change := Record{}.store()
-	if product := known.engine.Product(); known.has(svc) {
-		change = func(svc *corev1.Service) { unmark(svc, product) } // the official CCM served this Service before; the stock controller does not know its finalizer
+	change := Record{}.storeChange()
+	if product := known.engine.Product(); known.carriesFinalizer(svc) {
+		// The official CCM served this Service before; the stock controller does not know its finalizer.
+		change = func(svc *corev1.Service) { removeMarks(svc, product) }
 	}
-	_, err = r.writer.change(ctx, svc, change)
+	_, err = r.writer.changeService(ctx, svc, change)
 	return err
 }
 
 // Exists reports whether the Service has anything in the cloud or carries our marks.
 func (r *Reconciler) Exists(ctx context.Context, svc *corev1.Service) (status *corev1.LoadBalancerStatus, exists bool, err error) {
 	defer func() {
-		if lost := r.lose(ctx, svc, recover()); lost != nil {
+		if lost := r.failAfterPanic(ctx, svc, recover()); lost != nil {
 			status, exists, err = nil, false, lost
 		}
 	}()
@@ -201,18 +204,18 @@ func (r *Reconciler) Exists(ctx context.Context, svc *corev1.Service) (status *c
 	balancer, err := known.balancer.RefreshForRemoval(ctx, svc, known.record)
 	if err != nil {
 		known.balancer = balancer // since when it is missing
-		r.states.commit(svc, known)
+		r.states.commitState(svc, known)
 		return nil, false, err
 	}
 	if balancer.ID() == "" {
-		return nil, known.has(svc), nil
+		return nil, known.carriesFinalizer(svc), nil
 	}
 	removal, err := balancer.PlanRemoval(svc, nil)
 	if err != nil {
 		return nil, false, err
 	}
 	if removal.Reused && len(removal.Plan.Steps()) == 0 {
-		return nil, known.has(svc), nil // nothing of ours is on it
+		return nil, known.carriesFinalizer(svc), nil // nothing of ours is on it
 	}
 	return removal.Status, true, nil
 }
@@ -228,10 +231,10 @@ func (r *Reconciler) untilSynced(ctx context.Context) error {
 	return nil
 }
 
-// keep commits the state of a Service, unless the Service is gone: then no event will have it forgotten any more.
-func (r *Reconciler) keep(svc *corev1.Service, known state) {
-	r.states.commit(svc, known)
-	if now, err := r.current(svc); err == nil && now == nil {
+// commitState commits the state of a Service, unless the Service is gone: then no event will have it forgotten any more.
+func (r *Reconciler) commitState(svc *corev1.Service, known state) {
+	r.states.commitState(svc, known)
+	if now, err := r.currentService(svc); err == nil && now == nil {
 		r.Forget(mark.ServiceName(svc))
 	}
 }

@@ -9,12 +9,13 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 )
 
-// attached is how many times instances are backends for the quota of the cloud. An instance is behind a load balancer once, however many of the Services that share
-// it have the instance. Its zero value is empty.
+// attached is how many times instances are backends for the quota of the cloud. An instance is behind a load balancer once, however many of
+// the Services that share it have the instance. Its zero value is empty.
 type attached struct {
 	// of is how many times an instance is one; [anyInstance] is how many times each one is, beside that.
 	of map[string]int
-	// on counts the Services that have an instance, by load balancers that several of them share; of those that have all nodes, by [anyInstance].
+	// on counts the Services that have an instance, by load balancers that several of them share; of those that have all nodes, by
+	// [anyInstance].
 	on map[string]map[string]int
 }
 
@@ -32,8 +33,8 @@ func (a *attached) count(held stake, by int) {
 	}
 }
 
-// add notes that a Service has an instance as a backend so many times, by 1, or has it no more, by -1. on is the load balancer that the Service shares, empty for one
-// of its own.
+// add notes that a Service has an instance as a backend so many times, by 1, or has it no more, by -1. on is the load balancer that the
+// Service shares, empty for one of its own.
 func (a *attached) add(on, id string, each, by int) {
 	if a.of == nil {
 		a.of, a.on = map[string]int{}, map[string]map[string]int{}
@@ -99,8 +100,8 @@ func (a *attached) most() (instanceID string, times int) {
 	return instanceID, times
 }
 
-// fullest returns the instance that is a backend for the largest share of how many times it can be one, and how many times it is: instances to which the cloud has refused
-// more can be as many times, all others limit times.
+// fullest returns the instance that is a backend for the largest share of how many times it can be one, and how many times it is: instances
+// to which the cloud has refused more can be as many times, all others limit times.
 func (a *attached) fullest(limit int, refused map[string]int) (instanceID string, times int) {
 	instanceID, times = a.most()
 	most := limit
@@ -141,7 +142,8 @@ func (a *attached) beside(loadBalancer string) []string {
 	return ids
 }
 
-// without is how many times an instance is a backend, without what another one would be on a load balancer where the instance is one already.
+// without is how many times an instance is a backend, without what another one would be on a load balancer where the instance is one
+// already.
 func (a *attached) without(loadBalancer string, each int, id string) int {
 	if loadBalancer != "" && a.has(loadBalancer, id) {
 		return a.times(id) - each

@@ -6,7 +6,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// TestInstancesOfSharedLoadBalancersCountOnce: an instance is behind a load balancer once, however many of the Services that share it have the instance.
+// TestInstancesOfSharedLoadBalancersCountOnce: an instance is behind a load balancer once, however many of the Services that share it have
+// the instance.
 func TestInstancesOfSharedLoadBalancersCountOnce(t *testing.T) {
 	t.Parallel()
 	c := newCrowd()
@@ -46,17 +47,20 @@ func TestInstancesOfSharedLoadBalancersCountOnce(t *testing.T) {
 		if step.has != nil {
 			c.hold(step.svc, *step.has)
 		}
-		if a, b, other := c.attached.times("a"), c.attached.times("b"), c.attached.times(anyInstance); a != step.a || b != step.b || other != step.other {
+		if a, b, other := c.attached.times("a"), c.attached.times("b"), c.attached.times(anyInstance); a != step.a || b != step.b ||
+			other != step.other {
 			t.Errorf("%s: a counts %d times, b %d and others %d; want %d, %d and %d", step.name, a, b, other, step.a, step.b, step.other)
 		}
 	}
 	c.hold("9", some("lb-1", "a"))
-	if with, without := c.attached.without("lb-1", 1, "a"), c.attached.without("lb-2", 1, "b"); with != c.attached.times("a")-1 || without != c.attached.times("b") {
+	if with, without := c.attached.without("lb-1", 1, "a"), c.attached.without("lb-2", 1, "b"); with != c.attached.times("a")-1 ||
+		without != c.attached.times("b") {
 		t.Errorf("a counts %d times without lb-1, and b %d without lb-2", with, without)
 	}
 }
 
-// TestSparedInstances: an instance that several Services have on a load balancer is spared by none of them, because it remains behind the load balancer.
+// TestSparedInstances: an instance that several Services have on a load balancer is spared by none of them, because it remains behind the
+// load balancer.
 func TestSparedInstances(t *testing.T) {
 	t.Parallel()
 	some := func(on string, ids ...string) stake { return stake{ids: ids, each: 1, on: on, spares: true} }

@@ -15,7 +15,8 @@ const MaxPorts = 250
 // checkBounds fails for a Service that nothing is built for.
 func checkBounds(svc *corev1.Service) error {
 	if n := len(svc.Spec.Ports); n > MaxPorts {
-		return &problem.ConfigError{Field: "spec.ports", Reason: fmt.Sprintf("%d ports; accepted: at most %d", n, MaxPorts), Event: problem.ReasonFeatureNotSupported}
+		return &problem.ConfigError{Field: "spec.ports", Reason: fmt.Sprintf("%d ports; accepted: at most %d", n, MaxPorts),
+			Event: problem.ReasonFeatureNotSupported}
 	}
 	return nil
 }

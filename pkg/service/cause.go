@@ -17,11 +17,11 @@ const (
 	causeMove     = "move to another load balancer"
 )
 
-// caused returns the state of a Service at the start of a pass. While passes fail or have to wait, the first of their causes stands.
-func (s state) caused(svc *corev1.Service) state {
+// withCause returns the state of a Service at the start of a pass. While passes fail or have to wait, the first of their causes stands.
+func (s state) withCause(svc *corev1.Service) state {
 	before, now := s.edition, editionOf(svc)
 	switch {
-	case before.spec == nil && s.has(svc):
+	case before.spec == nil && s.carriesFinalizer(svc):
 		s.cause = causeStart
 	case before.spec == nil:
 		s.cause = causeNew
@@ -36,8 +36,8 @@ func (s state) caused(svc *corev1.Service) state {
 	return s
 }
 
-// explained returns the state after a pass: the next one has a cause of its own, unless this one failed.
-func (s state) explained(err error) state {
+// causeAfter returns the state after a pass: the next one has a cause of its own, unless this one failed.
+func (s state) causeAfter(err error) state {
 	if err == nil {
 		s.cause = ""
 	}

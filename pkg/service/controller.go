@@ -76,7 +76,7 @@ func NewController(opts Options, reconciler *Reconciler) (*Controller, error) {
 			waker.Wakes(reconciler.wake)
 		}
 	}
-	reconciler.nodes.follow(c.synced[len(c.synced)-1])
+	reconciler.nodes.followChanges(c.synced[len(c.synced)-1])
 	reconciler.crowds.followed.Store(true)
 	return c, nil
 }
@@ -95,7 +95,7 @@ func (c *Controller) Run(ctx context.Context) {
 	var running sync.WaitGroup
 	defer running.Wait()
 	quotasRead, latest := make(chan struct{}), time.After(quotaStart)
-	running.Go(func() { (&quotaWatch{Reconciler: c.reconciler}).watch(ctx, quotasRead, c.Resync) })
+	running.Go(func() { (&quotaWatch{Reconciler: c.reconciler}).watchQuotas(ctx, quotasRead, c.Resync) })
 	if err := c.reconciler.Preload(ctx); err != nil {
 		logger.Error(err, "Cannot read all load balancers together; reading that of each Service instead")
 	}
@@ -125,10 +125,10 @@ func (c *Controller) work(ctx context.Context) {
 		passes.Go(func() {
 			release := sync.OnceFunc(func() { <-slots })
 			defer release()
-			c.handle(alicloud.WithWaiting(ctx, alicloud.Waiting{
+			c.handleKey(alicloud.WithWaiting(ctx, alicloud.Waiting{
 				Tenant:  key.Namespace,
-				Parked:  func() { release(); c.health.pause(key) },
-				Resumed: func() { c.health.resume(key) },
+				Parked:  func() { release(); c.health.pausePass(key) },
+				Resumed: func() { c.health.resumePass(key) },
 			}), key)
 		})
 	}
@@ -137,16 +137,16 @@ func (c *Controller) work(ctx context.Context) {
 // enqueue puts a Service into the queue. A pass over it that waits for the rate limit makes room for one that knows more.
 func (c *Controller) enqueue(key types.NamespacedName, wanted urgency) {
 	c.reconciler.Interrupt(key)
-	c.order.ask(key, wanted)
+	c.order.askUrgency(key, wanted)
 	c.queue.Add(key)
 }
 
-// handle makes one pass and puts the Service back for the next one.
-func (c *Controller) handle(ctx context.Context, key types.NamespacedName) {
+// handleKey makes one pass and puts the Service back for the next one.
+func (c *Controller) handleKey(ctx context.Context, key types.NamespacedName) {
 	defer c.queue.Done(key)
-	defer c.health.track(key)()
+	defer c.health.trackPass(key)()
 	logger := klog.FromContext(ctx).WithValues("service", key)
-	next, err := c.pass(klog.NewContext(ctx, logger), key)
+	next, err := c.runPass(klog.NewContext(ctx, logger), key)
 	switch {
 	case err != nil && ctx.Err() != nil:
 		return // shutting down is no failure
@@ -155,7 +155,7 @@ func (c *Controller) handle(ctx context.Context, key types.NamespacedName) {
 		c.queue.AddRateLimited(key)
 		return
 	case next == atOnce: // whoever waits for what the pass has learned has waited long enough
-		c.order.ask(key, ownEvent)
+		c.order.askUrgency(key, ownEvent)
 		c.queue.Add(key)
 	case next > 0:
 		c.queue.AddAfter(key, next)
@@ -165,7 +165,7 @@ func (c *Controller) handle(ctx context.Context, key types.NamespacedName) {
 	}
 }
 
-func (c *Controller) pass(ctx context.Context, key types.NamespacedName) (time.Duration, error) {
+func (c *Controller) runPass(ctx context.Context, key types.NamespacedName) (time.Duration, error) {
 	svc, err := c.opts.Services.Lister().Services(key.Namespace).Get(key.Name)
 	if apierrors.IsNotFound(err) {
 		c.reconciler.Forget(key)
@@ -197,18 +197,18 @@ func (c *Controller) serviceEvents() cache.ResourceEventHandler {
 				enqueue(svc)
 			}
 		},
-		DeleteFunc: func(object any) { enqueue(undeleted(object)) },
+		DeleteFunc: func(object any) { enqueue(deletedObject(object)) },
 	}
 }
 
 func (c *Controller) endpointEvents() cache.ResourceEventHandler {
 	enqueue := func(object any) {
-		key := serviceOf(undeleted(object))
+		key := serviceOf(deletedObject(object))
 		if key.Name == "" {
 			return
 		}
 		svc, err := c.opts.Services.Lister().Services(key.Namespace).Get(key.Name)
-		if err == nil && c.opts.wants(svc) {
+		if err == nil && c.opts.wantsBalancer(svc) {
 			c.enqueue(key, ownEvent)
 		}
 	}
@@ -235,9 +235,9 @@ func serviceOf(object any) types.NamespacedName {
 func (c *Controller) nodeEvents() cache.ResourceEventHandler {
 	return cache.ResourceEventHandlerDetailedFuncs{
 		AddFunc: func(_ any, initial bool) {
-			c.reconciler.nodes.changed()
+			c.reconciler.nodes.markStale()
 			if !initial {
-				c.enqueueLater(c.opts.wants)
+				c.enqueueLater(c.opts.wantsBalancer)
 			}
 		},
 		UpdateFunc: func(before, after any) {
@@ -248,7 +248,7 @@ func (c *Controller) nodeEvents() cache.ResourceEventHandler {
 			}
 		},
 		DeleteFunc: func(any) {
-			c.reconciler.nodes.changed()
+			c.reconciler.nodes.markStale()
 			c.enqueueNow(nodeLeft)
 		},
 	}
@@ -260,15 +260,15 @@ func (c *Controller) nodeChanged(old, node *corev1.Node) {
 	if backend.SameNode(was, is) {
 		return
 	}
-	c.reconciler.nodes.changed()
+	c.reconciler.nodes.markStale()
 	was.Labels = is.Labels
 	switch {
 	case backend.SameNode(was, is):
-		c.enqueueLater(func(svc *corev1.Service) bool { return c.opts.wants(svc) && selectsNodes(svc) })
+		c.enqueueLater(func(svc *corev1.Service) bool { return c.opts.wantsBalancer(svc) && selectsNodes(svc) })
 	case was.Ready && !is.Ready, !was.Leaving && is.Leaving, was.Candidate && !is.Candidate:
 		c.enqueueNow(nodeLeft)
 	default:
-		c.enqueueLater(c.opts.wants)
+		c.enqueueLater(c.opts.wantsBalancer)
 	}
 }
 
@@ -280,28 +280,28 @@ func selectsNodes(svc *corev1.Service) bool {
 
 // Resync makes a pass over every Service that needs one, when something changed that concerns all.
 func (c *Controller) Resync() {
-	for _, svc := range c.services(c.opts.needsReconcile) {
+	for _, svc := range c.listServices(c.opts.needsReconcile) {
 		c.enqueue(mark.ServiceName(svc), usual)
 	}
 }
 
 // enqueueNow puts every Service that wants a load balancer into the queue.
 func (c *Controller) enqueueNow(wanted urgency) {
-	for _, svc := range c.services(c.opts.wants) {
+	for _, svc := range c.listServices(c.opts.wantsBalancer) {
 		c.enqueue(mark.ServiceName(svc), wanted)
 	}
 }
 
 // enqueueLater puts the Services into the queue once further nodes may have changed, too.
 func (c *Controller) enqueueLater(concerns func(*corev1.Service) bool) {
-	for _, svc := range c.services(concerns) {
+	for _, svc := range c.listServices(concerns) {
 		key := mark.ServiceName(svc)
 		c.reconciler.Interrupt(key)
 		c.queue.AddAfter(key, c.opts.NodeDelay)
 	}
 }
 
-func (c *Controller) services(concerned func(*corev1.Service) bool) []*corev1.Service {
+func (c *Controller) listServices(concerned func(*corev1.Service) bool) []*corev1.Service {
 	services, err := c.opts.Services.Lister().List(labels.Everything())
 	if err != nil {
 		return nil // the lister reads memory; it has no way to fail
@@ -309,8 +309,8 @@ func (c *Controller) services(concerned func(*corev1.Service) bool) []*corev1.Se
 	return slices.DeleteFunc(services, func(svc *corev1.Service) bool { return !concerned(svc) })
 }
 
-// undeleted returns the last known object of a delete event that was missed.
-func undeleted(object any) any {
+// deletedObject returns the last known object of a delete event that was missed.
+func deletedObject(object any) any {
 	if tombstone, ok := object.(cache.DeletedFinalStateUnknown); ok {
 		return tombstone.Obj
 	}

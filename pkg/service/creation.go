@@ -51,7 +51,8 @@ func (c *Creation) isFor(svc *corev1.Service, config config.Config) bool {
 		group, grouped := mark.ParseGroup(tag.Value)
 		switch {
 		case tag.Key == mark.TagOwner && tag.Value == mark.DefaultName(svc.UID),
-			tag.Key == mark.TagGroup && grouped && group.ClusterID == config.ClusterID && config.Policy.AllowsGroup(svc.Namespace, group.Namespace, group.Name):
+			tag.Key == mark.TagGroup && grouped && group.ClusterID == config.ClusterID &&
+				config.Policy.AllowsGroup(svc.Namespace, group.Namespace, group.Name):
 			owners++
 		case tag.Key != mark.TagCluster && annotation.ReservedTags.Has(tag.Key):
 			return false
@@ -60,7 +61,7 @@ func (c *Creation) isFor(svc *corev1.Service, config config.Config) bool {
 	return owners == 1
 }
 
-func (c *Creation) token() string {
+func (c *Creation) clientToken() string {
 	if c == nil {
 		return ""
 	}
@@ -90,20 +91,20 @@ func (s state) originOf(svc *corev1.Service) origin {
 	return origin{creation: record.Creation, made: record.Made}
 }
 
-// store is [Record.store] with where the load balancer comes from, which is written when that changes.
-func (s state) store(record Record) func(*corev1.Service) {
+// storeRecord is [Record.storeChange] with where the load balancer comes from, which is written when that changes.
+func (s state) storeRecord(record Record) func(*corev1.Service) {
 	return func(svc *corev1.Service) {
 		from := s.originOf(svc)
 		record.Creation, record.Made = from.creation, from.made
-		record.store()(svc)
+		record.storeChange()(svc)
 	}
 }
 
 // storeOrigin is the change that writes where the load balancer of a Service comes from, and nothing else of the Record.
 func (s state) storeOrigin(svc *corev1.Service) {
 	record, _ := RecordOn(svc)
-	if from := s.originOf(svc); from.made != record.Made || from.creation.token() != record.Creation.token() {
-		s.store(record)(svc)
+	if from := s.originOf(svc); from.made != record.Made || from.creation.clientToken() != record.Creation.clientToken() {
+		s.storeRecord(record)(svc)
 	}
 }
 
@@ -120,14 +121,14 @@ type creating struct {
 	begun bool
 }
 
-// create is a [Create]. A call that the cloud refused has made nothing; one without an answer is made again by the next pass.
-func (c *creating) create(ctx context.Context, parameters any, send func(token string) (id string, err error)) error {
+// createOnce is a [Create]. A call that the cloud refused has made nothing; one without an answer is made again by the next pass.
+func (c *creating) createOnce(ctx context.Context, parameters any, send func(token string) (id string, err error)) error {
 	encoded, err := json.Marshal(parameters)
 	if err != nil {
 		return fmt.Errorf("encode the parameters of the load balancer: %w", err)
 	}
 	c.begun = true
-	if err = c.begin(ctx, encoded); err != nil {
+	if err = c.beginCreation(ctx, encoded); err != nil {
 		return fmt.Errorf("record the creation of the load balancer: %w", err)
 	}
 	from := c.known.origin
@@ -144,14 +145,15 @@ func (c *creating) create(ctx context.Context, parameters any, send func(token s
 	return err
 }
 
-// begin notes a call on the Service, unless it stands there already and was not sent: each patch is an event, for which a pass that waits
-// for the rate limit is made anew.
-func (c *creating) begin(ctx context.Context, parameters json.RawMessage) error {
+// beginCreation notes a call on the Service, unless it stands there already and was not sent: each patch is an event, for which a pass that
+// waits for the rate limit is made anew.
+func (c *creating) beginCreation(ctx context.Context, parameters json.RawMessage) error {
 	before := c.known.originOf(c.svc)
 	if before.unsent && bytes.Equal(before.creation.Parameters, parameters) && before.creation.Open() {
 		return nil
 	}
-	c.known.origin = &origin{creation: &Creation{Token: rand.Text(), Parameters: parameters, Begun: time.Now().UTC().Truncate(time.Second)}, made: before.made}
+	c.known.origin = &origin{creation: &Creation{Token: rand.Text(), Parameters: parameters, Begun: time.Now().UTC().Truncate(time.Second)},
+		made: before.made}
 	// The patch names the version: a process that lost its Lease may have begun a creation that the cache does not show yet.
 	written, err := c.writer.changeExactly(ctx, c.svc, c.known.storeOrigin)
 	if err == nil && written == nil {
@@ -165,8 +167,8 @@ func (c *creating) begin(ctx context.Context, parameters json.RawMessage) error 
 	return nil
 }
 
-// end drops a call that was not sent, and that the plan of this pass does without.
-func (c *creating) end() {
+// endCreation drops a call that was not sent, and that the plan of this pass does without.
+func (c *creating) endCreation() {
 	if from := c.known.origin; from != nil && from.unsent && !c.begun {
 		c.known.origin = &origin{made: from.made}
 	}
@@ -195,7 +197,7 @@ func (r *Reconciler) settleCreation(ctx context.Context, svc *corev1.Service, kn
 		return svc, known, fmt.Errorf("repeat the creation of the load balancer: %w", err)
 	}
 	from.creation, from.made = nil, id
-	written, err := r.writer.change(ctx, svc, known.storeOrigin)
+	written, err := r.writer.changeService(ctx, svc, known.storeOrigin)
 	switch {
 	case err != nil:
 		return svc, known, fmt.Errorf("record the load balancer that was created: %w", err)

@@ -15,8 +15,8 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/quota"
 )
 
-// crowds know which nodes the Services of each product have as backends. An instance can be a backend only so many times: what one Service takes, another
-// one cannot have.
+// crowds know which nodes the Services of each product have as backends. An instance can be a backend only so many times: what one Service
+// takes, another one cannot have.
 type crowds struct {
 	// generation counts changes of Services; without somebody who follows them, each pass counts the Services itself.
 	generation atomic.Uint64
@@ -37,7 +37,8 @@ type crowd struct {
 	of    map[string]int
 	// total is the sum of the values of of.
 	total int
-	// attached is the same for the quota of the cloud. proven is what of it the cloud is known to have accepted, and proofs are from which Services that is known.
+	// attached is the same for the quota of the cloud. proven is what of it the cloud is known to have accepted, and proofs are from which
+	// Services that is known.
 	attached, proven attached
 	// provenMost is the result of [crowd.mostProven], -1 after a change.
 	provenMost int
@@ -50,8 +51,8 @@ type crowd struct {
 	hungers map[types.UID]hunger
 	// leftAt is when a Service last left an instance.
 	leftAt map[string]time.Time
-	// chooses is what the Service had that chooses anew: between [crowd.giveUp] and [crowd.hold], of is without it. version counts changes of what of is with it, and
-	// least is the least value of that for the nodes of leastAt.
+	// chooses is what the Service had that chooses anew: between [crowd.giveUp] and [crowd.hold], of is without it. version counts changes of
+	// what of is with it, and least is the least value of that for the nodes of leastAt.
 	chooses stake
 	version uint64
 	least   int
@@ -65,8 +66,9 @@ type crowd struct {
 	countedAt uint64
 	// absent are those of them of which nobody knows what they have.
 	absent map[types.UID]absence
-	// nodes is how many nodes there are, shares how many times one can be a backend on average, woken for what the Services were last woken, once it was known what
-	// every Service has. before is for what the last one chose until then, and differs says that they did not all choose for the same: what some of them had in the cloud has proven a larger quota.
+	// nodes is how many nodes there are, shares how many times one can be a backend on average, woken for what the Services were last woken,
+	// once it was known what every Service has. before is for what the last one chose until then, and differs says that they did not all
+	// choose for the same: what some of them had in the cloud has proven a larger quota.
 	nodes, shares int
 	woken, before backend.Crowding
 	differs       bool
@@ -94,13 +96,15 @@ func (c *crowds) crowdOf(engine Engine) *crowd {
 
 func newCrowd() *crowd {
 	return &crowd{
-		stakes: map[types.UID]stake{}, of: map[string]int{}, proofs: map[types.UID]proof{}, gaveUpAt: map[types.UID]time.Time{}, leftAt: map[string]time.Time{},
+		stakes: map[types.UID]stake{}, of: map[string]int{}, proofs: map[types.UID]proof{}, gaveUpAt: map[types.UID]time.Time{},
+		leftAt:  map[string]time.Time{},
 		hungers: map[types.UID]hunger{}, since: time.Now(),
 	}
 }
 
-// choose chooses the backends of a Service, and notes which nodes they are. It returns the other Services that may have to choose anew.
-func (r *Reconciler) choose(svc *corev1.Service, known state, in Inputs) (choice backend.Choice, wakes []types.NamespacedName) {
+// chooseBackends chooses the backends of a Service, and notes which nodes they are. It returns the other Services that may have to choose
+// anew.
+func (r *Reconciler) chooseBackends(svc *corev1.Service, known state, in Inputs) (choice backend.Choice, wakes []types.NamespacedName) {
 	input, room := known.balancer.Backends(in), known.balancer.Room(in)
 	product, ready := known.engine.Product(), readyOf(input)
 	r.crowds.mu.Lock()
@@ -109,38 +113,39 @@ func (r *Reconciler) choose(svc *corev1.Service, known state, in Inputs) (choice
 	before := crowd.stakes[svc.UID]
 	crowd.giveUp(svc.UID)
 	delete(crowd.absent, svc.UID) // it does not wait for itself
-	each, on := product.attachments(svc), sharedOn(product, svc, known.balancer, in.Params)
+	each, on := product.attachmentsOf(svc), sharedOn(product, svc, known.balancer, in.Params)
 	r.know(product, crowd, svc.UID, room, each, on)
-	wish := r.wish(product, crowd, in, ready, each, on)
-	wish.Room, wish.Size = room, before.size
-	wish.Crowd.Soon = crowd.settlesSoon(svc, known.balancer)
+	wanted := r.choiceInput(product, crowd, in, ready, each, on)
+	wanted.Room, wanted.Size = room, before.size
+	wanted.Crowd.Soon = crowd.settlesSoon(svc, known.balancer)
 	paused := r.opts.pausedBy(svc) != ""
-	wish.Crowd.Lack.Rests = crowd.rests(svc.UID, paused)
-	choice = crowd.noted(svc.UID, backend.Choose(input, wish), paused)
+	wanted.Crowd.Lack.Rests = crowd.rests(svc.UID, paused)
+	choice = crowd.noted(svc.UID, backend.Choose(input, wanted), paused)
 	after := stakeOf(svc, input, choice, each, on)
 	if paused {
 		after = after.idle(crowd.proofs[svc.UID])
 	}
 	crowd.hold(svc.UID, after)
 	if input.UsesAllNodes() {
-		crowd.nodes, crowd.shares = len(ready), wish.Crowd.Shares
+		crowd.nodes, crowd.shares = len(ready), wanted.Crowd.Shares
 	}
-	crowd.waits = crowd.waits || !wish.Crowd.Settled && waitsFor(choice)
-	if r.crowdingChanged(product, crowd) || wish.Crowd.Settled && after.many && !before.many {
+	crowd.waits = crowd.waits || !wanted.Crowd.Settled && waitsFor(choice)
+	if r.crowdingChanged(product, crowd) || wanted.Crowd.Settled && after.many && !before.many {
 		return choice, crowd.others(svc.UID)
 	}
-	return choice, crowd.concerned(before, after, wish.Crowd.Settled)
+	return choice, crowd.concerned(before, after, wanted.Crowd.Settled)
 }
 
-// chooseLeft chooses the backends of a Service on a load balancer that it leaves, and notes nothing: others count with what it has at its new place.
+// chooseLeft chooses the backends of a Service on a load balancer that it leaves, and notes nothing: others count with what it has at its
+// new place.
 func (r *Reconciler) chooseLeft(svc *corev1.Service, engine Engine, left Balancer, in Inputs) backend.Choice {
 	input, room := left.Backends(in), left.Room(in)
 	product, ready := engine.Product(), readyOf(input)
 	r.crowds.mu.Lock()
 	defer r.crowds.mu.Unlock()
-	wish := r.wish(product, r.countedCrowd(engine), in, ready, product.attachments(svc), sharedOn(product, svc, left, in.Params))
-	wish.Room, wish.Crowd.Lack.Rests = room, true
-	return backend.Choose(input, wish)
+	wanted := r.choiceInput(product, r.countedCrowd(engine), in, ready, product.attachmentsOf(svc), sharedOn(product, svc, left, in.Params))
+	wanted.Room, wanted.Crowd.Lack.Rests = room, true
+	return backend.Choose(input, wanted)
 }
 
 // readyOf are the nodes among which a Service chooses.
@@ -151,14 +156,16 @@ func readyOf(input backend.Input) []*backend.Node {
 	return input.Ready()
 }
 
-// wish returns what the choice of a Service depends on, as far as that is the same on all its load balancers. The caller holds the lock.
-func (r *Reconciler) wish(product Product, crowd *crowd, in Inputs, ready []*backend.Node, each int, on string) backend.Wish {
+// choiceInput returns what the choice of a Service depends on, as far as that is the same on all its load balancers. The caller holds the
+// lock.
+func (r *Reconciler) choiceInput(product Product, crowd *crowd, in Inputs, ready []*backend.Node, each int, on string) backend.ChoiceInput {
 	seen := r.seen(product, crowd, in.Params.Get(annotation.BackendLabel), len(ready), each, on)
 	seen.Shares = backend.Shares(ready, seen.Quota, seen.Units, seen.Refused)
-	return backend.Wish{Service: in.Service.UID, Subset: r.subset(in.Params.Get(annotation.BackendSubset)), Crowd: seen}
+	return backend.ChoiceInput{Service: in.Service.UID, Subset: r.subsetFor(in.Params.Get(annotation.BackendSubset)), Crowd: seen}
 }
 
-// noted notes that a Service gives up a node, and since when it has none. It returns the choice: only if that has lasted, others give up nodes for it.
+// noted notes that a Service gives up a node, and since when it has none. It returns the choice: only if that has lasted, others give up
+// nodes for it.
 func (c *crowd) noted(svc types.UID, choice backend.Choice, paused bool) backend.Choice {
 	if choice.GivesUp {
 		c.gaveUpAt[svc] = time.Now()
@@ -200,20 +207,20 @@ func (r *Reconciler) crowdingChanged(product Product, crowd *crowd) bool {
 	return changed
 }
 
-// deployed notes what a Service has after its plan. If it has given nodes up, those that lack some choose anew.
-func (r *Reconciler) deployed(svc *corev1.Service, balancer Balancer, in Inputs, engine Engine) {
-	r.wakeAll(r.freed(svc, balancer, in, engine))
+// countDeployed notes what a Service has after its plan. If it has given nodes up, those that lack some choose anew.
+func (r *Reconciler) countDeployed(svc *corev1.Service, balancer Balancer, in Inputs, engine Engine) {
+	r.wakeAll(r.servicesToWake(svc, balancer, in, engine))
 }
 
-// freed notes what a Service has after its plan. If it has given nodes up, it returns the Services that lack some.
-func (r *Reconciler) freed(svc *corev1.Service, balancer Balancer, in Inputs, engine Engine) []types.NamespacedName {
+// servicesToWake notes what a Service has after its plan. If it has given nodes up, it returns the Services that lack some.
+func (r *Reconciler) servicesToWake(svc *corev1.Service, balancer Balancer, in Inputs, engine Engine) []types.NamespacedName {
 	input := balancer.Backends(in)
 	choice := in.Choice
 	choice.Room = balancer.Room(in)
 	r.crowds.mu.Lock()
 	defer r.crowds.mu.Unlock()
 	product, crowd := engine.Product(), r.crowds.crowdOf(engine)
-	each, on := product.attachments(svc), sharedOn(product, svc, balancer, in.Params)
+	each, on := product.attachmentsOf(svc), sharedOn(product, svc, balancer, in.Params)
 	if product.Jobs { // those that remove backends are still under way
 		if choice.Room.HasMore(crowd.proofs[svc.UID].of) {
 			r.know(product, crowd, svc.UID, choice.Room, each, on)
@@ -228,7 +235,8 @@ func (r *Reconciler) freed(svc *corev1.Service, balancer Balancer, in Inputs, en
 	return crowd.freed(before, after)
 }
 
-// know notes what a Service has in the cloud. Where that is more than was known when the cloud refused more, the quota is larger: calls of other Services were under way.
+// know notes what a Service has in the cloud. Where that is more than was known when the cloud refused more, the quota is larger: calls of
+// other Services were under way.
 func (r *Reconciler) know(product Product, crowd *crowd, svc types.UID, room backend.Room, each int, on string) {
 	if !crowd.know(svc, room, each, on) {
 		return
@@ -245,10 +253,10 @@ func (r *Reconciler) exhausted(svc *corev1.Service, engine Engine, deployed Depl
 	}
 }
 
-// learn notes which instances the cloud refused to let be backends once more in a pass of a Service: as many times as they are backends of the others at most.
-// Calls of others may still be under way, or be refused as well: then each further refusal shows less. An instance that another Service has just left shows nothing:
-// the cloud may have answered before. A suspected instance shows something only if it is a backend at least half as many times as its known quota allows: another
-// quota may be used up.
+// learn notes which instances the cloud refused to let be backends once more in a pass of a Service: as many times as they are backends of
+// the others at most. Calls of others may still be under way, or be refused as well: then each further refusal shows less. An instance that
+// another Service has just left shows nothing: the cloud may have answered before. A suspected instance shows something only if it is a
+// backend at least half as many times as its known quota allows: another quota may be used up.
 //
 // If there is a quota for all instances now, it returns the other Services: those that wait to make calls choose anew before they do.
 func (r *Reconciler) learn(svc *corev1.Service, engine Engine, deployed Deployment) []types.NamespacedName {
@@ -273,16 +281,17 @@ func (r *Reconciler) learn(svc *corev1.Service, engine Engine, deployed Deployme
 	return crowd.others(svc.UID)
 }
 
-// subset returns how many nodes a Service asks for: by the text of its annotation, else by the cloud-config.
-func (r *Reconciler) subset(text string) backend.Subset {
+// subsetFor returns how many nodes a Service asks for: by the text of its annotation, else by the cloud-config.
+func (r *Reconciler) subsetFor(text string) backend.Subset {
 	if wanted, ok := backend.ParseSubset(text); ok {
 		return wanted
 	}
 	return r.opts.Config.BackendSubset
 }
 
-// quotaOf returns how many times an instance may be a backend of a product, 0 for any number. A quota that is only assumed is larger if an instance is one more
-// times than that: it allows any number until the cloud refuses some instance, which is the end for all of them. Otherwise, each Service would try each instance.
+// quotaOf returns how many times an instance may be a backend of a product, 0 for any number. A quota that is only assumed is larger if an
+// instance is one more times than that: it allows any number until the cloud refuses some instance, which is the end for all of them.
+// Otherwise, each Service would try each instance.
 func (r *Reconciler) quotaOf(product Product, crowd *crowd) int {
 	limit := r.opts.Config.Quotas.Limit(product.AttachmentQuota)
 	if !limit.Assumed {
@@ -297,8 +306,9 @@ func (r *Reconciler) quotaOf(product Product, crowd *crowd) int {
 	return limit.Value
 }
 
-// units is how many times each of n nodes becomes a backend that a Service with these labels selects. Before it is known what every Service has, one
-// whose pods determine the backends may have all nodes: a Service that has some nodes does not take others that it would have to give back.
+// units is how many times each of n nodes becomes a backend that a Service with these labels selects. Before it is known what every Service
+// has, one whose pods determine the backends may have all nodes: a Service that has some nodes does not take others that it would have to
+// give back.
 func (c *crowd) units(selector string, n int) int {
 	units := c.counted.of(selector, n, c.locals.among(n, c.nodes))
 	if c.settled() {
@@ -307,19 +317,24 @@ func (c *crowd) units(selector string, n int) int {
 	return units + max(c.counted.local-c.locals.services, 0)
 }
 
-// seen returns what the other Services make of n nodes that a Service selects, for which each node counts so many times, on a load balancer that it shares.
+// seen returns what the other Services make of n nodes that a Service selects, for which each node counts so many times, on a load balancer
+// that it shares.
 func (r *Reconciler) seen(product Product, c *crowd, selector string, n, each int, on string) backend.Crowd {
 	quotas, most := r.opts.Config.Quotas, r.quotaOf(product, c)
 	limit, refused := quotas.Limit(product.AttachmentQuota), quotas.Refused(product.AttachmentQuota)
 	return backend.Crowd{
-		Quota: most, Assumed: limit.Source == quota.Published && !confirmed(limit, refused), Refused: refused, Sure: len(refused) == 0 && (most == 0 || c.counted.most() <= most),
+		Quota: most, Assumed: limit.Source == quota.Published && !confirmed(limit, refused), Refused: refused,
+		Sure:  len(refused) == 0 && (most == 0 || c.counted.most() <= most),
 		Units: c.units(selector, n), Each: each, Total: c.total + c.whole*n, Settled: c.settled(),
-		Load: func(id string) int { return c.whole + c.of[id] }, Attached: func(id string) int { return c.attached.without(on, each, id) }, Least: c.leastOf,
+		Load: func(id string) int { return c.whole + c.of[id] }, Attached: func(id string) int {
+			return c.attached.without(on, each, id)
+		}, Least: c.leastOf,
 		Lack: c.lacked(on),
 	}
 }
 
-// confirmed reports whether the cloud has refused an instance that had as many as an assumed quota allows: the quota is that of all instances.
+// confirmed reports whether the cloud has refused an instance that had as many as an assumed quota allows: the quota is that of all
+// instances.
 func confirmed(limit quota.Limit, refused map[string]int) bool {
 	for _, has := range refused {
 		if has >= limit.Value {
@@ -329,8 +344,8 @@ func confirmed(limit quota.Limit, refused map[string]int) bool {
 	return false
 }
 
-// leastOf returns the least load of nodes, or a smaller one that an instance has which the Service leaves. All nodes are counted only after a change: mostly a
-// Service chooses what it has.
+// leastOf returns the least load of nodes, or a smaller one that an instance has which the Service leaves. All nodes are counted only after
+// a change: mostly a Service chooses what it has.
 func (c *crowd) leastOf(nodes []*backend.Node) int {
 	if len(nodes) == 0 {
 		return 0

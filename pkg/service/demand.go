@@ -12,8 +12,8 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
 )
 
-// demand is what the Services of a product want. services are all of them, bySelector what those want that select their nodes by the same labels, the
-// empty text for those that select none.
+// demand is what the Services of a product want. services are all of them, bySelector what those want that select their nodes by the same
+// labels, the empty text for those that select none.
 type demand struct {
 	services []types.UID
 	// local is how many times a node becomes a backend of Services whose pods determine the backends if each of them has it.
@@ -21,8 +21,8 @@ type demand struct {
 	bySelector map[string]wanted
 }
 
-// wanted is how many times a node becomes a backend if each Service gets what it wants: auto by Services that want all nodes, and by those that want a number
-// of nodes, fixed for each such number.
+// wanted is how many times a node becomes a backend if each Service gets what it wants: auto by Services that want all nodes, and by those
+// that want a number of nodes, fixed for each such number.
 type wanted struct {
 	auto  int
 	fixed map[int]int
@@ -37,9 +37,9 @@ func (w wanted) times(n int) int {
 	return times
 }
 
-// of returns how many times each of n nodes becomes a backend that a Service with these labels selects. Nodes that others select count for those only: which
-// nodes those are is not worth finding out, because the cloud refuses what is too much, and the others keep the nodes that they have.
-// locals is how many times the nodes together are backends of Services whose pods determine the backends.
+// of returns how many times each of n nodes becomes a backend that a Service with these labels selects. Nodes that others select count for
+// those only: which nodes those are is not worth finding out, because the cloud refuses what is too much, and the others keep the nodes
+// that they have. locals is how many times the nodes together are backends of Services whose pods determine the backends.
 func (d demand) of(selector string, n, locals int) int {
 	all := d.bySelector[""]
 	auto, fixed := all.auto, all.times(n)
@@ -65,9 +65,9 @@ func (d demand) most() int {
 	return most
 }
 
-// demand counts the Services of a product whose backends are nodes. Services that share a load balancer by its ID count once, those of a group as many times as
-// it has load balancers, together with others that name one of these by its ID.
-func (r *Reconciler) demand(engine Engine) demand {
+// countDemand counts the Services of a product whose backends are nodes. Services that share a load balancer by its ID count once, those of
+// a group as many times as it has load balancers, together with others that name one of these by its ID.
+func (r *Reconciler) countDemand(engine Engine) demand {
 	found := demand{bySelector: map[string]wanted{}}
 	services, err := r.opts.Services.Lister().List(labels.Everything())
 	if err != nil {
@@ -76,7 +76,7 @@ func (r *Reconciler) demand(engine Engine) demand {
 	product := engine.Product()
 	shared, members := map[string]*sharedDemand{}, map[string][]*corev1.Service{}
 	for _, svc := range services {
-		if !r.opts.wants(svc) || r.opts.engineOf(svc) != engine {
+		if !r.opts.wantsBalancer(svc) || r.opts.engineOf(svc) != engine {
 			continue
 		}
 		found.services = append(found.services, svc.UID)
@@ -84,14 +84,14 @@ func (r *Reconciler) demand(engine Engine) demand {
 			continue
 		}
 		if svc.Spec.ExternalTrafficPolicy == corev1.ServiceExternalTrafficPolicyLocal {
-			found.local += product.attachments(svc)
+			found.local += product.attachmentsOf(svc)
 			continue
 		}
 		text, _ := annotation.Lookup(svc.Annotations, annotation.BackendSubset)
-		subset := r.subset(text)
+		subset := r.subsetFor(text)
 		key := sharedBy(svc)
 		if key == "" || product.AttachedPerGroup {
-			found.add(selectorOf(svc), subset, product.attachments(svc))
+			found.addService(selectorOf(svc), subset, product.attachmentsOf(svc))
 			continue
 		}
 		if shared[key] == nil {
@@ -110,8 +110,8 @@ func (r *Reconciler) demand(engine Engine) demand {
 	return found
 }
 
-// add counts a Service, or several with as many nodes each.
-func (d demand) add(selector string, subset backend.Subset, each int) {
+// addService counts a Service, or several with as many nodes each.
+func (d demand) addService(selector string, subset backend.Subset, each int) {
 	if each == 0 {
 		return
 	}
@@ -127,8 +127,8 @@ func (d demand) add(selector string, subset backend.Subset, each int) {
 	d.bySelector[selector] = of
 }
 
-// sharedDemand is what Services want that share load balancers. ports are those of the Services that may overflow, guests how many of the load balancers others
-// name by their IDs.
+// sharedDemand is what Services want that share load balancers. ports are those of the Services that may overflow, guests how many of the
+// load balancers others name by their IDs.
 type sharedDemand struct {
 	ports      int
 	guests     int
@@ -166,7 +166,8 @@ func (d *sharedDemand) join(others *sharedDemand) {
 	}
 }
 
-// joinGuests counts Services that name a load balancer of a group by its ID with those of the group. The Record of one of these says that it is the group's.
+// joinGuests counts Services that name a load balancer of a group by its ID with those of the group. The Record of one of these says that
+// it is the group's.
 func joinGuests(shared map[string]*sharedDemand, members map[string][]*corev1.Service) {
 	for key, services := range members {
 		for _, svc := range services {
@@ -193,7 +194,8 @@ func (d *sharedDemand) balancers(listeners int) int {
 	return max((d.ports+listeners-1)/listeners, least)
 }
 
-// count adds what the Services make of nodes at most: a node counts once on each load balancer, of whichever Services it is a backend there.
+// count adds what the Services make of nodes at most: a node counts once on each load balancer, of whichever Services it is a backend
+// there.
 func (d *sharedDemand) count(into demand, listeners int) {
 	balancers := d.balancers(listeners)
 	all := d.bySelector[""].auto
@@ -202,15 +204,15 @@ func (d *sharedDemand) count(into demand, listeners int) {
 			continue // each load balancer has all nodes already
 		}
 		whole := min(of.auto, balancers)
-		into.add(selector, backend.SubsetAuto, whole)
+		into.addService(selector, backend.SubsetAuto, whole)
 		if rest := balancers - whole; of.nodes > 0 && rest > 0 {
-			into.add(selector, backend.Subset((of.nodes+rest-1)/rest), rest)
+			into.addService(selector, backend.Subset((of.nodes+rest-1)/rest), rest)
 		}
 	}
 }
 
-// sharedBy names the load balancers that a Service may share with others, "" for one of its own. A Service that may not use the one that it asks for by its ID stays
-// where it is.
+// sharedBy names the load balancers that a Service may share with others, "" for one of its own. A Service that may not use the one that it
+// asks for by its ID stays where it is.
 func sharedBy(svc *corev1.Service) string {
 	if id, ok := annotation.Lookup(svc.Annotations, annotation.LoadBalancerID); ok {
 		id = strings.TrimSpace(id)

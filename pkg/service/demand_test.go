@@ -37,8 +37,8 @@ func byLabel(selector string) func(*corev1.Service) {
 	return testkit.Annotation(annotation.BackendLabel.Key(), selector)
 }
 
-// TestDemandOfSharedLoadBalancers: a group whose Services may overflow counts for as many load balancers as its listeners need, and each of them for the nodes that
-// its Services want together, in any order of these.
+// TestDemandOfSharedLoadBalancers: a group whose Services may overflow counts for as many load balancers as its listeners need, and each of
+// them for the nodes that its Services want together, in any order of these.
 func TestDemandOfSharedLoadBalancers(t *testing.T) {
 	t.Parallel()
 	stays, overflows := inGroup(4), inGroup(2, overflowing)
@@ -88,12 +88,13 @@ func demandOf(t *testing.T, listeners int, services []*corev1.Service) demand {
 		svc = svc.DeepCopy()
 		record, _ := RecordOn(svc)
 		svc.Name, svc.UID = fmt.Sprint("web-", i), types.UID(fmt.Sprint(i))
-		record.store()(svc)
+		record.storeChange()(svc)
 		testkit.Check(t, informer.Informer().GetIndexer().Add(svc))
 	}
 	engine := &sharingProduct{newProduct("sharing"), code}
-	r := &Reconciler{opts: Options{Engines: []Engine{engine}, Services: informer, Config: config.Config{Quotas: quota.NewBook(map[string]int{code: listeners})}}}
-	return r.demand(engine)
+	r := &Reconciler{opts: Options{Engines: []Engine{engine}, Services: informer,
+		Config: config.Config{Quotas: quota.NewBook(map[string]int{code: listeners})}}}
+	return r.countDemand(engine)
 }
 
 // sharingProduct is one that Services without a class have.
@@ -112,7 +113,7 @@ func on(id string, inGroup bool) func(*corev1.Service) {
 	return func(svc *corev1.Service) {
 		svc.Labels = map[string]string{LabelLoadBalancerID: id}
 		if inGroup {
-			Record{LoadBalancerID: id, Group: mark.Group{ClusterID: "c-1", Namespace: svc.Namespace, Name: "edge"}.Mark()}.store()(svc)
+			Record{LoadBalancerID: id, Group: mark.Group{ClusterID: "c-1", Namespace: svc.Namespace, Name: "edge"}.Mark()}.storeChange()(svc)
 		}
 	}
 }
@@ -125,8 +126,9 @@ func TestDemandCountsStayingServiceWhereItIs(t *testing.T) {
 		services []*corev1.Service
 		want     int
 	}{
-		"in its group":            {[]*corev1.Service{inGroup(1, on("lb-1", true)), inGroup(1, on("lb-1", true), named)}, 1},
-		"on an existing one":      {[]*corev1.Service{testkit.Service("web", on("lb-1", false), named), testkit.Service("web", testkit.Annotation(annotation.LoadBalancerID.Key(), "lb-1"))}, 1},
+		"in its group": {[]*corev1.Service{inGroup(1, on("lb-1", true)), inGroup(1, on("lb-1", true), named)}, 1},
+		"on an existing one": {[]*corev1.Service{testkit.Service("web", on("lb-1", false), named),
+			testkit.Service("web", testkit.Annotation(annotation.LoadBalancerID.Key(), "lb-1"))}, 1},
 		"it has moved":            {[]*corev1.Service{inGroup(1, on("lb-1", true)), inGroup(1, on("lb-other", false), named)}, 2},
 		"it has no load balancer": {[]*corev1.Service{inGroup(1, on("lb-1", true)), inGroup(1, named)}, 2},
 	} {
@@ -136,8 +138,8 @@ func TestDemandCountsStayingServiceWhereItIs(t *testing.T) {
 	}
 }
 
-// TestDemandCountsGuestsWithTheirGroup: Services that name the load balancer of a group by its ID are on the same one as those of the group. A label alone does
-// not prove that: a Service that is still on an existing load balancer is not on that of its group.
+// TestDemandCountsGuestsWithTheirGroup: Services that name the load balancer of a group by its ID are on the same one as those of the
+// group. A label alone does not prove that: a Service that is still on an existing load balancer is not on that of its group.
 func TestDemandCountsGuestsWithTheirGroup(t *testing.T) {
 	t.Parallel()
 	guest := func(id string, changes ...func(*corev1.Service)) *corev1.Service {
@@ -149,9 +151,10 @@ func TestDemandCountsGuestsWithTheirGroup(t *testing.T) {
 		services []*corev1.Service
 		want     int
 	}{
-		"all nodes":                        {[]*corev1.Service{inGroup(1, on("lb-1", true)), guest("lb-1"), guest("lb-1")}, 1},
-		"some nodes":                       {[]*corev1.Service{inGroup(1, on("lb-1", true), subset(6)), guest("lb-1", subset(6))}, 1},
-		"several load balancers":           {[]*corev1.Service{inGroup(1, on("lb-1", true)), inGroup(1, on("lb-2", true)), guest("lb-1"), guest("lb-2")}, 2},
+		"all nodes":  {[]*corev1.Service{inGroup(1, on("lb-1", true)), guest("lb-1"), guest("lb-1")}, 1},
+		"some nodes": {[]*corev1.Service{inGroup(1, on("lb-1", true), subset(6)), guest("lb-1", subset(6))}, 1},
+		"several load balancers": {[]*corev1.Service{inGroup(1, on("lb-1", true)), inGroup(1, on("lb-2", true)), guest("lb-1"),
+			guest("lb-2")}, 2},
 		"another load balancer":            {[]*corev1.Service{inGroup(1, on("lb-1", true)), guest("lb-2")}, 2},
 		"a Service that has not yet moved": {[]*corev1.Service{moving, guest("lb-old")}, 2},
 	} {

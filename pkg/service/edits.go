@@ -60,9 +60,9 @@ func sameValues(a, b map[string]string, counts func(key string) bool) bool {
 	return true
 }
 
-// edited returns the state of a Service that somebody may have edited since the last pass. An edit has the load balancer read before
+// afterEdit returns the state of a Service that somebody may have edited since the last pass. An edit has the load balancer read before
 // anything is planned, so that touching a Service repairs what was changed by hand in the cloud.
-func (s state) edited(svc *corev1.Service) state {
+func (s state) afterEdit(svc *corev1.Service) state {
 	before, now := s.edition, editionOf(svc)
 	s.edition, s.isEdited = now, before.spec != nil && !now.sameWish(before)
 	switch {
@@ -71,7 +71,7 @@ func (s state) edited(svc *corev1.Service) state {
 		s.balancer = s.balancer.Invalidate("the Service was edited")
 	case !now.sameNotes(before):
 		if due := s.readAt.Add(noteInterval); time.Now().Before(due) {
-			s.driftAt = earlier(s.driftAt, due)
+			s.driftAt = earlierOf(s.driftAt, due)
 		} else {
 			s.balancer = s.balancer.Invalidate("a label or annotation of the Service was edited")
 		}
@@ -79,7 +79,7 @@ func (s state) edited(svc *corev1.Service) state {
 	return s
 }
 
-func earlier(a, b time.Time) time.Time {
+func earlierOf(a, b time.Time) time.Time {
 	if a.Before(b) {
 		return a
 	}

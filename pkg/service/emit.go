@@ -10,9 +10,9 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
 )
 
-// emit emits the events of a pass: one per outcome, however many attempts it takes. It returns the signature of the failure, empty
+// emitEvents emits the events of a pass: one per outcome, however many attempts it takes. It returns the signature of the failure, empty
 // after a success, and the id of a load balancer whose replacement has no event yet.
-func (r *Reconciler) emit(svc *corev1.Service, known state, done ensured, syncErr error, retryLater bool) (failure, replaced string) {
+func (r *Reconciler) emitEvents(svc *corev1.Service, known state, done ensured, syncErr error, retryLater bool) (failure, replaced string) {
 	r.emitProblems(svc, done.problems, syncErr)
 	product := known.engine.Product().Name
 	_, isUnmet := unmetWish(done.problems)
@@ -20,16 +20,18 @@ func (r *Reconciler) emit(svc *corev1.Service, known state, done ensured, syncEr
 	case retryLater:
 		return known.failure, known.replaced
 	case syncErr != nil:
-		r.emitFailure(svc, failureReason(syncErr), signature(syncErr), syncErr)
-		return signature(syncErr), known.replaced
+		r.emitFailure(svc, failureReason(syncErr), failureSignature(syncErr), syncErr)
+		return failureSignature(syncErr), known.replaced
 	case problem.HasReason(done.problems, problem.ReasonPaused): // nothing was done
 		return "", known.replaced
 	case known.replaced != "" && known.balancer.ID() != "":
-		r.opts.Recorder.Eventf(svc, corev1.EventTypeWarning, problem.ReasonLoadBalancerRecreated, "%s %s no longer exists; %s with address %s replaces it",
+		r.opts.Recorder.Eventf(svc, corev1.EventTypeWarning, problem.ReasonLoadBalancerRecreated,
+			"%s %s no longer exists; %s with address %s replaces it",
 			product, known.replaced, known.balancer.ID(), known.balancer.Address())
 		return "", ""
 	case (done.writes > 0 || known.failure != "") && !isUnmet: // an unmet wish has an event of its own
-		r.opts.Recorder.Eventf(svc, corev1.EventTypeNormal, problem.ReasonEnsured, "%s %s matches the Service%s", product, known.balancer.ID(), addressNote(svc, known, done))
+		r.opts.Recorder.Eventf(svc, corev1.EventTypeNormal, problem.ReasonEnsured, "%s %s matches the Service%s", product, known.balancer.ID(),
+			addressNote(svc, known, done))
 	}
 	return "", known.replaced
 }
@@ -37,7 +39,8 @@ func (r *Reconciler) emit(svc *corev1.Service, known state, done ensured, syncEr
 // addressNote is what users of the first address of a Service have to know.
 func addressNote(svc *corev1.Service, known state, done ensured) string {
 	note, before := known.engine.Product().AddressNote, svc.Status.LoadBalancer.Ingress
-	if note == "" || len(before) > 0 || done.status == nil || len(done.status.Ingress) == 0 || done.status.Ingress[0].Hostname != known.balancer.Address() {
+	if note == "" || len(before) > 0 || done.status == nil || len(done.status.Ingress) == 0 ||
+		done.status.Ingress[0].Hostname != known.balancer.Address() {
 		return ""
 	}
 	return "; " + note
@@ -82,7 +85,7 @@ func failureReason(err error) string {
 		return config.Event
 	}
 	reason := ""
-	for _, leaf := range leaves(err) {
+	for _, leaf := range leafErrors(err) {
 		var refused *problem.RefusedError
 		if !errors.As(leaf, &refused) || reason != "" && reason != refused.Problem.Reason {
 			return problem.ReasonSyncFailed

@@ -65,8 +65,8 @@ func (r *Reconciler) checkEndpoints(ctx context.Context, svc *corev1.Service, in
 		}
 	}
 	refused = refused.Difference(named) // an address that a Pod of the namespace has may stand in other slices, too
-	checked.problems = checked.explain(sets.List(refused))
-	checked.slices = without(in, refused.Union(checked.held))
+	checked.problems = checked.explainRefused(sets.List(refused))
+	checked.slices = withoutAddresses(in, refused.Union(checked.held))
 	return checked
 }
 
@@ -75,23 +75,24 @@ func (r *Reconciler) nodesOfPods(ctx context.Context, svc *corev1.Service, pods 
 	if r.opts.Pods == nil || len(pods) == 0 {
 		return nil, len(pods) == 0
 	}
-	return r.opts.Pods.in(ctx, svc.Namespace).nodes(mark.ServiceName(svc), pods)
+	return r.opts.Pods.podsIn(ctx, svc.Namespace).nodesOfPods(mark.ServiceName(svc), pods)
 }
 
-func (c checkedEndpoints) explain(refused []string) []problem.Problem {
+func (c checkedEndpoints) explainRefused(refused []string) []problem.Problem {
 	var problems []problem.Problem
 	if len(refused) > 0 {
 		problems = append(problems, problem.Newf(problem.ReasonSkipSyncBackends,
 			"no Pod of the namespace has the addresses %s, and no rule of allowedAddresses accepts them", problem.Some(refused)))
 	}
 	if c.held.Len() > 0 {
-		problems = append(problems, problem.Newf(problem.ReasonSkipSyncBackends, "the Pods of the namespace cannot be read; new Pods do not become backends"))
+		problems = append(problems,
+			problem.Newf(problem.ReasonSkipSyncBackends, "the Pods of the namespace cannot be read; new Pods do not become backends"))
 	}
 	return problems
 }
 
-// without returns the slices without those endpoints whose address would be a backend and is one of the addresses.
-func without(in backend.Input, addresses sets.Set[string]) []*discoveryv1.EndpointSlice {
+// withoutAddresses returns the slices without those endpoints whose address would be a backend and is one of the addresses.
+func withoutAddresses(in backend.Input, addresses sets.Set[string]) []*discoveryv1.EndpointSlice {
 	if addresses.Len() == 0 {
 		return in.Slices
 	}

@@ -82,8 +82,8 @@ type Product struct {
 	AddressNote string
 }
 
-// attachments is how many times an instance counts that is a backend of the Service.
-func (p Product) attachments(svc *corev1.Service) int {
+// attachmentsOf is how many times an instance counts that is a backend of the Service.
+func (p Product) attachmentsOf(svc *corev1.Service) int {
 	if p.AttachedPerGroup {
 		return len(svc.Spec.Ports)
 	}
@@ -122,7 +122,7 @@ type Balancer interface {
 	// Uses says how much it uses of quotas: of its own, and of those that all load balancers share.
 	Uses() []quota.Use
 	// Plan compares what is wanted with what is there.
-	Plan(ctx context.Context, in Inputs) (Goal, error)
+	Plan(ctx context.Context, in Inputs) (Decision, error)
 	// Status returns what the Service is to show, after [Plan.Deploy].
 	Status(ctx context.Context, params annotation.Params) Shown
 
@@ -253,8 +253,8 @@ type Inputs struct {
 	Choice backend.Choice
 }
 
-// Goal is what a pass wants, and how to get there.
-type Goal struct {
+// Decision is what a pass wants, and how to get there.
+type Decision struct {
 	Plan Plan
 	// Applied is what is applied once the plan was carried out, nil to leave the Record as it is.
 	Applied  *Record
@@ -348,14 +348,14 @@ func (d Deployment) registeredAlso(left Deployment) func(address string) bool {
 	return func(address string) bool { return d.Registered(address) && left.Registered(address) }
 }
 
-// serves reports whether the address of a pod gets traffic on a load balancer that the Service leaves and still shows. Clients use that: a
-// pod is not to count as not ready because the cloud refuses something at the new place.
-func (d Deployment) serves(address string) bool {
+// servesAddress reports whether the address of a pod gets traffic on a load balancer that the Service leaves and still shows. Clients use
+// that: a pod is not to count as not ready because the cloud refuses something at the new place.
+func (d Deployment) servesAddress(address string) bool {
 	return d.Balancer != nil && d.Registered != nil && d.Registered(address)
 }
 
-// outcome is the error of the deployment. A job of the cloud that is still under way is one that only means "not now".
-func (d Deployment) outcome() error {
+// outcomeError is the error of the deployment. A job of the cloud that is still under way is one that only means "not now".
+func (d Deployment) outcomeError() error {
 	if d.Err == nil && d.Wait > 0 {
 		return &problem.WaitError{Reason: "a job of the cloud is still running", For: d.Wait}
 	}
@@ -391,14 +391,14 @@ type Removal struct {
 	// Kept is why a load balancer stays that may have been created for the Service, empty for no such one.
 	Kept string
 	// KeptFor are those for which the load balancer stays.
-	KeptFor Guests
+	KeptFor UsersByID
 	// Status is what the Service shows of it.
 	Status *corev1.LoadBalancerStatus
 }
 
-// Guests are Services that name the load balancer of a group by its ID, while no Service of the group is to delete it. The zero value is
+// UsersByID are Services that name the load balancer of a group by its ID, while no Service of the group is to delete it. The zero value is
 // none.
-type Guests struct {
+type UsersByID struct {
 	Services []*corev1.Service
 	// Group is the mark of the group.
 	Group string

@@ -33,21 +33,21 @@ const (
 	maxBusyInRow = 12
 )
 
-// interrupted reports whether a pass gave up waiting for the rate limit because there is something newer to do.
-func interrupted(err error) bool { return errors.Is(err, alicloud.ErrInterrupted) }
+// isInterrupted reports whether a pass gave up waiting for the rate limit because there is something newer to do.
+func isInterrupted(err error) bool { return errors.Is(err, alicloud.ErrInterrupted) }
 
 // waitTime returns how long to wait before trying again, when err says nothing but that the cloud is not ready for the
 // call: that is no failure, and nobody needs to hear of it.
 func waitTime(err error) (time.Duration, bool) {
 	throttled, gaveUp, longest, window := false, false, time.Duration(0), time.Duration(0)
-	for _, leaf := range leaves(err) {
+	for _, leaf := range leafErrors(err) {
 		var wait *problem.WaitError
 		switch {
 		case errors.As(leaf, &wait):
 			longest = max(longest, wait.For)
 		case errors.Is(leaf, alicloud.ErrPaused): // the next pass shows what it would do
 			longest = max(longest, minBusyWait)
-		case interrupted(leaf):
+		case isInterrupted(leaf):
 			gaveUp = true
 		case alicloud.IsThrottled(leaf):
 			throttled, window = true, max(window, alicloud.ThrottledFor(leaf))
@@ -70,7 +70,7 @@ func waitTime(err error) (time.Duration, bool) {
 
 // anyWaits reports whether a part of an error says that the cloud is not ready for the call.
 func anyWaits(err error) bool {
-	return slices.ContainsFunc(leaves(err), func(leaf error) bool {
+	return slices.ContainsFunc(leafErrors(err), func(leaf error) bool {
 		_, later := waitTime(leaf)
 		return later
 	})
@@ -78,18 +78,18 @@ func anyWaits(err error) bool {
 
 // allConfig reports whether nothing but a change of the Service or of the cloud config can help against an error, in none of its parts.
 func allConfig(err error) bool {
-	return err != nil && !slices.ContainsFunc(leaves(err), func(leaf error) bool { return !errors.As(leaf, new(*problem.ConfigError)) })
+	return err != nil && !slices.ContainsFunc(leafErrors(err), func(leaf error) bool { return !errors.As(leaf, new(*problem.ConfigError)) })
 }
 
-// leaves returns the errors that were joined.
-func leaves(err error) []error {
+// leafErrors returns the errors that were joined.
+func leafErrors(err error) []error {
 	var joined interface{ Unwrap() []error }
 	if !errors.As(err, &joined) {
 		return []error{err}
 	}
 	var all []error
 	for _, part := range joined.Unwrap() {
-		all = append(all, leaves(part)...)
+		all = append(all, leafErrors(part)...)
 	}
 	return all
 }
@@ -98,8 +98,8 @@ func leaves(err error) []error {
 func failureText(err error) string {
 	var texts []string
 	at, more := map[string]int{}, map[string]int{}
-	for _, leaf := range leaves(err) {
-		reason := signature(leaf)
+	for _, leaf := range leafErrors(err) {
+		reason := failureSignature(leaf)
 		if _, said := at[reason]; said {
 			more[reason]++
 			continue
@@ -113,11 +113,11 @@ func failureText(err error) string {
 	return strings.Join(texts, "; ")
 }
 
-// signature is what stays the same when an attempt fails again in the same way: the text without the ids of requests and jobs.
+// failureSignature is what stays the same when an attempt fails again in the same way: the text without the ids of requests and jobs.
 // What is not tried again for a while says the same as what has just failed, whichever of several it is.
-func signature(err error) string {
+func failureSignature(err error) string {
 	said := sets.New[string]()
-	for _, leaf := range leaves(err) {
+	for _, leaf := range leafErrors(err) {
 		var call *alicloud.Error
 		var job *alicloud.JobError
 		switch {

@@ -12,7 +12,8 @@ import (
 )
 
 func apiError(code string) error {
-	return fmt.Errorf("attempt: %w", &alicloud.Error{Action: "AddVServerGroupBackendServers", Code: code, Status: 400, RequestID: time.Now().String()})
+	return fmt.Errorf("attempt: %w",
+		&alicloud.Error{Action: "AddVServerGroupBackendServers", Code: code, Status: 400, RequestID: time.Now().String()})
 }
 
 func TestWaitTime(t *testing.T) {
@@ -27,7 +28,8 @@ func TestWaitTime(t *testing.T) {
 		{"busy", apiError(busy), true, minBusyWait, maxBusyWait},
 		{"throttled at 20 s past", apiError(throttled), true, 40 * time.Second, 40*time.Second + maxThrottleJitter},
 		{"busy and throttled", errors.Join(apiError(busy), apiError(throttled)), true, 40 * time.Second, 40*time.Second + maxThrottleJitter},
-		{"an action whose windows are seconds", &alicloud.Error{Product: "nlb", Action: "ListServerGroups", Code: throttled, Status: 400, RequestID: "1"}, true, 0, 2 * time.Second},
+		{"an action whose windows are seconds",
+			&alicloud.Error{Product: "nlb", Action: "ListServerGroups", Code: throttled, Status: 400, RequestID: "1"}, true, 0, 2 * time.Second},
 		{"failure", apiError(failure), false, 0, 0},
 		{"busy and failure", errors.Join(apiError(busy), apiError(failure)), false, 0, 0},
 		{"wrapped", fmt.Errorf("pass: %w", errors.Join(apiError(busy), apiError(failure))), false, 0, 0},
@@ -47,11 +49,11 @@ func TestWaitTime(t *testing.T) {
 
 func TestSignatureLeavesOutTheRequest(t *testing.T) {
 	t.Parallel()
-	first, second := signature(apiError("InternalError")), signature(apiError("InternalError"))
+	first, second := failureSignature(apiError("InternalError")), failureSignature(apiError("InternalError"))
 	if first != second {
 		t.Errorf("two attempts that fail alike differ: %q, %q", first, second)
 	}
-	if first == signature(apiError("Forbidden.RAM")) {
+	if first == failureSignature(apiError("Forbidden.RAM")) {
 		t.Error("two different failures look alike")
 	}
 	for name, failed := range map[string]func(id string) error{
@@ -63,7 +65,7 @@ func TestSignatureLeavesOutTheRequest(t *testing.T) {
 			return fmt.Errorf("pass: %w", &alicloud.JobError{Job: alicloud.Job(id), Op: "create listener", Text: "create listener tcp:80 failed"})
 		},
 	} {
-		if first, second := signature(failed("id-1")), signature(failed("id-2")); first != second {
+		if first, second := failureSignature(failed("id-1")), failureSignature(failed("id-2")); first != second {
 			t.Errorf("%s that fails alike differs: %q, %q", name, first, second)
 		}
 	}
@@ -73,9 +75,11 @@ func TestSignatureLeavesOutTheRequest(t *testing.T) {
 func TestFailureText(t *testing.T) {
 	t.Parallel()
 	refused := func(port string, code string) error {
-		return fmt.Errorf("create listener %s: %w", port, &alicloud.Error{Action: "CreateLoadBalancerTCPListener", Code: code, Message: "no", RequestID: port})
+		return fmt.Errorf("create listener %s: %w", port,
+			&alicloud.Error{Action: "CreateLoadBalancerTCPListener", Code: code, Message: "no", RequestID: port})
 	}
-	err := errors.Join(refused("80", "Forbidden.RAM"), refused("81", "Forbidden.RAM"), errors.Join(refused("82", "Forbidden.RAM"), refused("83", "OperationDenied")))
+	err := errors.Join(refused("80", "Forbidden.RAM"), refused("81", "Forbidden.RAM"),
+		errors.Join(refused("82", "Forbidden.RAM"), refused("83", "OperationDenied")))
 	want := "create listener 80: CreateLoadBalancerTCPListener: Forbidden.RAM: no (HTTP 0, request 80) (and 2 more for the same reason); " +
 		"create listener 83: CreateLoadBalancerTCPListener: OperationDenied: no (HTTP 0, request 83)"
 	if got := failureText(err); got != want {

@@ -104,14 +104,14 @@ func (r *Reconciler) Explain(ctx context.Context, svc *corev1.Service) (Explanat
 		return found, nil
 	}
 	p, preview := r.newPreviewer(), Preview{Service: svc}
-	err := p.plan(ctx, svc, &preview)
+	err := p.planService(ctx, svc, &preview)
 	if ctx.Err() != nil {
 		return found, ctx.Err()
 	}
 	known := p.stateOf(svc)
 	if preview.balancer == nil { // it could not be read or is not wanted: nodes and endpoints say something all the same
 		preview.balancer = known.engine.Start()
-		params, _ := p.read(known.engine, svc)
+		params, _ := p.readParams(known.engine, svc)
 		gathered, _ := p.gatherBackends(ctx, Inputs{Service: svc, Params: params}, known) //nolint:errcheck // what could be read is there
 		preview.inputs = gathered.Inputs
 	}
@@ -137,7 +137,7 @@ func (r *Reconciler) Explain(ctx context.Context, svc *corev1.Service) (Explanat
 	for i := range listeners {
 		found.Listeners = append(found.Listeners, ListenerState{listeners[i].Listener, listenerText(&listeners[i], preview.Steps)})
 	}
-	if svc.DeletionTimestamp == nil && r.opts.wants(svc) {
+	if svc.DeletionTimestamp == nil && r.opts.wantsBalancer(svc) {
 		p.explainBackends(svc, &preview, listeners, &found)
 	}
 	found.Quotas = p.quotasOf(svc, product, preview.balancer)
@@ -179,7 +179,8 @@ func (p previewer) whyThis(svc *corev1.Service, preview *Preview, owned bool) st
 	case asked != "":
 		return fmt.Sprintf("the annotation %s names %s, but the Service stays on this one", annotation.LoadBalancerID, asked)
 	case grouped && !owned:
-		return fmt.Sprintf("it is that of the load balancer group %s/%s, for which the annotation %s asks%s", group.Namespace, group.Name, annotation.Group, labeled)
+		return fmt.Sprintf("it is that of the load balancer group %s/%s, for which the annotation %s asks%s", group.Namespace, group.Name,
+			annotation.Group, labeled)
 	case owned:
 		return "it is the Service's own: its owner tag has the UID of the Service" + labeled
 	case preview.balancer.Reused():
@@ -261,18 +262,19 @@ func registeredOf(wanted, registered []string) int {
 func (p previewer) explainBackends(svc *corev1.Service, preview *Preview, listeners []Listening, to *Explanation) {
 	in := preview.balancer.Backends(preview.inputs)
 	resolver, serving := backend.NewResolver(in), servingOf(listeners)
-	to.Backends = "nodes, at their node ports (externalTrafficPolicy " + string(cmp.Or(svc.Spec.ExternalTrafficPolicy, corev1.ServiceExternalTrafficPolicyCluster)) + ")"
+	to.Backends = "nodes, at their node ports (externalTrafficPolicy " +
+		string(cmp.Or(svc.Spec.ExternalTrafficPolicy, corev1.ServiceExternalTrafficPolicyCluster)) + ")"
 	if in.Pods {
 		to.Backends = "addresses of pods"
 	} else {
 		whyNot := resolver.WhyNot()
 		for node := range in.Nodes.All {
 			found := BackendState{Name: node.Name, ID: node.InstanceID}
-			found.State, found.Reason = serving.of(whyNot(node), node.InstanceID, node.Address)
+			found.State, found.Reason = serving.backendState(whyNot(node), node.InstanceID, node.Address)
 			to.Nodes = append(to.Nodes, found)
 		}
 	}
-	all, err := p.slices(svc)
+	all, err := p.endpointSlices(svc)
 	if err != nil {
 		return // it was read before
 	}
@@ -301,11 +303,13 @@ func (p previewer) explainPod(
 	at := slices.IndexFunc(nodes, func(node BackendState) bool { return node.Name == found.Node })
 	switch {
 	case backend.IsPodEndpoint(in, endpoint) && !slices.ContainsFunc(checked, func(s *discoveryv1.EndpointSlice) bool {
-		return s.Name == slice.Name && slices.ContainsFunc(s.Endpoints, func(e discoveryv1.Endpoint) bool { return slices.Equal(e.Addresses, endpoint.Addresses) })
+		return s.Name == slice.Name && slices.ContainsFunc(s.Endpoints, func(e discoveryv1.Endpoint) bool {
+			return slices.Equal(e.Addresses, endpoint.Addresses)
+		})
 	}):
 		found.Reason = "the policy does not accept the address: no Pod of the namespace has it (endpointAddresses)"
 	case backend.IsPodEndpoint(in, endpoint):
-		found.State, found.Reason = serving.of(resolver.PodEndpointWhyNot(slice, endpoint), found.ID)
+		found.State, found.Reason = serving.backendState(resolver.PodEndpointWhyNot(slice, endpoint), found.ID)
 	case !ptr.Deref(endpoint.Conditions.Ready, true):
 		found.Reason = "the endpoint is not ready"
 	case in.Local && at < 0:
@@ -347,8 +351,8 @@ func servingOf(listeners []Listening) servingServers {
 	return s
 }
 
-// of returns the state of a backend that has one of the IDs, and the reason. whyNot is the rule that leaves it out, "" for none.
-func (s servingServers) of(whyNot string, ids ...string) (state, reason string) {
+// backendState returns the state of a backend that has one of the IDs, and the reason. whyNot is the rule that leaves it out, "" for none.
+func (s servingServers) backendState(whyNot string, ids ...string) (state, reason string) {
 	wanted, draining, registered := 0, 0, 0
 	for _, id := range ids {
 		if id != "" {
@@ -367,7 +371,8 @@ func (s servingServers) of(whyNot string, ids ...string) (state, reason string) 
 	case registered > 0 && draining > 0:
 		return BackendDraining, cmp.Or(whyNot, "it keeps the connections that it has")
 	case registered > 0 && s.doubt:
-		return BackendLeaving, cmp.Or(whyNot, "nothing wants it") + "; it stays for now, because the endpoints or nodes that are known may be incomplete"
+		return BackendLeaving,
+			cmp.Or(whyNot, "nothing wants it") + "; it stays for now, because the endpoints or nodes that are known may be incomplete"
 	case registered > 0:
 		return BackendLeaving, cmp.Or(whyNot, "nothing wants it")
 	case whyNot == "" && s.listeners == 0:
@@ -398,7 +403,7 @@ func (p previewer) quotasOf(svc *corev1.Service, product Product, balancer Balan
 		}
 	}
 	if len(codes) > 0 {
-		text(product.AttachmentQuota, product.attachments(svc), "", ", of this Service alone for each node")
+		text(product.AttachmentQuota, product.attachmentsOf(svc), "", ", of this Service alone for each node")
 	}
 	return texts
 }

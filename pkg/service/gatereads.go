@@ -30,14 +30,14 @@ func (g podGate) dueAt(endpoint backend.GateEndpoint, now time.Time) (time.Time,
 	return g.triedAt.Add(backend.MaxGateWait), endpoint.UID == "" // another pod may get the name
 }
 
-// due returns the pods to read: first those that are held, then those that were never read, then those whose last read is the oldest.
-func (p podGates) due(now time.Time) []backend.GateEndpoint {
+// dueReads returns the pods to read: first those that are held, then those that were never read, then those whose last read is the oldest.
+func (p podGates) dueReads(now time.Time) []backend.GateEndpoint {
 	var due []backend.GateEndpoint
-	for _, endpoint := range p.sorted(func(a, b podGate) int {
+	for _, endpoint := range p.sortedEndpoints(func(a, b podGate) int {
 		if a.known != b.known {
-			return cmp.Compare(number(a.known), number(b.known))
+			return cmp.Compare(gaugeValue(a.known), gaugeValue(b.known))
 		}
-		return cmp.Or(cmp.Compare(number(b.held), number(a.held)), a.triedAt.Compare(b.triedAt))
+		return cmp.Or(cmp.Compare(gaugeValue(b.held), gaugeValue(a.held)), a.triedAt.Compare(b.triedAt))
 	}) {
 		if at, ok := p.pods[endpoint].dueAt(endpoint, now); ok && !at.After(now) {
 			due = append(due, endpoint)
@@ -46,7 +46,7 @@ func (p podGates) due(now time.Time) []backend.GateEndpoint {
 	return due
 }
 
-func number(condition bool) int {
+func gaugeValue(condition bool) int {
 	if condition {
 		return 1
 	}
@@ -55,14 +55,16 @@ func number(condition bool) int {
 
 // readGates reads pods that are due, up to a limit. It returns after what time the Service is due for another pass, 0 for none: at once
 // when anything was learned that a pass depends on.
-func (r *Reconciler) readGates(ctx context.Context, svc *corev1.Service, gates podGates, limit int, registered func(address string) bool) time.Duration {
-	due := gates.due(time.Now())
+func (r *Reconciler) readGates(
+	ctx context.Context, svc *corev1.Service, gates podGates, limit int, registered func(address string) bool,
+) time.Duration {
+	due := gates.dueReads(time.Now())
 	learned := false
 	for _, endpoint := range due[:min(limit, len(due))] {
 		before := gates.pods[endpoint]
 		after, err := r.readGate(ctx, svc, endpoint, before)
 		gates.pods[endpoint] = after
-		learned = learned || after.matters(before)
+		learned = learned || after.changesPass(before)
 		switch {
 		case err != nil && !r.pods.mayRead():
 			return atOnce // no gate keeps a pod any more
@@ -75,7 +77,7 @@ func (r *Reconciler) readGates(ctx context.Context, svc *corev1.Service, gates p
 	if learned {
 		return atOnce
 	}
-	return gates.wait(time.Now(), registered)
+	return gates.nextReadIn(time.Now(), registered)
 }
 
 // readGate reads one pod. A failure is no reason to let the other backends wait: what was known of the pod stands, and it is read again
@@ -101,8 +103,8 @@ func (r *Reconciler) readGate(ctx context.Context, svc *corev1.Service, endpoint
 	return after, nil
 }
 
-// matters reports whether a pass depends on what a read has changed.
-func (g podGate) matters(before podGate) bool {
+// changesPass reports whether a pass depends on what a read has changed.
+func (g podGate) changesPass(before podGate) bool {
 	switch {
 	case !g.known:
 		return false
@@ -112,9 +114,9 @@ func (g podGate) matters(before podGate) bool {
 	return g.gated != before.gated || g.gated && !g.gate.Same(before.gate)
 }
 
-// wait returns after what time the next pods are due that are no backends yet: their containers become ready without any event. 0 is
+// nextReadIn returns after what time the next pods are due that are no backends yet: their containers become ready without any event. 0 is
 // for none.
-func (p podGates) wait(now time.Time, registered func(address string) bool) time.Duration {
+func (p podGates) nextReadIn(now time.Time, registered func(address string) bool) time.Duration {
 	var wait time.Duration
 	for endpoint, gate := range p.pods {
 		at, ok := gate.dueAt(endpoint, now)

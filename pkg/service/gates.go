@@ -34,7 +34,7 @@ func (p *podReader) mayRead() bool {
 }
 
 // podGates is what is known of the pods that may have a readiness gate of the Service: those whose endpoints are not ready. A pass
-// works with its own, see [podGates.following].
+// works with its own, see [podGates.followEndpoints].
 type podGates struct {
 	// begun says that a pass has seen the endpoints.
 	begun bool
@@ -55,8 +55,8 @@ type podGate struct {
 	gate  backend.GatedPod
 }
 
-// following returns what is known of the pods of endpoints that are not ready now. seen says that there are endpoints at all.
-func (p podGates) following(endpoints []backend.GateEndpoint, seen bool) podGates {
+// followEndpoints returns what is known of the pods of endpoints that are not ready now. seen says that there are endpoints at all.
+func (p podGates) followEndpoints(endpoints []backend.GateEndpoint, seen bool) podGates {
 	current := podGates{begun: p.begun || seen}
 	if len(endpoints) > 0 {
 		current.pods = make(map[backend.GateEndpoint]podGate, len(endpoints))
@@ -79,17 +79,17 @@ func (r *Reconciler) gateEndpoints(svc *corev1.Service, in backend.Input) []back
 	return backend.GateEndpoints(in, svc.Spec.PublishNotReadyAddresses)
 }
 
-// waiting returns the addresses of pods that wait for nothing but to be backends.
-func (p podGates) waiting(nodes *backend.NodeSet) sets.Set[string] {
-	return p.addresses(func(gate podGate) bool { return gate.gated && gate.gate.Waits(nodes) })
+// waitingAddresses returns the addresses of pods that wait for nothing but to be backends.
+func (p podGates) waitingAddresses(nodes *backend.NodeSet) sets.Set[string] {
+	return p.addressesWhere(func(gate podGate) bool { return gate.gated && gate.gate.Waits(nodes) })
 }
 
-// held returns the addresses of pods that stay backends if they are.
-func (p podGates) held() sets.Set[string] {
-	return p.addresses(func(gate podGate) bool { return gate.held && !gate.known })
+// heldAddresses returns the addresses of pods that stay backends if they are.
+func (p podGates) heldAddresses() sets.Set[string] {
+	return p.addressesWhere(func(gate podGate) bool { return gate.held && !gate.known })
 }
 
-func (p podGates) addresses(of func(podGate) bool) sets.Set[string] {
+func (p podGates) addressesWhere(of func(podGate) bool) sets.Set[string] {
 	found := sets.New[string]()
 	for endpoint, gate := range p.pods {
 		if of(gate) {
@@ -99,29 +99,31 @@ func (p podGates) addresses(of func(podGate) bool) sets.Set[string] {
 	return found
 }
 
-// place notes which of the pods that wait have no network interface.
-func (p podGates) place(interfaces map[string]string, waiting sets.Set[string]) {
+// noteMissingInterfaces notes which of the pods that wait have no network interface.
+func (p podGates) noteMissingInterfaces(interfaces map[string]string, waiting sets.Set[string]) {
 	for endpoint, gate := range p.pods {
 		gate.gate.Unplaced = waiting.Has(endpoint.Address) && interfaces[endpoint.Address] == ""
 		p.pods[endpoint] = gate
 	}
 }
 
-// sorted returns the pods in a fixed order.
-func (p podGates) sorted(order func(a, b podGate) int) []backend.GateEndpoint {
+// sortedEndpoints returns the pods in a fixed order.
+func (p podGates) sortedEndpoints(order func(a, b podGate) int) []backend.GateEndpoint {
 	return slices.SortedFunc(maps.Keys(p.pods), func(a, b backend.GateEndpoint) int {
 		return cmp.Or(order(p.pods[a], p.pods[b]), cmp.Compare(a.Address, b.Address))
 	})
 }
 
 // openGates brings the readiness gates in line with the backends that are registered. Where an address is served all the same, see
-// [Deployment.serves], a gate stays as it is.
-func (r *Reconciler) openGates(ctx context.Context, svc *corev1.Service, gates podGates, registered, served func(address string) bool) ([]problem.Problem, error) {
+// [Deployment.servesAddress], a gate stays as it is.
+func (r *Reconciler) openGates(
+	ctx context.Context, svc *corev1.Service, gates podGates, registered, served func(address string) bool,
+) ([]problem.Problem, error) {
 	if registered == nil {
 		return nil, nil
 	}
 	var errs []error
-	for _, endpoint := range gates.sorted(func(podGate, podGate) int { return 0 }) {
+	for _, endpoint := range gates.sortedEndpoints(func(podGate, podGate) int { return 0 }) {
 		pod := gates.pods[endpoint]
 		if !pod.gated {
 			continue

@@ -33,14 +33,15 @@ type gathered struct {
 	crowdedWait time.Duration
 	// problems are what was found of the backends before anything was planned.
 	problems []problem.Problem
-	// slicelessLeft is when the Service counts as one without endpoints because it has no EndpointSlice, 0 where it has one, or counts as such.
+	// slicelessLeft is when the Service counts as one without endpoints because it has no EndpointSlice, 0 where it has one, or counts as
+	// such.
 	slicelessLeft time.Duration
 	// unread says why network interfaces could not be read, nil where all are known.
 	unread error
 }
 
-// crowdedWait is how long a Service waits for nodes that other Services give up: each does so in its own time, and some writes a second are what the
-// rate limits leave.
+// crowdedWait is how long a Service waits for nodes that other Services give up: each does so in its own time, and some writes a second are
+// what the rate limits leave.
 const crowdedWait = 5 * time.Second
 
 // fewWait is the same where the Service has most of what it needs. Those that give up a node for it wake it.
@@ -49,51 +50,52 @@ const fewWait = time.Minute
 // giveUpWait is how long a Service that has given up a node for another one gives up no further one: others that have it do so meanwhile.
 const giveUpWait = 30 * time.Second
 
-// balanceWait is when the next backend of a Service may change its place, where the load balancer has no room for all of them: one does in each pass, until a
-// pass writes nothing.
+// balanceWait is when the next backend of a Service may change its place, where the load balancer has no room for all of them: one does in
+// each pass, until a pass writes nothing.
 const balanceWait = 5 * time.Second
 
-// gather returns the inputs of a plan, with the nodes that the Service has chosen.
-func (r *Reconciler) gather(ctx context.Context, in Inputs, known state) (gathered, error) {
+// gatherInputs returns the inputs of a plan, with the nodes that the Service has chosen.
+func (r *Reconciler) gatherInputs(ctx context.Context, in Inputs, known state) (gathered, error) {
 	found, err := r.gatherBackends(ctx, in, known)
 	if err != nil {
 		return found, err
 	}
 	var wakes []types.NamespacedName
-	found.Choice, wakes = r.choose(in.Service, known, found.Inputs)
+	found.Choice, wakes = r.chooseBackends(in.Service, known, found.Inputs)
 	r.wakeAll(wakes)
 	found.crowdedWait = waitOf(found.Choice)
 	return found, nil
 }
 
-// gatherBackends reads nodes, EndpointSlices and, where backends are addresses of pods, network interfaces. Of readiness gates it takes what
-// earlier passes have read: reading hundreds of pods takes longer than whoever has lost a backend can wait.
+// gatherBackends reads nodes, EndpointSlices and, where backends are addresses of pods, network interfaces. Of readiness gates it takes
+// what earlier passes have read: reading hundreds of pods takes longer than whoever has lost a backend can wait.
 func (r *Reconciler) gatherBackends(ctx context.Context, in Inputs, known state) (gathered, error) {
 	found := gathered{Inputs: in, cache: known.cache}
 	found.Now = time.Now()
 	var err error
-	if found.Nodes, err = r.nodes.get(r.opts.Nodes.Lister(), r.opts.InstanceID, found.Now); err != nil {
+	if found.Nodes, err = r.nodes.nodesAt(r.opts.Nodes.Lister(), r.opts.InstanceID, found.Now); err != nil {
 		return found, err
 	}
 	found.readyGraceLeft = found.Nodes.UntilSilence(found.Now)
-	if found.Slices, err = r.slices(in.Service); err != nil {
+	if found.Slices, err = r.endpointSlices(in.Service); err != nil {
 		return found, err
 	}
 	found.withoutSlices(known)
 	checked := r.checkEndpoints(ctx, in.Service, known.balancer.Backends(found.Inputs))
 	found.Slices, found.problems = checked.slices, checked.problems
-	found.cache.gates = known.cache.gates.following(r.gateEndpoints(in.Service, known.balancer.Backends(found.Inputs)), len(found.Slices) > 0)
-	found.Waiting, found.Held = found.cache.gates.waiting(found.Nodes), found.cache.gates.held().Union(checked.held)
+	found.cache.gates = known.cache.gates.followEndpoints(r.gateEndpoints(in.Service, known.balancer.Backends(found.Inputs)),
+		len(found.Slices) > 0)
+	found.Waiting, found.Held = found.cache.gates.waitingAddresses(found.Nodes), found.cache.gates.heldAddresses().Union(checked.held)
 	r.findInterfaces(ctx, &found, known)
 	if found.unread != nil && known.balancer.ID() == "" {
 		return found, found.unread // a new load balancer would have no backend server
 	}
-	found.cache.gates.place(found.Interfaces, found.Waiting)
+	found.cache.gates.noteMissingInterfaces(found.Interfaces, found.Waiting)
 	return found, nil
 }
 
-// withoutSlices notes since when the Service has no EndpointSlice. In the end it has no endpoints. Where this process has seen none, they may
-// be about to come, as those of the control plane, see [waits.SlicesReplaced].
+// withoutSlices notes since when the Service has no EndpointSlice. In the end it has no endpoints. Where this process has seen none, they
+// may be about to come, as those of the control plane, see [waits.SlicesReplaced].
 func (g *gathered) withoutSlices(known state) {
 	if len(g.Slices) > 0 || !known.balancer.Backends(g.Inputs).UsesEndpoints() {
 		g.cache.sliceless = time.Time{}
@@ -135,14 +137,15 @@ func (r *Reconciler) findInterfaces(ctx context.Context, found *gathered, known 
 		}
 		return
 	}
-	found.Interfaces, found.Blocks, found.unread = r.network.interfaces(ctx, known.cache.interfaces, pods, func(eni alicloud.NetworkInterface, address string) bool {
-		refused := r.isForeignMachine(found, eni, address)
-		if refused {
-			found.problems = append(found.problems, problem.Newf(problem.ReasonSkipSyncBackends,
-				"%s is the address of the ECS instance %s, which is no node, and no rule of allowedAddresses accepts it", address, eni.InstanceID))
-		}
-		return refused
-	})
+	found.Interfaces, found.Blocks, found.unread = r.network.readInterfaces(ctx, known.cache.interfaces, pods,
+		func(eni alicloud.NetworkInterface, address string) bool {
+			refused := r.isForeignMachine(found, eni, address)
+			if refused {
+				found.problems = append(found.problems, problem.Newf(problem.ReasonSkipSyncBackends,
+					"%s is the address of the ECS instance %s, which is no node, and no rule of allowedAddresses accepts it", address, eni.InstanceID))
+			}
+			return refused
+		})
 	found.InterfacesUnread = found.unread != nil
 	found.cache.interfaces = make(map[backend.PodAddress]string, len(found.Interfaces))
 	for _, pod := range pods {
@@ -163,8 +166,8 @@ func (r *Reconciler) isForeignMachine(found *gathered, eni alicloud.NetworkInter
 	return err != nil || !rules.AllowsAddress(found.Service.Namespace, parsed)
 }
 
-// slices returns all EndpointSlices of the Service.
-func (r *Reconciler) slices(svc *corev1.Service) ([]*discoveryv1.EndpointSlice, error) {
+// endpointSlices returns all EndpointSlices of the Service.
+func (r *Reconciler) endpointSlices(svc *corev1.Service) ([]*discoveryv1.EndpointSlice, error) {
 	if r.opts.EndpointSlices == nil {
 		return r.projectedSlices(svc)
 	}

@@ -23,8 +23,8 @@ type health struct {
 
 func newHealth() *health { return &health{started: map[types.NamespacedName]time.Time{}} }
 
-// track notes the start of a pass and returns the function that notes its end.
-func (h *health) track(key types.NamespacedName) func() {
+// trackPass notes the start of a pass and returns the function that notes its end.
+func (h *health) trackPass(key types.NamespacedName) func() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.started[key] = time.Now()
@@ -35,15 +35,15 @@ func (h *health) track(key types.NamespacedName) func() {
 	}
 }
 
-// pause notes that the Service's pass waits for the rate limit. With thousands of ports that may take hours.
-func (h *health) pause(key types.NamespacedName) {
+// pausePass notes that the Service's pass waits for the rate limit. With thousands of ports that may take hours.
+func (h *health) pausePass(key types.NamespacedName) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	delete(h.started, key)
 }
 
-// resume notes that the waiting is over.
-func (h *health) resume(key types.NamespacedName) {
+// resumePass notes that the waiting is over.
+func (h *health) resumePass(key types.NamespacedName) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.started[key] = time.Now()

@@ -12,7 +12,7 @@ import (
 func TestHealthFailsWhenAPassDoesNotEnd(t *testing.T) {
 	t.Parallel()
 	h := newHealth()
-	end := h.track(types.NamespacedName{Name: "web"})
+	end := h.trackPass(types.NamespacedName{Name: "web"})
 	if err := h.Check(nil); err != nil {
 		t.Errorf("a pass that has just begun: %v", err)
 	}
@@ -20,11 +20,11 @@ func TestHealthFailsWhenAPassDoesNotEnd(t *testing.T) {
 	if h.Check(nil) == nil {
 		t.Error("no error for a pass that does not end")
 	}
-	h.pause(types.NamespacedName{Name: "web"})
+	h.pausePass(types.NamespacedName{Name: "web"})
 	if err := h.Check(nil); err != nil {
 		t.Errorf("while it waits for the rate limit: %v", err)
 	}
-	h.resume(types.NamespacedName{Name: "web"})
+	h.resumePass(types.NamespacedName{Name: "web"})
 	if err := h.Check(nil); err != nil {
 		t.Errorf("when it has just gone on: %v", err)
 	}

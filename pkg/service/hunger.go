@@ -7,11 +7,14 @@ import (
 )
 
 const (
-	// starvesWait is how long a Service without any node waits for those that have more nodes than they need, until others give up one for it that have several.
+	// starvesWait is how long a Service without any node waits for those that have more nodes than they need, until others give up one for it
+	// that have several.
 	starvesWait = 30 * time.Second
-	// starvesMost is the same at most, after the cloud has refused what others gave up: whatever its reason is, they must not give up one after the other.
+	// starvesMost is the same at most, after the cloud has refused what others gave up: whatever its reason is, they must not give up one
+	// after the other.
 	starvesMost = time.Hour
-	// fedFor is how long a Service has to have chosen a node until the cloud has certainly not refused it. A refused call is made again within minutes.
+	// fedFor is how long a Service has to have chosen a node until the cloud has certainly not refused it. A refused call is made again within
+	// minutes.
 	fedFor = 10 * time.Minute
 )
 

@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// TestHunger: others give up a node for a Service that has had none for half a minute. If the cloud refuses that one as well, they wait twice as long, up to an hour.
+// TestHunger: others give up a node for a Service that has had none for half a minute. If the cloud refuses that one as well, they wait
+// twice as long, up to an hour.
 func TestHunger(t *testing.T) {
 	t.Parallel()
 	type step struct {
@@ -20,12 +21,15 @@ func TestHunger(t *testing.T) {
 		often = append(often, step{wait, true, true}, step{time.Second, false, false}, step{time.Second, true, false})
 	}
 	for name, steps := range map[string][]step{
-		"at first":                  {{0, true, false}, {starvesWait - time.Second, true, false}, {time.Second, true, true}, {time.Hour, true, true}},
-		"it has a node":             {{0, false, false}, {time.Hour, false, false}},
-		"it gets one meanwhile":     {{0, true, false}, {time.Second, false, false}, {time.Hour, false, false}},
-		"in vain":                   append([]step{{0, true, false}}, append(again(starvesWait), step{starvesWait, true, true})...),
-		"in vain, and is fed again": append([]step{{0, true, false}}, append(again(starvesWait), step{0, false, false}, step{fedFor, true, false}, step{starvesWait, true, true})...),
-		"in vain many times":        append([]step{{0, true, false}}, append(often, step{starvesMost - time.Second, true, false}, step{time.Second, true, true})...),
+		"at first": {{0, true, false}, {starvesWait - time.Second, true, false}, {time.Second, true, true},
+			{time.Hour, true, true}},
+		"it has a node":         {{0, false, false}, {time.Hour, false, false}},
+		"it gets one meanwhile": {{0, true, false}, {time.Second, false, false}, {time.Hour, false, false}},
+		"in vain":               append([]step{{0, true, false}}, append(again(starvesWait), step{starvesWait, true, true})...),
+		"in vain, and is fed again": append([]step{{0, true, false}},
+			append(again(starvesWait), step{0, false, false}, step{fedFor, true, false}, step{starvesWait, true, true})...),
+		"in vain many times": append([]step{{0, true, false}},
+			append(often, step{starvesMost - time.Second, true, false}, step{time.Second, true, true})...),
 	} {
 		h, now := hunger{}, time.Unix(1e9, 0)
 		for i, step := range steps {

@@ -33,12 +33,14 @@ type network struct {
 	blocks vpcBlocks
 }
 
-// interfaces returns the network interfaces of addresses of pods. A pod keeps its interface for as long as it
+// readInterfaces returns the network interfaces of addresses of pods. A pod keeps its interface for as long as it
 // lives, so only those that are not known are read; another pod may have the same address on another interface. With an error, current are
 // those that are known. blocks are those of the VPC, when an address has no interface and they can be read.
-func (n *network) interfaces(ctx context.Context, known map[backend.PodAddress]string, pods []backend.PodAddress, refuse refusesInterface) (current map[string]string, blocks []netip.Prefix, err error) {
+func (n *network) readInterfaces(
+	ctx context.Context, known map[backend.PodAddress]string, pods []backend.PodAddress, refuse refusesInterface,
+) (current map[string]string, blocks []netip.Prefix, err error) {
 	current = make(map[string]string, len(pods))
-	blocks = n.blocks.remembered()
+	blocks = n.blocks.rememberedBlocks()
 	var unknown []string
 	for _, pod := range pods {
 		if id, ok := known[pod]; ok {
@@ -101,7 +103,7 @@ type vpcBlocks struct {
 	at     time.Time
 }
 
-func (v *vpcBlocks) remembered() []netip.Prefix {
+func (v *vpcBlocks) rememberedBlocks() []netip.Prefix {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if time.Since(v.at) > defaultResyncPeriod {
@@ -112,7 +114,7 @@ func (v *vpcBlocks) remembered() []netip.Prefix {
 
 // blocksOfVPC returns none where they cannot be read: then every address may still get a network interface.
 func (n *network) blocksOfVPC(ctx context.Context) []netip.Prefix {
-	if blocks := n.blocks.remembered(); blocks != nil {
+	if blocks := n.blocks.rememberedBlocks(); blocks != nil {
 		return blocks
 	}
 	blocks, err := n.api.DescribeVPCBlocks(ctx, n.vpcID)

@@ -19,8 +19,8 @@ type interrupts struct {
 	begun    uint64 // passes so far
 }
 
-// begin notes a pass and returns its number, what is closed when it should give up waiting, and the function that notes its end.
-func (t *interrupts) begin(key types.NamespacedName) (number uint64, interrupt <-chan struct{}, end func()) {
+// beginPass notes a pass and returns its number, what is closed when it should give up waiting, and the function that notes its end.
+func (t *interrupts) beginPass(key types.NamespacedName) (number uint64, interrupt <-chan struct{}, end func()) {
 	turn := make(chan struct{})
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -38,8 +38,8 @@ func (t *interrupts) begin(key types.NamespacedName) (number uint64, interrupt <
 	}
 }
 
-// interrupt has the Service's pass, if one is under way, give up waiting.
-func (t *interrupts) interrupt(key types.NamespacedName) {
+// interruptPass has the Service's pass, if one is under way, give up waiting.
+func (t *interrupts) interruptPass(key types.NamespacedName) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if turn, ok := t.underWay[key]; ok {
@@ -50,12 +50,14 @@ func (t *interrupts) interrupt(key types.NamespacedName) {
 
 // Interrupt has the pass over a Service, if one waits for the rate limit, make room for one that knows more. It cancels no call
 // that has begun.
-func (r *Reconciler) Interrupt(key types.NamespacedName) { r.interrupts.interrupt(key) }
+func (r *Reconciler) Interrupt(key types.NamespacedName) { r.interrupts.interruptPass(key) }
 
 // takeTurn returns a context whose calls wait in the Service's place, and the function to call with the error of the pass. That
 // returns since when the Service waits: a pass that was interrupted leaves its place to the next one.
-func (r *Reconciler) takeTurn(ctx context.Context, key types.NamespacedName, before backoff) (turn context.Context, end func(error) time.Time) {
-	number, interrupt, done := r.interrupts.begin(key)
+func (r *Reconciler) takeTurn(
+	ctx context.Context, key types.NamespacedName, before backoff,
+) (turn context.Context, end func(error) time.Time) {
+	number, interrupt, done := r.interrupts.beginPass(key)
 	since := before.waitingSince
 	if since.IsZero() {
 		since = time.Now()
@@ -65,7 +67,7 @@ func (r *Reconciler) takeTurn(ctx context.Context, key types.NamespacedName, bef
 	waiting.Tenant = key.Namespace
 	return alicloud.WithWaiting(ctx, waiting), func(err error) time.Time {
 		done()
-		if interrupted(err) {
+		if isInterrupted(err) {
 			return since
 		}
 		return time.Time{}

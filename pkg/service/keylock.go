@@ -24,10 +24,10 @@ func (l *keyLock) lock(ctx context.Context, key string) (unlock func(), waited b
 	if err := ctx.Err(); err != nil {
 		return nil, false, err
 	}
-	entry := l.enter(key)
+	entry := l.enterKey(key)
 	unlock = func() {
 		entry.token <- struct{}{}
-		l.leave(key, entry)
+		l.leaveKey(key, entry)
 	}
 	select {
 	case <-entry.token:
@@ -45,12 +45,12 @@ func (l *keyLock) lock(ctx context.Context, key string) (unlock func(), waited b
 	case <-entry.token:
 		return unlock, true, nil
 	case <-ctx.Done():
-		l.leave(key, entry)
+		l.leaveKey(key, entry)
 		return nil, true, ctx.Err()
 	}
 }
 
-func (l *keyLock) enter(key string) *keyEntry {
+func (l *keyLock) enterKey(key string) *keyEntry {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.locks == nil {
@@ -66,7 +66,7 @@ func (l *keyLock) enter(key string) *keyEntry {
 	return entry
 }
 
-func (l *keyLock) leave(key string, entry *keyEntry) {
+func (l *keyLock) leaveKey(key string, entry *keyEntry) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	entry.users--

@@ -92,8 +92,8 @@ func (c *crowd) lacked(on string) backend.Lack {
 	}
 }
 
-// spared returns what says of an instance how many times the Services that have it can spare it, or can do without it for one that is starving. Where several Services on
-// a load balancer have it, none of them can: it remains behind the load balancer for the others.
+// spared returns what says of an instance how many times the Services that have it can spare it, or can do without it for one that is
+// starving. Where several Services on a load balancer have it, none of them can: it remains behind the load balancer for the others.
 func (c *crowd) spared(starving bool) func(instanceID string) int {
 	all, spared := 0, map[string]int{}
 	for _, held := range c.stakes {
@@ -115,7 +115,8 @@ func (c *crowd) spared(starving bool) func(instanceID string) int {
 	return func(id string) int { return all + spared[id] }
 }
 
-// givers returns the Services that have an instance of those that another one lacks, and can spare it, or do without it if that one has no node.
+// givers returns the Services that have an instance of those that another one lacks, and can spare it, or do without it if that one has no
+// node.
 func (c *crowd) givers(to stake) []types.NamespacedName {
 	lacked, starved := sets.New(to.lacking...), sets.New(to.starving...)
 	var found []types.NamespacedName

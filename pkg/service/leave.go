@@ -13,10 +13,10 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 )
 
-// moved returns the state of a Service whose status shows its load balancer, and after what time it is to leave the one before, 0 for none.
-// Clients go on to use the address that they know for a while, which begins anew with each move: otherwise the second place would be left
-// as soon as the Service has moved again.
-func (s state) moved(svc *corev1.Service, grace time.Duration) (state, time.Duration) {
+// afterMove returns the state of a Service whose status shows its load balancer, and after what time it is to leave the one before, 0 for
+// none. Clients go on to use the address that they know for a while, which begins anew with each move: otherwise the second place would be
+// left as soon as the Service has moved again.
+func (s state) afterMove(svc *corev1.Service, grace time.Duration) (state, time.Duration) {
 	mover, ok := s.balancer.(Mover)
 	if !ok || len(mover.Left(svc)) == 0 {
 		s.leaveAt, s.leaving = time.Time{}, nil
@@ -33,33 +33,33 @@ func (s state) moved(svc *corev1.Service, grace time.Duration) (state, time.Dura
 // leaveAfterMove removes what the Service has on load balancers that it has left, once its status has shown the new one for a while. It
 // returns after what time it is to be called again, 0 for never.
 func (r *Reconciler) leaveAfterMove(ctx context.Context, svc *corev1.Service, known state, held *locks) (state, time.Duration, error) {
-	known, wait := known.moved(svc, r.opts.MoveGrace)
+	known, wait := known.afterMove(svc, r.opts.MoveGrace)
 	if wait == 0 || time.Now().Before(known.leaveAt) {
 		return known, wait, nil
 	}
 	before := known.leaving
-	known, err := r.leave(ctx, svc, known, held)
+	known, err := r.leaveBalancers(ctx, svc, known, held)
 	if stored := r.storeLeft(ctx, svc, &known, before); err == nil {
 		err = stored
 	}
 	return known, atOnce, err // what was in use there may go now
 }
 
-// show returns what the Service is to show. While not all of its ports are served at its new place, it shows the old one, unless that is
-// gone: an address that answers nobody is worse than one that serves a part. A Service that is served nowhere would otherwise never leave
-// what is gone, and keep what it needs for that. What it shows there follows the endpoints: left is what came of that. done is what came of
-// the plan for its new place.
-func (r *Reconciler) show(
+// showAddresses returns what the Service is to show. While not all of its ports are served at its new place, it shows the old one, unless
+// that is gone: an address that answers nobody is worse than one that serves a part. A Service that is served nowhere would otherwise never
+// leave what is gone, and keep what it needs for that. What it shows there follows the endpoints: left is what came of that. done is what
+// came of the plan for its new place.
+func (r *Reconciler) showAddresses(
 	ctx context.Context, svc *corev1.Service, params annotation.Params, known state, held *locks, in Inputs, done Deployment,
 ) (after state, shown Shown, left Deployment) {
 	shown = known.balancer.Status(ctx, params)
 	known.balancer = shown.Balancer
 	if !shown.Elsewhere && shown.Status != nil {
-		return known, shown, Deployment{Registered: everywhere}
+		return known, shown, Deployment{Registered: registeredEverywhere}
 	}
 	if !done.GoesBack { // if it goes back there, the next pass follows
-		left.Registered = everywhere
-		for _, old := range following(known.balancer, svc, Stuck) {
+		left.Registered = registeredEverywhere
+		for _, old := range followersOf(known.balancer, svc, Stuck) {
 			known, left = r.followOne(ctx, svc, params, known, held, in, old)
 		}
 	}
@@ -75,12 +75,12 @@ func (r *Reconciler) show(
 	return known, shown, left
 }
 
-// everywhere is [Deployment.Registered] where there is nothing to register at.
-func everywhere(string) bool { return true }
+// registeredEverywhere is [Deployment.Registered] where there is nothing to register at.
+func registeredEverywhere(string) bool { return true }
 
-// following returns what the Service leaves and whose backends a pass brings in line: one at most, which the Service shows, but for
+// followersOf returns what the Service leaves and whose backends a pass brings in line: one at most, which the Service shows, but for
 // [Moved].
-func following(balancer Balancer, svc *corev1.Service, when Stage) []Follower {
+func followersOf(balancer Balancer, svc *corev1.Service, when Stage) []Follower {
 	if mover, ok := balancer.(Mover); ok {
 		return mover.Follows(svc, when)
 	}
@@ -100,11 +100,11 @@ func (r *Reconciler) followMoved(
 	if shown.Status == nil || known.pausedBy != "" {
 		return known, 0, 0
 	}
-	lefts := following(known.balancer, svc, Moved)
+	lefts := followersOf(known.balancer, svc, Moved)
 	switch {
 	case len(lefts) == 0:
 		return known, 0, 0
-	case !shows(svc, *shown.Status):
+	case !alreadyShows(svc, *shown.Status):
 		return known, 0, min(followSoon, r.opts.MoveGrace)
 	case !failed && !shown.KeepsLeft && !known.leaveAt.IsZero() && !time.Now().Before(known.leaveAt):
 		return known, 0, 0
@@ -113,7 +113,7 @@ func (r *Reconciler) followMoved(
 		var came Deployment
 		known, came = r.followOne(ctx, svc, params, known, held, in, left)
 		writes += came.Writes
-		if err := came.outcome(); err != nil {
+		if err := came.outcomeError(); err != nil {
 			klog.FromContext(ctx).Info("The load balancer that the Service leaves was not brought in line", "err", err)
 			wait, _ := waitTime(err)
 			again = max(again, wait, followSoon)
@@ -122,34 +122,38 @@ func (r *Reconciler) followMoved(
 	return known, writes, again
 }
 
-// shows reports whether a Service already shows the addresses of a status.
-func shows(svc *corev1.Service, status corev1.LoadBalancerStatus) bool {
-	return slices.EqualFunc(svc.Status.LoadBalancer.Ingress, status.Ingress, func(a, b corev1.LoadBalancerIngress) bool { return a.IP == b.IP && a.Hostname == b.Hostname })
+// alreadyShows reports whether a Service already shows the addresses of a status.
+func alreadyShows(svc *corev1.Service, status corev1.LoadBalancerStatus) bool {
+	return slices.EqualFunc(svc.Status.LoadBalancer.Ingress, status.Ingress, func(a, b corev1.LoadBalancerIngress) bool {
+		return a.IP == b.IP && a.Hostname == b.Hostname
+	})
 }
 
 // followOne brings the backends in line on a load balancer that the Service leaves.
-func (r *Reconciler) followOne(ctx context.Context, svc *corev1.Service, params annotation.Params, known state, held *locks, in Inputs, left Follower) (state, Deployment) {
+func (r *Reconciler) followOne(
+	ctx context.Context, svc *corev1.Service, params annotation.Params, known state, held *locks, in Inputs, left Follower,
+) (state, Deployment) {
 	read := func(Balancer) (found Balancer, err error) {
 		left, err = left.RefreshBackends(ctx, svc)
 		return left, err
 	}
 	if known.leftLock != nil {
-		if _, err := held.hold(ctx, *known.leftLock); err != nil {
+		if _, err := held.holdBalancer(ctx, *known.leftLock); err != nil {
 			return known, Deployment{Err: err}
 		}
 	}
 	_, err := r.readLocked(ctx, svc, params, held, left, read)
-	if interrupted(err) { // it has waited for the lock, which it holds now; the next pass follows what has changed meanwhile
+	if isInterrupted(err) { // it has waited for the lock, which it holds now; the next pass follows what has changed meanwhile
 		_, err = r.readLocked(ctx, svc, params, held, left, read)
 	}
 	if err != nil {
 		return known, Deployment{Err: err} // whether anything is registered there is not known
 	}
 	if known.leftLock = new(left.SharedID(svc, params)); left.ID() == "" {
-		return known, Deployment{Registered: everywhere}
+		return known, Deployment{Registered: registeredEverywhere}
 	}
 	in.Choice = r.chooseLeft(svc, known.engine, left, in)
-	deployed := deploy(ctx, svc, known.engine.Product(), left.PlanBackends(in), noteNothing)
+	deployed := deployPlan(ctx, svc, known.engine.Product(), left.PlanBackends(in), noteNothing)
 	r.doubtOthers(svc, held, deployed)
 	if deployed.RefusedBackend || deployed.Uncertain {
 		known.cache.interfaces = nil
@@ -163,12 +167,15 @@ func (r *Reconciler) followOne(ctx context.Context, svc *corev1.Service, params 
 // followUnplanned ends a pass without a plan, because the new place of the Service cannot be read or is refused. The one that the Service
 // shows meanwhile is followed all the same: it may be the only one, and for as long as the cause lasts. The gate of a pod that is
 // registered there opens: there is where clients are.
-func (r *Reconciler) followUnplanned(ctx context.Context, params annotation.Params, known state, done ensured, held *locks, err error) (state, ensured, error) {
-	shown := following(known.balancer, done.service, Unplanned)
+func (r *Reconciler) followUnplanned(
+	ctx context.Context, params annotation.Params, known state, done ensured, held *locks, err error,
+) (state, ensured, error) {
+	shown := followersOf(known.balancer, done.service, Unplanned)
 	if known.pausedBy != "" || len(shown) == 0 {
 		return known, done, err
 	}
-	inputs, unread := r.gatherBackends(ctx, Inputs{Service: done.service, Params: params.WithLast(known.lastValid), Invalid: params.Invalid}, known)
+	inputs, unread := r.gatherBackends(ctx, Inputs{Service: done.service, Params: params.WithLast(known.lastValid), Invalid: params.Invalid},
+		known)
 	if unread != nil {
 		return known, done, err
 	}
@@ -177,17 +184,19 @@ func (r *Reconciler) followUnplanned(ctx context.Context, params annotation.Para
 	done.writes += left.Writes
 	done.wakes = append(done.wakes, inputs.readyGraceLeft, inputs.slicelessLeft)
 	if left.Balancer == nil { // there is nothing, or nobody knows
-		return known, done, errors.Join(err, left.outcome())
+		return known, done, errors.Join(err, left.outcomeError())
 	}
 	done.registered = left.Registered
-	problems, gateErr := r.openGates(ctx, done.service, known.cache.gates, left.Registered, left.serves)
+	problems, gateErr := r.openGates(ctx, done.service, known.cache.gates, left.Registered, left.servesAddress)
 	done.problems = append(done.problems, problems...)
-	return known, done, errors.Join(err, left.outcome(), gateErr)
+	return known, done, errors.Join(err, left.outcomeError(), gateErr)
 }
 
 // forgetGone forgets what the Service is to leave and what is gone already. It returns after what time one of those that may be gone is to
 // be read again, 0 for none. A place that cannot be read is there.
-func (r *Reconciler) forgetGone(ctx context.Context, svc *corev1.Service, params annotation.Params, known state, held *locks) (state, time.Duration) {
+func (r *Reconciler) forgetGone(
+	ctx context.Context, svc *corev1.Service, params annotation.Params, known state, held *locks,
+) (state, time.Duration) {
 	mover, ok := known.balancer.(Mover)
 	if !ok {
 		return known, 0
@@ -216,8 +225,8 @@ func (r *Reconciler) storeLeft(ctx context.Context, svc *corev1.Service, known *
 	}
 	record := known.balancer.Recorded(*known.record)
 	known.record = &record
-	if _, err := r.writer.change(ctx, svc, func(svc *corev1.Service) {
-		known.store(record)(svc)
+	if _, err := r.writer.changeService(ctx, svc, func(svc *corev1.Service) {
+		known.storeRecord(record)(svc)
 		for _, place := range before {
 			if !slices.Contains(record.Leaving, place) {
 				dropKept(svc, place)
@@ -229,9 +238,9 @@ func (r *Reconciler) storeLeft(ctx context.Context, svc *corev1.Service, known *
 	return nil
 }
 
-// leave removes what the Service has on load balancers that it has left. Each of them may be one that Services share, with a lock of its
-// own.
-func (r *Reconciler) leave(ctx context.Context, svc *corev1.Service, known state, held *locks) (state, error) {
+// leaveBalancers removes what the Service has on load balancers that it has left. Each of them may be one that Services share, with a lock
+// of its own.
+func (r *Reconciler) leaveBalancers(ctx context.Context, svc *corev1.Service, known state, held *locks) (state, error) {
 	mover, ok := known.balancer.(Mover)
 	if !ok {
 		return known, nil

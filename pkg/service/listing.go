@@ -32,9 +32,9 @@ type Listing[T any] struct {
 
 // Within returns the list as it was no longer ago than age. After an error, the caller knows nothing.
 func (l *Listing[T]) Within(ctx context.Context, age time.Duration, read func(context.Context) (T, error)) (T, error) {
-	reading, first := l.begin(age)
+	reading, first := l.beginRead(age)
 	if first {
-		return l.read(ctx, read)
+		return l.readList(ctx, read)
 	}
 	if reading != nil {
 		timeout := time.NewTimer(listingWait)
@@ -47,27 +47,27 @@ func (l *Listing[T]) Within(ctx context.Context, age time.Duration, read func(co
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if !l.fresh(age) {
+	if !l.isFresh(age) {
 		var none T
 		return none, errListingBusy
 	}
 	return l.value, l.err
 }
 
-// begin returns the read under way, nil where none is needed. The caller is the first one to ask for it, and carries it out, where it says
-// so.
-func (l *Listing[T]) begin(age time.Duration) (reading chan struct{}, first bool) {
+// beginRead returns the read under way, nil where none is needed. The caller is the first one to ask for it, and carries it out, where it
+// says so.
+func (l *Listing[T]) beginRead(age time.Duration) (reading chan struct{}, first bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.reading == nil && !l.fresh(age) {
+	if l.reading == nil && !l.isFresh(age) {
 		l.reading = make(chan struct{})
 		return l.reading, true
 	}
 	return l.reading, false
 }
 
-// read reads the list. A pass that ends early says nothing about those after it.
-func (l *Listing[T]) read(ctx context.Context, read func(context.Context) (T, error)) (value T, err error) {
+// readList reads the list. A pass that ends early says nothing about those after it.
+func (l *Listing[T]) readList(ctx context.Context, read func(context.Context) (T, error)) (value T, err error) {
 	at, err := time.Now(), errListingBusy // if read panics
 	defer func() {
 		l.mu.Lock()
@@ -84,8 +84,8 @@ func (l *Listing[T]) read(ctx context.Context, read func(context.Context) (T, er
 	return read(ctx)
 }
 
-// fresh reports whether the list, or that it cannot be read, is known well enough.
-func (l *Listing[T]) fresh(age time.Duration) bool {
+// isFresh reports whether the list, or that it cannot be read, is known well enough.
+func (l *Listing[T]) isFresh(age time.Duration) bool {
 	if l.err != nil {
 		age = listingRetry
 	}

@@ -1,7 +1,7 @@
 package service
 
-// locals is how many times instances are backends of Services that have those on which their pods run, or would be if they could. Nobody chooses them, so that
-// the other Services have what these leave. Its zero value is empty.
+// locals is how many times instances are backends of Services that have those on which their pods run, or would be if they could. Nobody
+// chooses them, so that the other Services have what these leave. Its zero value is empty.
 type locals struct {
 	// times is how many times all instances together are one, services how many times one would be if each of the Services had it.
 	times, services int

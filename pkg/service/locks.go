@@ -23,8 +23,8 @@ type locks struct {
 	gone bool
 }
 
-// release frees what is held.
-func (l *locks) release() {
+// releaseAll frees what is held.
+func (l *locks) releaseAll() {
 	l.releaseBalancer()
 	l.freeService()
 }
@@ -36,8 +36,9 @@ func (l *locks) releaseBalancer() {
 	l.freeBalancer, l.balancer = nil, ""
 }
 
-// hold takes the lock of a load balancer in place of the one that is held; an empty id takes none. It reports whether it had to wait.
-func (l *locks) hold(ctx context.Context, id string) (waited bool, err error) {
+// holdBalancer takes the lock of a load balancer in place of the one that is held; an empty id takes none. It reports whether it had to
+// wait.
+func (l *locks) holdBalancer(ctx context.Context, id string) (waited bool, err error) {
 	if l.balancer == id {
 		return false, nil
 	}
@@ -53,9 +54,9 @@ func (l *locks) hold(ctx context.Context, id string) (waited bool, err error) {
 	return waited, nil
 }
 
-// lock keeps other passes from the Service, and other Services from the load balancer that it shares. It returns the Service as it is
-// once both are free, because waiting may take minutes.
-func (r *Reconciler) lock(ctx context.Context, svc *corev1.Service) (*corev1.Service, *locks, error) {
+// lockService keeps other passes from the Service, and other Services from the load balancer that it shares. It returns the Service as it
+// is once both are free, because waiting may take minutes.
+func (r *Reconciler) lockService(ctx context.Context, svc *corev1.Service) (*corev1.Service, *locks, error) {
 	free, waited, err := r.services.lock(ctx, mark.ServiceName(svc).String())
 	if err != nil {
 		return svc, nil, fmt.Errorf("wait for the Service: %w", err)
@@ -63,23 +64,23 @@ func (r *Reconciler) lock(ctx context.Context, svc *corev1.Service) (*corev1.Ser
 	held := &locks{balancers: &r.balancers, freeService: free}
 	known := r.stateOf(svc)
 	params, _ := known.engine.Params(svc)
-	also, err := held.hold(ctx, known.balancer.SharedID(svc, params))
+	also, err := held.holdBalancer(ctx, known.balancer.SharedID(svc, params))
 	if err == nil && (waited || also) {
 		var now *corev1.Service
-		if now, err = r.current(svc); now != nil {
+		if now, err = r.currentService(svc); now != nil {
 			svc = now
 		}
 		held.gone = err == nil && now == nil
 	}
 	if err != nil {
-		held.release()
+		held.releaseAll()
 		return svc, nil, err
 	}
 	return svc, held, nil
 }
 
-// current returns the Service as the cache has it by now, nil when it is gone.
-func (r *Reconciler) current(svc *corev1.Service) (*corev1.Service, error) {
+// currentService returns the Service as the cache has it by now, nil when it is gone.
+func (r *Reconciler) currentService(svc *corev1.Service) (*corev1.Service, error) {
 	if !r.opts.Services.Informer().HasSynced() {
 		return svc, nil
 	}
@@ -95,14 +96,16 @@ func (r *Reconciler) current(svc *corev1.Service) (*corev1.Service, error) {
 
 // readLocked reads a load balancer, and takes its lock if only that shows which one it is. What was read without the lock may be half of
 // another Service's change, and is read again. It returns what is known then, also with an error.
-func (r *Reconciler) readLocked(ctx context.Context, svc *corev1.Service, params annotation.Params, held *locks, balancer Balancer, read func(Balancer) (Balancer, error)) (Balancer, error) {
+func (r *Reconciler) readLocked(
+	ctx context.Context, svc *corev1.Service, params annotation.Params, held *locks, balancer Balancer, read func(Balancer) (Balancer, error),
+) (Balancer, error) {
 	for {
 		found, err := read(balancer)
 		if err != nil || found.SharedID(svc, params) == held.balancer {
 			return found, err
 		}
 		balancer = found.Invalidate("read before the lock of the load balancer was held")
-		waited, err := held.hold(ctx, found.SharedID(svc, params))
+		waited, err := held.holdBalancer(ctx, found.SharedID(svc, params))
 		if err != nil {
 			return balancer, err
 		}

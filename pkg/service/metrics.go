@@ -19,7 +19,8 @@ const (
 var (
 	passDuration = instruments.NewHistogramVec(metricsSubsystem, "reconcile_duration_seconds",
 		"Duration of passes over Services by product (CLB, NLB), operation (ensure, delete) and result (ok, waiting, failed). "+
-			"Waiting means that the cloud was busy or the rate limit used up.", []float64{.001, .01, .05, .1, .5, 1, 2, 5, 10, 30, 60, 120, 300}, "product", "operation", "result")
+			"Waiting means that the cloud was busy or the rate limit used up.", []float64{.001, .01, .05, .1, .5, 1, 2, 5, 10, 30, 60, 120, 300},
+		"product", "operation", "result")
 
 	planSteps = instruments.NewCounterVec(metricsSubsystem, "plan_steps_total",
 		"Steps of plans that the manager started, by product and operation.", "product", "operation")
@@ -28,7 +29,8 @@ var (
 		"Services whose load balancer does not match them, by product and reason: that of the condition LoadBalancerSynced, or \"Waiting\" for the cloud or the rate limit.",
 		"product", "reason")
 	unsyncedSince = instruments.NewGaugeVec(metricsSubsystem, "unsynced_since_timestamp_seconds",
-		"Since when the load balancer of the oldest of these Services does not match it, in seconds since 1970, by product and reason.", "product", "reason")
+		"Since when the load balancer of the oldest of these Services does not match it, in seconds since 1970, by product and reason.",
+		"product", "reason")
 
 	driftFound = instruments.NewCounterVec(metricsSubsystem, "drift_found_total",
 		"Load balancers that differed from what the manager had written, found by a read for drift, by product.", "product")
@@ -49,15 +51,18 @@ var (
 
 // The metrics of the official CCM.
 var (
-	latency = instruments.NewOfficialLatency(metricsSubsystem, "reconcile is the duration of any pass over a Service, Creation, Update and Deletion "+
-		"that of a pass that wrote for a Service without an address, for one with an address, and for one that no longer needs a CLB.", "type", "verb")
+	latency = instruments.NewOfficialLatency(metricsSubsystem,
+		"reconcile is the duration of any pass over a Service, Creation, Update and Deletion "+
+			"that of a pass that wrote for a Service without an address, for one with an address, and for one that no longer needs a CLB.", "type",
+		"verb")
 	operationResult = instruments.NewOfficialCounter(metricsSubsystem, "operation_result",
 		"passes that wrote or failed, by verb (Creation, Update, Deletion) and status (Success, Fail).", "type", "verb", "status")
 )
 
 // Metrics are those of this package.
 func Metrics() []metrics.Registerable {
-	return []metrics.Registerable{passDuration, planSteps, latency, operationResult, passPanics, unsyncedServices, unsyncedSince, driftFound, quotaUsed, quotaLimit, quotaNearlyUsedUp}
+	return []metrics.Registerable{passDuration, planSteps, latency, operationResult, passPanics, unsyncedServices, unsyncedSince, driftFound,
+		quotaUsed, quotaLimit, quotaNearlyUsedUp}
 }
 
 var registerMetrics = sync.OnceFunc(func() { legacyregistry.MustRegister(Metrics()...) })
@@ -71,8 +76,8 @@ var (
 	passUpdate = passKind{"ensure", "Update"}
 )
 
-// ensuring is the kind of a pass for a Service that wants a load balancer.
-func ensuring(svc *corev1.Service) passKind {
+// ensureKind is the kind of a pass for a Service that wants a load balancer.
+func ensureKind(svc *corev1.Service) passKind {
 	if len(svc.Status.LoadBalancer.Ingress) == 0 {
 		return passCreate
 	}
@@ -86,13 +91,13 @@ type pass struct {
 	start   time.Time
 }
 
-// measure starts to measure a pass.
-func measure(kind passKind, product Product) pass {
+// measurePass starts to measure a pass.
+func measurePass(kind passKind, product Product) pass {
 	return pass{passKind: kind, product: product, start: time.Now()}
 }
 
-// end notes how it ended; waiting says that err only means "not now".
-func (p pass) end(err error, waiting, wrote bool) {
+// endPass notes how it ended; waiting says that err only means "not now".
+func (p pass) endPass(err error, waiting, wrote bool) {
 	result, status := "ok", "Success"
 	switch {
 	case err != nil && waiting:

@@ -32,14 +32,16 @@ type nodeSnapshot struct {
 	nodes *backend.NodeSet
 }
 
-// follow says that changed is called for every change once synced says so.
-func (s *nodeSnapshot) follow(synced func() bool) { s.followed.Store(&synced) }
+// followChanges says that changed is called for every change once synced says so.
+func (s *nodeSnapshot) followChanges(synced func() bool) { s.followed.Store(&synced) }
 
-// changed has the next pass read the nodes. It is called after the lister has the change and before the passes that it causes.
-func (s *nodeSnapshot) changed() { s.generation.Add(1) }
+// markStale has the next pass read the nodes. It is called after the lister has the change and before the passes that it causes.
+func (s *nodeSnapshot) markStale() { s.generation.Add(1) }
 
-// get returns the nodes at a time. Nobody may change what it returns.
-func (s *nodeSnapshot) get(lister corelisters.NodeLister, instanceID func(*corev1.Node) (string, error), now time.Time) (*backend.NodeSet, error) {
+// nodesAt returns the nodes at a time. Nobody may change what it returns.
+func (s *nodeSnapshot) nodesAt(
+	lister corelisters.NodeLister, instanceID func(*corev1.Node) (string, error), now time.Time,
+) (*backend.NodeSet, error) {
 	read := func() (*backend.NodeSet, error) {
 		objects, err := lister.List(labels.Everything())
 		if err != nil {

@@ -50,7 +50,9 @@ func (q OrphanQuery) Kept(orphan Orphan, tags []alicloud.Tag, clusterIDs sets.Se
 	_, owned := on[mark.TagOwner]
 	_, grouped := on[mark.TagGroup]
 	_, existed := on[mark.TagReused]
-	if owned || grouped || existed || !clusterIDs.Has(clusterID) || slices.ContainsFunc(q.Services, func(svc *corev1.Service) bool { return Names(svc, orphan.ID) }) {
+	if owned || grouped || existed || !clusterIDs.Has(clusterID) || slices.ContainsFunc(q.Services, func(svc *corev1.Service) bool {
+		return Names(svc, orphan.ID)
+	}) {
 		return orphan, false
 	}
 	orphan.ClusterID, orphan.Reason = clusterID, fmt.Sprintf("Service %s left it with the annotation %s", name, annotation.PreserveOnDelete)
@@ -120,7 +122,7 @@ func (r *Reconciler) Orphans(ctx context.Context, query OrphanQuery) (found Cens
 			found.Orphans = append(found.Orphans, part.Orphans...)
 			known.Insert(part.ClusterIDs...)
 			if err != nil {
-				unread = append(unread, leaves(err)...)
+				unread = append(unread, leafErrors(err)...)
 			}
 		}
 		if known.Len() == len(query.ClusterIDs) {

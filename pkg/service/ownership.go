@@ -101,7 +101,7 @@ func HasFinalizer(svc *corev1.Service, finalizer string) bool {
 // Service, although another one is asked for, before that. That way nothing of the old product is left behind, even if the class
 // changed while this program did not run. For a Service that nobody serves it is the first.
 func (o Options) engineOf(svc *corev1.Service) Engine {
-	selected := o.selected(svc)
+	selected := o.selectedEngine(svc)
 	for _, engine := range o.Engines {
 		if engine != selected && HasFinalizer(svc, engine.Product().Finalizer) {
 			return engine
@@ -113,24 +113,24 @@ func (o Options) engineOf(svc *corev1.Service) Engine {
 	return selected
 }
 
-// selected returns the engine that a Service asks for, nil for none: by the annotation [annotation.Type], where it is read, else by its
-// class. The annotation alone moves nothing that carries traffic: a Service without a class stays on the product that it is on.
-func (o Options) selected(svc *corev1.Service) Engine {
+// selectedEngine returns the engine that a Service asks for, nil for none: by the annotation [annotation.Type], where it is read, else by
+// its class. The annotation alone moves nothing that carries traffic: a Service without a class stays on the product that it is on.
+func (o Options) selectedEngine(svc *corev1.Service) Engine {
 	if o.servedElsewhere(svc) {
 		return nil
 	}
-	selected := o.find(func(p Product) bool { return p.AskedBy(o.Config, svc) })
+	selected := o.findEngine(func(p Product) bool { return p.AskedBy(o.Config, svc) })
 	if selected == nil || !HandsOver(o.Config, svc) {
 		return selected
 	}
-	if holder := o.find(func(p Product) bool { return p.Wants(svc) && HasFinalizer(svc, p.Finalizer) }); holder != nil {
+	if holder := o.findEngine(func(p Product) bool { return p.Wants(svc) && HasFinalizer(svc, p.Finalizer) }); holder != nil {
 		return holder
 	}
 	return selected
 }
 
-// find returns the engine of the first product that fits, nil for none.
-func (o Options) find(fits func(Product) bool) Engine {
+// findEngine returns the engine of the first product that fits, nil for none.
+func (o Options) findEngine(fits func(Product) bool) Engine {
 	for _, engine := range o.Engines {
 		if fits(engine.Product()) {
 			return engine
@@ -144,34 +144,36 @@ func (o Options) servedElsewhere(svc *corev1.Service) bool {
 	return slices.ContainsFunc(o.Elsewhere, func(p Product) bool { return HasFinalizer(svc, p.Finalizer) })
 }
 
-// foreign reports whether the Service belongs to another load balancer class, so that its status is not ours.
-func (o Options) foreign(svc *corev1.Service) bool {
+// isForeign reports whether the Service belongs to another load balancer class, so that its status is not ours.
+func (o Options) isForeign(svc *corev1.Service) bool {
 	class := svc.Spec.LoadBalancerClass
-	return class != nil && o.find(func(p Product) bool { return p.Class == *class }) == nil
+	return class != nil && o.findEngine(func(p Product) bool { return p.Class == *class }) == nil
 }
 
 // changesProduct reports whether another product than the one that the Service asks for has a load balancer for it. That one goes first.
 func (o Options) changesProduct(svc *corev1.Service) bool {
-	return o.engineOf(svc) != o.selected(svc)
+	return o.engineOf(svc) != o.selectedEngine(svc)
 }
 
 // hasFinalizer reports whether the Service has a finalizer of an engine, so that it must be torn down before it may go.
 func (o Options) hasFinalizer(svc *corev1.Service) bool {
-	return !o.servedElsewhere(svc) && o.find(func(p Product) bool { return HasFinalizer(svc, p.Finalizer) }) != nil
+	return !o.servedElsewhere(svc) && o.findEngine(func(p Product) bool { return HasFinalizer(svc, p.Finalizer) }) != nil
 }
 
-// wants reports whether the Service is to have a load balancer.
-func (o Options) wants(svc *corev1.Service) bool { return o.selected(svc) != nil }
+// wantsBalancer reports whether the Service is to have a load balancer.
+func (o Options) wantsBalancer(svc *corev1.Service) bool { return o.selectedEngine(svc) != nil }
 
 // handedOver reports whether the Service would have a load balancer if no annotation gave it to somebody else. A load balancer that it
 // has stays as it is until the Service goes: switching the gate on must not tear down what carries traffic.
 func (o Options) handedOver(svc *corev1.Service) bool {
-	return HandsOver(o.Config, svc) && !o.wants(svc) && !o.servedElsewhere(svc) && o.find(func(p Product) bool { return p.Wants(svc) }) != nil
+	return HandsOver(o.Config, svc) && !o.wantsBalancer(svc) && !o.servedElsewhere(svc) && o.findEngine(func(p Product) bool {
+		return p.Wants(svc)
+	}) != nil
 }
 
 // needsReconcile reports whether the Service needs a pass at all.
 func (o Options) needsReconcile(svc *corev1.Service) bool {
-	return o.wants(svc) || o.handedOver(svc) || o.hasFinalizer(svc)
+	return o.wantsBalancer(svc) || o.handedOver(svc) || o.hasFinalizer(svc)
 }
 
 // typeProblem is that the annotation [annotation.Type] asks for another product than the one that the Service is on.

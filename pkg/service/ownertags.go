@@ -42,11 +42,11 @@ func OwnersTagsOf(id string, tags []alicloud.Tag, override bool, services coreli
 
 // Has reports whether a tag is the owner's.
 func (o OwnersTags) Has(key string) bool {
-	_, there := o.value(key)
+	_, there := o.tagValue(key)
 	return !o.written.Has(key) && (there || !o.Override)
 }
 
-func (o OwnersTags) value(key string) (string, bool) {
+func (o OwnersTags) tagValue(key string) (string, bool) {
 	at := slices.IndexFunc(o.Tags, func(tag alicloud.Tag) bool { return tag.Key == key })
 	if at < 0 {
 		return "", false
@@ -60,13 +60,14 @@ func (o OwnersTags) Ours(wanted []alicloud.Tag) (ours []alicloud.Tag, problems [
 	for _, tag := range wanted {
 		if o.Override && !o.Has(tag.Key) {
 			ours = append(ours, tag)
-		} else if value, there := o.value(tag.Key); o.Has(tag.Key) && (!there || value != tag.Value) {
+		} else if value, there := o.tagValue(tag.Key); o.Has(tag.Key) && (!there || value != tag.Value) {
 			kept = append(kept, tag.Key)
 		}
 	}
 	if len(kept) > 0 {
-		problems = append(problems, problem.Newf(problem.ReasonAnnotationNoEffect, "%s: tags %s are not set: those of an existing load balancer are its owner's",
-			annotation.AdditionalTags, problem.Some(kept)))
+		problems = append(problems,
+			problem.Newf(problem.ReasonAnnotationNoEffect, "%s: tags %s are not set: those of an existing load balancer are its owner's",
+				annotation.AdditionalTags, problem.Some(kept)))
 	}
 	return ours, problems
 }

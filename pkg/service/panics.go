@@ -21,8 +21,8 @@ func (e *panicError) Error() string {
 	return fmt.Sprintf("a bug in this program ended the pass: %v; the log of the program has the stack", e.value)
 }
 
-// caught returns a panic as an error; value is what recover returned, nil for no panic.
-func caught(ctx context.Context, value any) error {
+// panicAsError returns a panic as an error; value is what recover returned, nil for no panic.
+func panicAsError(ctx context.Context, value any) error {
 	if value == nil {
 		return nil
 	}
@@ -32,12 +32,12 @@ func caught(ctx context.Context, value any) error {
 	return err
 }
 
-// lose returns a panic outside of the stages as an error of the Service, and drops its state, which may be half of a change.
-func (r *Reconciler) lose(ctx context.Context, svc *corev1.Service, value any) error {
-	err := caught(ctx, value)
+// failAfterPanic returns a panic outside of the stages as an error of the Service, and drops its state, which may be half of a change.
+func (r *Reconciler) failAfterPanic(ctx context.Context, svc *corev1.Service, value any) error {
+	err := panicAsError(ctx, value)
 	if err != nil {
-		r.states.drop(mark.ServiceName(svc))
-		r.emitFailure(svc, problem.ReasonSyncFailed, signature(err), err)
+		r.states.dropState(mark.ServiceName(svc))
+		r.emitFailure(svc, problem.ReasonSyncFailed, failureSignature(err), err)
 	}
 	return err
 }

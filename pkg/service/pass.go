@@ -15,50 +15,50 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
 )
 
-// provision makes one pass over a Service that wants a load balancer: the finalizer, the stages of [Reconciler.ensure], and what
-// the Service shows of them.
-func (r *Reconciler) provision(ctx context.Context, cached *corev1.Service, held *locks) (time.Duration, error) {
+// provisionService makes one pass over a Service that wants a load balancer: the finalizer, the stages of [Reconciler.ensureBalancer], and
+// what the Service shows of them.
+func (r *Reconciler) provisionService(ctx context.Context, cached *corev1.Service, held *locks) (time.Duration, error) {
 	known := r.stateOf(cached)
-	adopted := known.has(cached)
-	known = known.began(adopted).caused(cached).edited(cached)
-	defer func() { r.states.commit(cached, known) }()
-	known = known.paused(r.opts.pausedBy(cached))
+	adopted := known.carriesFinalizer(cached)
+	known = known.atFirstPass(adopted).withCause(cached).afterEdit(cached)
+	defer func() { r.states.commitState(cached, known) }()
+	known = known.afterPause(r.opts.pausedBy(cached))
 	svc, err := r.withFinalizer(ctx, cached, known)
 	if err != nil {
 		known.failure = r.emitUnwritten(cached, problem.ReasonFailedAddFinalizer, err)
-		behind.note(mark.ServiceName(cached), lag{known.engine.Product().Name, problem.ReasonFailedAddFinalizer}, time.Now())
+		behind.noteUnsynced(mark.ServiceName(cached), lag{known.engine.Product().Name, problem.ReasonFailedAddFinalizer}, time.Now())
 		return 0, err
 	}
-	if svc == nil || !r.opts.wants(svc) || r.opts.changesProduct(svc) {
+	if svc == nil || !r.opts.wantsBalancer(svc) || r.opts.changesProduct(svc) {
 		return 0, nil // changed since the cache saw it; its event is on the way
 	}
-	measured := measure(ensuring(svc), known.engine.Product())
+	measured := measurePass(ensureKind(svc), known.engine.Product())
 	turn, end := r.takeTurn(ctx, mark.ServiceName(svc), known.backoff)
-	known, done, syncErr := r.ensure(alicloud.WithReason(turn, known.cause), svc, adopted, known, held)
-	known = known.explained(syncErr)
+	known, done, syncErr := r.ensureBalancer(alicloud.WithReason(turn, known.cause), svc, adopted, known, held)
+	known = known.causeAfter(syncErr)
 	known.backoff.waitingSince = end(syncErr)
 	if syncErr != nil && ctx.Err() != nil {
 		return 0, syncErr // shutting down is no failure
 	}
 	wait, retryLater := waitTime(syncErr)
-	retryLater = retryLater && known.backoff.patient()
-	known.backoff, done.writes = known.backoff.counted(done.writes, retryLater)
-	measured.end(syncErr, retryLater, done.writes > 0)
+	retryLater = retryLater && known.backoff.isPatient()
+	known.backoff, done.writes = known.backoff.countWrites(done.writes, retryLater)
+	measured.endPass(syncErr, retryLater, done.writes > 0)
 	if err = r.updateStatus(ctx, known, done, syncErr, retryLater); err != nil {
 		known.failure = r.emitUnwritten(svc, problem.ReasonFailedUpdateStatus, err)
-		behind.note(mark.ServiceName(svc), lag{known.engine.Product().Name, problem.ReasonFailedUpdateStatus}, time.Now())
+		behind.noteUnsynced(mark.ServiceName(svc), lag{known.engine.Product().Name, problem.ReasonFailedUpdateStatus}, time.Now())
 		return 0, errors.Join(syncErr, err)
 	}
-	known.failure, known.replaced = r.emit(svc, known, done, syncErr, retryLater)
+	known.failure, known.replaced = r.emitEvents(svc, known, done, syncErr, retryLater)
 	known, done.keptWait = r.leaveUnnamed(ctx, done, known, held, syncErr)
 	if retryLater {
 		return wait, nil
 	}
-	if known, wait, retryLater, syncErr = r.follow(ctx, svc, known, &done, held, syncErr); retryLater {
+	if known, wait, retryLater, syncErr = r.finishPass(ctx, svc, known, &done, held, syncErr); retryLater {
 		return wait, nil
 	}
-	known = known.skipping(done.problems).conflicting(done.problems, syncErr)
-	return r.next(known, done, syncErr)
+	known = known.afterProblems(done.problems).afterConflicts(done.problems, syncErr)
+	return r.nextPassIn(known, done, syncErr)
 }
 
 // withFinalizer adds the finalizer to a Service, unless it is there. A paused Service without anything in the cloud may go at any time.
@@ -66,16 +66,18 @@ func (r *Reconciler) withFinalizer(ctx context.Context, svc *corev1.Service, kno
 	if known.pausedBy != "" || HasFinalizer(svc, known.engine.Product().Finalizer) {
 		return svc, nil
 	}
-	svc, err := r.writer.change(ctx, svc, func(svc *corev1.Service) { addFinalizer(svc, known.engine) })
+	svc, err := r.writer.changeService(ctx, svc, func(svc *corev1.Service) { addFinalizer(svc, known.engine) })
 	if err != nil {
 		return nil, fmt.Errorf("add the finalizer: %w", err)
 	}
 	return svc, nil
 }
 
-// follow does what may only follow the status of the Service: it writes readiness gates and, once the Service is in its place, leaves the load
-// balancer that it was on before. With later, the pass ends here, and the next one is due after wait.
-func (r *Reconciler) follow(ctx context.Context, svc *corev1.Service, known state, done *ensured, held *locks, syncErr error) (after state, wait time.Duration, later bool, err error) {
+// finishPass does what may only follow the status of the Service: it writes readiness gates and, once the Service is in its place, leaves
+// the load balancer that it was on before. With later, the pass ends here, and the next one is due after wait.
+func (r *Reconciler) finishPass(
+	ctx context.Context, svc *corev1.Service, known state, done *ensured, held *locks, syncErr error,
+) (after state, wait time.Duration, later bool, err error) {
 	if done.registered != nil {
 		done.wakes = append(done.wakes, r.readGates(ctx, svc, known.cache.gates, maxGateReads, done.registered))
 	}
@@ -91,12 +93,12 @@ func (r *Reconciler) follow(ctx context.Context, svc *corev1.Service, known stat
 		return known, 0, false, syncErr
 	}
 	if wait, later = waitTime(err); !later && ctx.Err() == nil {
-		r.emitFailure(done.service, problem.ReasonCleanFailed, signature(err), err)
+		r.emitFailure(done.service, problem.ReasonCleanFailed, failureSignature(err), err)
 	}
 	return known, wait, later, err
 }
 
-// ensured is what the stages of [Reconciler.ensure] came to.
+// ensured is what the stages of [Reconciler.ensureBalancer] came to.
 type ensured struct {
 	// service is the Service as they left it.
 	service  *corev1.Service
@@ -122,15 +124,17 @@ type ensured struct {
 	wakes []time.Duration
 }
 
-// ensure makes the load balancer of a Service as it is wanted, stage by stage. The caller holds the locks and commits the state.
+// ensureBalancer makes the load balancer of a Service as it is wanted, stage by stage. The caller holds the locks and commits the state.
 // adopted says that the Service may have had a load balancer before this program saw it. A panic is an error.
-func (r *Reconciler) ensure(ctx context.Context, svc *corev1.Service, adopted bool, known state, held *locks) (after state, done ensured, err error) {
+func (r *Reconciler) ensureBalancer(
+	ctx context.Context, svc *corev1.Service, adopted bool, known state, held *locks,
+) (after state, done ensured, err error) {
 	defer func() {
-		if lost := caught(ctx, recover()); lost != nil {
-			after, done, err = known.forgotten(), ensured{service: svc}, lost
+		if lost := panicAsError(ctx, recover()); lost != nil {
+			after, done, err = known.afterPanic(), ensured{service: svc}, lost
 		}
 	}()
-	params, problems := r.read(known.engine, svc)
+	params, problems := r.readParams(known.engine, svc)
 	done = ensured{service: svc, problems: problems}
 	if svc, known, err = known.withinBounds(svc); err != nil {
 		if svc == nil {
@@ -142,7 +146,7 @@ func (r *Reconciler) ensure(ctx context.Context, svc *corev1.Service, adopted bo
 	svc, known, err = r.settleCreation(ctx, svc, known)
 	if done.service = svc; err == nil {
 		svc, known, _ = known.withinBounds(svc) // it may have been written
-		known, unread, err = r.refresh(ctx, svc, params, adopted, known, held)
+		known, unread, err = r.refreshBalancer(ctx, svc, params, adopted, known, held)
 	}
 	if err != nil {
 		return r.followUnplanned(ctx, params, known, done, held, err)
@@ -152,56 +156,56 @@ func (r *Reconciler) ensure(ctx context.Context, svc *corev1.Service, adopted bo
 		return r.followUnplanned(ctx, params, known, done, held, err)
 	}
 
-	inputs, goal, err := r.decide(ctx, svc, params, known)
+	inputs, decision, err := r.decidePlan(ctx, svc, params, known)
 	known.cache, known.lastValid = inputs.cache, inputs.lastValid
-	done.problems = append(done.problems, goal.Problems...)
+	done.problems = append(done.problems, decision.Problems...)
 	if err != nil {
 		return r.followUnplanned(ctx, params, known, done, held, err)
 	}
-	if known.drifting && len(goal.Plan.Steps()) > 0 {
+	if known.drifting && len(decision.Plan.Steps()) > 0 {
 		driftFound.WithLabelValues(known.engine.Product().Name).Inc()
 	}
-	known.ineffective = logIneffective(ctx, goal.Ineffective, known.ineffective)
+	known.ineffective = logIneffective(ctx, decision.Ineffective, known.ineffective)
 
 	if known.pausedBy != "" {
-		return known, done.paused(known.pausedBy, known.engine.Product(), goal.Plan), unread
+		return known, done.pausedBy(known.pausedBy, known.engine.Product(), decision.Plan), unread
 	}
-	written, intent, err := r.recordIntent(ctx, svc, known, goal)
+	written, intent, err := r.recordIntent(ctx, svc, known, decision)
 	if written == nil {
 		return known, done, err
 	}
 	known.record, done.service = &intent, written
 
 	created := &creating{writer: r.writer, svc: written, known: &known}
-	deployed := deploy(ctx, svc, known.engine.Product(), goal.Plan, created.create)
-	created.end()
+	deployed := deployPlan(ctx, svc, known.engine.Product(), decision.Plan, created.createOnce)
+	created.endCreation()
 	written, done.service = created.svc, created.svc
 	r.doubtOthers(svc, held, deployed)
-	err = errors.Join(deployed.outcome(), unread, inputs.unread)
-	known = known.deployed(deployed).readUntilSettled(goal.Plan)
-	if len(goal.Plan.Steps()) > 0 {
-		r.deployed(svc, known.balancer, inputs.Inputs, known.engine)
+	err = errors.Join(deployed.outcomeError(), unread, inputs.unread)
+	known = known.afterDeployment(deployed).readUntilSettled(decision.Plan)
+	if len(decision.Plan.Steps()) > 0 {
+		r.countDeployed(svc, known.balancer, inputs.Inputs, known.engine)
 	}
 	r.exhausted(svc, known.engine, deployed) // what was refused is not what it has
-	r.uses.note(svc, known, inputs.Choice.Firm)
+	r.uses.noteService(svc, known, inputs.Choice.Firm)
 
-	known, shown, left := r.show(ctx, written, params, known, held, inputs.Inputs, deployed)
+	known, shown, left := r.showAddresses(ctx, written, params, known, held, inputs.Inputs, deployed)
 	done.registered = deployed.Registered
-	gateProblems, gateErr := r.openGates(ctx, svc, known.cache.gates, deployed.registeredAlso(left), left.serves)
+	gateProblems, gateErr := r.openGates(ctx, svc, known.cache.gates, deployed.registeredAlso(left), left.servesAddress)
 	done.status, done.ports, done.securityGroup, done.keepsLeft = shown.Status, shown.Ports, shown.SecurityGroup, shown.KeepsLeft
 	done.serves = shown.Serves
 	deployed.Balancer = known.balancer
-	known.record, done.record = recordApply(*known.record, goal.Applied, deployed, err != nil)
+	known.record, done.record = recordApply(*known.record, decision.Applied, deployed, err != nil)
 	done.problems = slices.Concat(done.problems, gateProblems, shown.Problems)
-	err = errors.Join(err, gateErr, left.outcome())
+	err = errors.Join(err, gateErr, left.outcomeError())
 	known, moved, again := r.followMoved(ctx, written, params, known, held, inputs.Inputs, shown, err != nil)
 	done.wakes = []time.Duration{inputs.readyGraceLeft, inputs.slicelessLeft, inputs.crowdedWait, shown.Wake, again}
 	done.writes = deployed.Writes + left.Writes + moved
 	return known, done, err
 }
 
-// read returns what the annotations and the fields of the Service say, as far as the policy of the cluster accepts it.
-func (r *Reconciler) read(engine Engine, svc *corev1.Service) (annotation.Params, []problem.Problem) {
+// readParams returns what the annotations and the fields of the Service say, as far as the policy of the cluster accepts it.
+func (r *Reconciler) readParams(engine Engine, svc *corev1.Service) (annotation.Params, []problem.Problem) {
 	kind := r.opts.typeProblem(svc, engine.Product())
 	if HandsOver(r.opts.Config, svc) { // the annotation has chosen the engine, which would report that it is not read
 		untyped := *svc
@@ -213,45 +217,51 @@ func (r *Reconciler) read(engine Engine, svc *corev1.Service) (annotation.Params
 	return params, slices.Concat(problems, refused, kind)
 }
 
-// refresh reads what is in doubt of the load balancer. It returns why parts could not be read.
-func (r *Reconciler) refresh(ctx context.Context, svc *corev1.Service, params annotation.Params, adopted bool, known state, held *locks) (after state, unread error, err error) {
+// refreshBalancer reads what is in doubt of the load balancer. It returns why parts could not be read.
+func (r *Reconciler) refreshBalancer(
+	ctx context.Context, svc *corev1.Service, params annotation.Params, adopted bool, known state, held *locks,
+) (after state, unread error, err error) {
 	var found Refreshed
 	balancer, err := r.readLocked(ctx, svc, params, held, known.balancer, func(balancer Balancer) (Balancer, error) {
 		known.balancer = balancer
-		request := known.request(svc, params, adopted)
+		request := known.requestFor(svc, params, adopted)
 		request.DueSoon = r.states.dueSoon
 		known.drifting = request.DriftDue && !known.readAt.IsZero() && balancer.Trusted()
 		found, err = balancer.Refresh(ctx, request)
-		known = known.refreshed(found, r.opts.ResyncPeriod)
+		known = known.afterRefresh(found, r.opts.ResyncPeriod)
 		return found.Balancer, err
 	})
 	known.balancer = balancer
 	return known, found.Unread, err
 }
 
-// decide gathers the inputs and plans. What an annotation says that is not accepted now, it says as it was last accepted.
-func (r *Reconciler) decide(ctx context.Context, svc *corev1.Service, params annotation.Params, known state) (gathered, Goal, error) {
+// decidePlan gathers the inputs and plans. What an annotation says that is not accepted now, it says as it was last accepted.
+func (r *Reconciler) decidePlan(
+	ctx context.Context, svc *corev1.Service, params annotation.Params, known state,
+) (gathered, Decision, error) {
 	accepted := params.WithLast(known.lastValid)
 	in := Inputs{Service: svc, Params: accepted, Invalid: params.Invalid, Applied: *known.record, Reclaimed: known.removal.reclaimed}
-	inputs, err := r.gather(ctx, in, known)
+	inputs, err := r.gatherInputs(ctx, in, known)
 	inputs.lastValid = &accepted
 	if err != nil {
-		return inputs, Goal{}, err
+		return inputs, Decision{}, err
 	}
-	goal, err := known.balancer.Plan(ctx, inputs.Inputs)
-	goal.Problems = append(goal.Problems, inputs.problems...)
-	return inputs, goal, err
+	decision, err := known.balancer.Plan(ctx, inputs.Inputs)
+	decision.Problems = append(decision.Problems, inputs.problems...)
+	return inputs, decision, err
 }
 
 // recordIntent writes to the Service the tags and domains that a plan is about to write, before it does. It returns the Service and
 // the Record as they are then; the Service is nil when it is gone.
-func (r *Reconciler) recordIntent(ctx context.Context, svc *corev1.Service, known state, goal Goal) (*corev1.Service, Record, error) {
+func (r *Reconciler) recordIntent(
+	ctx context.Context, svc *corev1.Service, known state, decision Decision,
+) (*corev1.Service, Record, error) {
 	applied := *known.record
-	if goal.Applied == nil || len(goal.Plan.Steps()) == 0 || applied.covers(goal.Applied.Intent()) {
+	if decision.Applied == nil || len(decision.Plan.Steps()) == 0 || applied.coversRecord(decision.Applied.Intent()) {
 		return svc, applied, nil
 	}
-	both := applied.and(goal.Applied.Intent())
-	written, err := r.writer.change(ctx, svc, known.store(both))
+	both := applied.mergeWith(decision.Applied.Intent())
+	written, err := r.writer.changeService(ctx, svc, known.storeRecord(both))
 	if err != nil {
 		return nil, applied, fmt.Errorf("record what is about to be written: %w", err)
 	}
@@ -263,17 +273,17 @@ func recordApply(applied Record, wanted *Record, done Deployment, failed bool) (
 	if done.Balancer.ID() == "" || wanted == nil {
 		return &applied, nil
 	}
-	record := done.Balancer.Recorded(applied.after(*wanted, failed, done.Refused, done.Untagged))
+	record := done.Balancer.Recorded(applied.afterPlan(*wanted, failed, done.Refused, done.Untagged))
 	return &record, &record
 }
 
-// next returns when the Service is due for another pass without any event.
-func (r *Reconciler) next(known state, done ensured, syncErr error) (time.Duration, error) {
+// nextPassIn returns when the Service is due for another pass without any event.
+func (r *Reconciler) nextPassIn(known state, done ensured, syncErr error) (time.Duration, error) {
 	wait := max(time.Until(known.driftAt), time.Second)
 	switch {
 	case allConfig(syncErr):
 		// Only a change of the Service, or the pass for drift, can help: repeating does not.
-		return soonest(r.opts.ResyncPeriod, done.keptWait), nil
+		return soonestOf(r.opts.ResyncPeriod, done.keptWait), nil
 	case syncErr != nil:
 		return 0, syncErr
 	case problem.HasReason(done.problems, problem.ReasonLoadBalancerLocked):
@@ -281,16 +291,16 @@ func (r *Reconciler) next(known state, done ensured, syncErr error) (time.Durati
 	case problem.HasReason(done.problems, problem.ReasonListenerConflict):
 		wait = conflictWait
 	case problem.HasReason(done.problems, problem.ReasonSkipSyncBackends):
-		wait = min(known.skipped.wait(), wait)
+		wait = min(known.skipped.nextReadIn(), wait)
 	}
 	if done.writes > 0 && problem.HasReason(done.problems, problem.ReasonQuotaReached) {
 		wait = min(balanceWait, wait)
 	}
-	return soonest(wait, append(done.wakes, done.keptWait)...), nil
+	return soonestOf(wait, append(done.wakes, done.keptWait)...), nil
 }
 
-// soonest returns the shortest of the times, where 0 is none.
-func soonest(wait time.Duration, others ...time.Duration) time.Duration {
+// soonestOf returns the shortest of the times, where 0 is none.
+func soonestOf(wait time.Duration, others ...time.Duration) time.Duration {
 	for _, sooner := range others {
 		if sooner > 0 {
 			wait = min(sooner, wait)
@@ -299,8 +309,8 @@ func soonest(wait time.Duration, others ...time.Duration) time.Duration {
 	return wait
 }
 
-// deploy carries out a plan.
-func deploy(ctx context.Context, svc *corev1.Service, product Product, plan Plan, create Create) Deployment {
+// deployPlan carries out a plan.
+func deployPlan(ctx context.Context, svc *corev1.Service, product Product, plan Plan, create Create) Deployment {
 	observePlan(product, plan)
 	return plan.Deploy(ctx, svc, create)
 }

@@ -44,8 +44,8 @@ func IsPaused(svc *corev1.Service) bool {
 	return ok && value != "false"
 }
 
-// paused takes note of a plan that is not carried out. What the Service shows stays as it is.
-func (e ensured) paused(by string, product Product, plan Plan) ensured {
+// pausedBy takes note of a plan that is not carried out. What the Service shows stays as it is.
+func (e ensured) pausedBy(by string, product Product, plan Plan) ensured {
 	e.unmade = len(plan.Steps())
 	e.problems = append(e.problems, pausedProblem(by, product, plan))
 	if len(e.service.Status.LoadBalancer.Ingress) > 0 {
@@ -70,11 +70,12 @@ func pausedProblem(by string, product Product, plan Plan) problem.Problem {
 	if n := len(steps) - maxShownSteps; n > 0 {
 		text += fmt.Sprintf("; and %d more", n)
 	}
-	return problem.Newf(problem.ReasonPaused, "%s keeps the manager from writing to the cloud. It would make these changes to the %s%s", by, product.Name, ":"+text[1:])
+	return problem.Newf(problem.ReasonPaused, "%s keeps the manager from writing to the cloud. It would make these changes to the %s%s", by,
+		product.Name, ":"+text[1:])
 }
 
-// paused returns the state for a pass with or without a pause. After one, what the Service has in the cloud is read again.
-func (s state) paused(by string) state {
+// afterPause returns the state for a pass with or without a pause. After one, what the Service has in the cloud is read again.
+func (s state) afterPause(by string) state {
 	if s.pausedBy != "" && by == "" {
 		s.balancer = s.balancer.Invalidate("it was paused")
 	}
@@ -84,9 +85,10 @@ func (s state) paused(by string) state {
 
 // holdRemoval leaves what a Service has in the cloud, and thus the Service, as long as it is paused.
 func (r *Reconciler) holdRemoval(ctx context.Context, svc *corev1.Service, product Product, by string) (time.Duration, error) {
-	found := problem.Newf(problem.ReasonPaused, "%s keeps the manager from writing to the cloud: the %s and this Service stay until then", by, product.Name)
+	found := problem.Newf(problem.ReasonPaused, "%s keeps the manager from writing to the cloud: the %s and this Service stay until then", by,
+		product.Name)
 	r.emitProblems(svc, []problem.Problem{found}, nil)
-	_, err := r.writer.change(ctx, svc, func(svc *corev1.Service) {
+	_, err := r.writer.changeService(ctx, svc, func(svc *corev1.Service) {
 		meta.SetStatusCondition(&svc.Status.Conditions, metav1.Condition{
 			Type: ConditionSynced, Status: metav1.ConditionFalse, Reason: found.Reason, Message: found.Message,
 		})
@@ -94,7 +96,7 @@ func (r *Reconciler) holdRemoval(ctx context.Context, svc *corev1.Service, produ
 	if err != nil {
 		return 0, fmt.Errorf("update the status of the Service: %w", err)
 	}
-	behind.note(mark.ServiceName(svc), lag{product.Name, found.Reason}, time.Now())
+	behind.noteUnsynced(mark.ServiceName(svc), lag{product.Name, found.Reason}, time.Now())
 	return r.opts.ResyncPeriod, nil
 }
 

@@ -36,13 +36,13 @@ func NewPods(ctx context.Context, client kubernetes.Interface) *Pods {
 	return &Pods{ctx: ctx, client: client, wake: func(types.NamespacedName) {}, namespaces: map[string]*podsOfNamespace{}}
 }
 
-// in returns the pods of a namespace. Whoever asks first waits until they are read, but not for long.
-func (p *Pods) in(ctx context.Context, namespace string) *podsOfNamespace {
-	pods, first := p.of(namespace)
+// podsIn returns the pods of a namespace. Whoever asks first waits until they are read, but not for long.
+func (p *Pods) podsIn(ctx context.Context, namespace string) *podsOfNamespace {
+	pods, first := p.podsOf(namespace)
 	if !first {
 		return pods
 	}
-	go p.reflector(namespace, pods).RunWithContext(p.ctx)
+	go p.newReflector(namespace, pods).RunWithContext(p.ctx)
 	wait, cancel := context.WithTimeout(ctx, waits.PodsRead)
 	defer cancel()
 	select {
@@ -52,18 +52,19 @@ func (p *Pods) in(ctx context.Context, namespace string) *podsOfNamespace {
 	return pods
 }
 
-func (p *Pods) of(namespace string) (pods *podsOfNamespace, first bool) {
+func (p *Pods) podsOf(namespace string) (pods *podsOfNamespace, first bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if found, ok := p.namespaces[namespace]; ok {
 		return found, false
 	}
-	pods = &podsOfNamespace{wake: p.wake, read: make(chan struct{}), placed: map[string]placedPod{}, named: map[types.NamespacedName]sets.Set[string]{}}
+	pods = &podsOfNamespace{wake: p.wake, read: make(chan struct{}), placed: map[string]placedPod{},
+		named: map[types.NamespacedName]sets.Set[string]{}}
 	p.namespaces[namespace] = pods
 	return pods, true
 }
 
-func (p *Pods) reflector(namespace string, into *podsOfNamespace) *cache.Reflector {
+func (p *Pods) newReflector(namespace string, into *podsOfNamespace) *cache.Reflector {
 	client := p.client.CoreV1().Pods(namespace)
 	source := cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
@@ -94,10 +95,9 @@ type placedPod struct {
 	addresses []netip.Addr
 }
 
-// nodes returns the node of each of the pods that has the address, empty for one that has not; known is false before the pods were read.
-// The Service has a pass when an
-// address of one of them changes.
-func (p *podsOfNamespace) nodes(service types.NamespacedName, pods []podAddress) (nodes []string, known bool) {
+// nodesOfPods returns the node of each of the pods that has the address, empty for one that has not; known is false before the pods were
+// read. The Service has a pass when an address of one of them changes.
+func (p *podsOfNamespace) nodesOfPods(service types.NamespacedName, pods []podAddress) (nodes []string, known bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	named := sets.New[string]()
@@ -118,8 +118,8 @@ func (p *podsOfNamespace) nodes(service types.NamespacedName, pods []podAddress)
 	}
 }
 
-// forget drops what a Service asked for.
-func (p *Pods) forget(service types.NamespacedName) {
+// forgetService drops what a Service asked for.
+func (p *Pods) forgetService(service types.NamespacedName) {
 	p.mu.Lock()
 	pods, ok := p.namespaces[service.Namespace]
 	p.mu.Unlock()
@@ -131,8 +131,8 @@ func (p *Pods) forget(service types.NamespacedName) {
 	delete(pods.named, service)
 }
 
-// set notes the addresses of a pod, none for one that is gone, and wakes the Services that name it.
-func (p *podsOfNamespace) set(name string, pod placedPod) {
+// setPod notes the addresses of a pod, none for one that is gone, and wakes the Services that name it.
+func (p *podsOfNamespace) setPod(name string, pod placedPod) {
 	p.mu.Lock()
 	before := p.placed[name]
 	if len(pod.addresses) == 0 {
@@ -159,7 +159,7 @@ func (p *podsOfNamespace) Add(object any) error { return p.Update(object) }
 func (p *podsOfNamespace) Update(object any) error {
 	pod, err := podOf(object)
 	if err == nil {
-		p.set(pod.Name, placeOf(pod))
+		p.setPod(pod.Name, placeOf(pod))
 	}
 	return err
 }
@@ -168,7 +168,7 @@ func (p *podsOfNamespace) Update(object any) error {
 func (p *podsOfNamespace) Delete(object any) error {
 	pod, err := podOf(object)
 	if err == nil {
-		p.set(pod.Name, placedPod{})
+		p.setPod(pod.Name, placedPod{})
 	}
 	return err
 }

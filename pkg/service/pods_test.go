@@ -18,14 +18,16 @@ func TestPodsWakeServices(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		pod := func(name, address string) *corev1.Pod {
-			return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "a"}, Spec: corev1.PodSpec{NodeName: "n"}, Status: corev1.PodStatus{PodIPs: []corev1.PodIP{{IP: address}}}}
+			return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "a"}, Spec: corev1.PodSpec{NodeName: "n"},
+				Status: corev1.PodStatus{PodIPs: []corev1.PodIP{{IP: address}}}}
 		}
 		kube := testkit.NewClientset(pod("web-1", "10.0.0.1"))
 		var woken []string
 		pods := NewPods(t.Context(), kube)
 		pods.wake = func(service types.NamespacedName) { woken = append(woken, service.String()) }
 		ask := func(service, name string) bool {
-			nodes, known := pods.in(t.Context(), "a").nodes(types.NamespacedName{Namespace: "a", Name: service}, []podAddress{{name, netip.MustParseAddr("10.0.0.1")}})
+			nodes, known := pods.podsIn(t.Context(), "a").nodesOfPods(types.NamespacedName{Namespace: "a", Name: service},
+				[]podAddress{{name, netip.MustParseAddr("10.0.0.1")}})
 			return known && nodes[0] == "n"
 		}
 		if !ask("web", "web-1") || ask("shop", "shop-1") {
@@ -69,7 +71,7 @@ func TestPodsWakeServices(t *testing.T) {
 				t.Errorf("%s: woken %v, want %v", step.name, got, step.want)
 			}
 		}
-		pods.forget(types.NamespacedName{Namespace: "a", Name: "shop"})
+		pods.forgetService(types.NamespacedName{Namespace: "a", Name: "shop"})
 		if got := change(func() error { return client.Delete(t.Context(), "shop-1", metav1.DeleteOptions{}) }); len(got) != 0 {
 			t.Errorf("after the Service went: woken %v", got)
 		}

@@ -23,7 +23,7 @@ type preloaded[T any] struct {
 	outdated bool
 }
 
-func (p preloaded[T]) fresh(age time.Duration) bool { return !p.outdated && time.Since(p.at) < age }
+func (p preloaded[T]) isFresh(age time.Duration) bool { return !p.outdated && time.Since(p.at) < age }
 
 // Take returns what was read, unless it is too old, and drops it.
 func (p *Preloads[T]) Take(key string) (T, bool) {
@@ -33,7 +33,7 @@ func (p *Preloads[T]) Take(key string) (T, bool) {
 	if !found.outdated {
 		delete(p.byKey, key)
 	}
-	return found.value, found.fresh(preloadAge)
+	return found.value, found.isFresh(preloadAge)
 }
 
 // Has reports whether [Preloads.Take] would return something.
@@ -47,7 +47,7 @@ func (p *Preloads[T]) Fresh(key string, age time.Duration) (T, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	found := p.byKey[key]
-	return found.value, found.fresh(age)
+	return found.value, found.isFresh(age)
 }
 
 // Drop has what was read up to now count no longer, because something was written since. That includes what was asked for before, and is

@@ -60,7 +60,7 @@ func (r *Reconciler) PreviewAll(ctx context.Context, services []*corev1.Service)
 	previews := make([]Preview, len(services))
 	for i, svc := range slices.SortedFunc(slices.Values(services), ByAge) {
 		previews[i].Service = svc
-		previews[i].Err = p.plan(ctx, svc, &previews[i])
+		previews[i].Err = p.planService(ctx, svc, &previews[i])
 		previews[i].Problems = problem.ByReason(previews[i].Problems)
 		previews[i].inputs = Inputs{} // those of thousands of Services would stay in memory
 		if err := ctx.Err(); err != nil {
@@ -70,17 +70,17 @@ func (r *Reconciler) PreviewAll(ctx context.Context, services []*corev1.Service)
 	return previews, nil
 }
 
-// plan plans a Service.
-func (p previewer) plan(ctx context.Context, svc *corev1.Service, preview *Preview) error {
+// planService plans a Service.
+func (p previewer) planService(ctx context.Context, svc *corev1.Service, preview *Preview) error {
 	if !p.opts.needsReconcile(svc) {
 		return nil
 	}
-	svc, held, err := p.lock(ctx, svc)
+	svc, held, err := p.lockService(ctx, svc)
 	if err != nil {
 		return err
 	}
-	defer held.release()
-	wants := p.opts.wants(svc)
+	defer held.releaseAll()
+	wants := p.opts.wantsBalancer(svc)
 	switch {
 	case wants && !p.opts.changesProduct(svc):
 		return p.planWanted(ctx, svc.DeepCopy(), held, preview)
@@ -98,31 +98,31 @@ func (p previewer) plan(ctx context.Context, svc *corev1.Service, preview *Previ
 // planWanted plans a Service that wants a load balancer, and what it leaves for that.
 func (p previewer) planWanted(ctx context.Context, svc *corev1.Service, held *locks, preview *Preview) error {
 	known := p.stateOf(svc)
-	adopted := known.has(svc)
+	adopted := known.carriesFinalizer(svc)
 	addFinalizer(svc, known.engine) // in a pass, this is written before anything is read
-	params, problems := p.read(known.engine, svc)
+	params, problems := p.readParams(known.engine, svc)
 	preview.Problems = problems
 	if err := checkBounds(svc); err != nil {
 		return err
 	}
-	known, unread, err := p.refresh(ctx, svc, params, adopted, known, held)
+	known, unread, err := p.refreshBalancer(ctx, svc, params, adopted, known, held)
 	if err != nil {
 		return err
 	}
 	if err = known.engine.Refuse(params); err != nil && known.balancer.ID() == "" {
 		return err
 	}
-	inputs, goal, err := p.decide(ctx, svc, params, known)
+	inputs, decision, err := p.decidePlan(ctx, svc, params, known)
 	if err == nil && p.readGates(ctx, svc, inputs.cache.gates, len(inputs.cache.gates.pods), func(string) bool { return true }) == atOnce {
 		known.cache = inputs.cache
-		inputs, goal, err = p.decide(ctx, svc, params, known)
+		inputs, decision, err = p.decidePlan(ctx, svc, params, known)
 	}
-	preview.Problems = append(preview.Problems, goal.Problems...)
+	preview.Problems = append(preview.Problems, decision.Problems...)
 	preview.balancer, preview.inputs = known.balancer, inputs.Inputs
 	if err != nil {
 		return err
 	}
-	preview.Plan, preview.Steps = goal.Plan, goal.Plan.Steps()
+	preview.Plan, preview.Steps = decision.Plan, decision.Plan.Steps()
 	if known.balancer.ID() == "" && held.balancer != "" && len(preview.Steps) > 0 {
 		if p.creating.Has(held.balancer) {
 			preview.Steps, preview.Follow = nil, "further steps follow once the load balancer exists"
@@ -153,7 +153,7 @@ func (p previewer) planLeaving(ctx context.Context, svc *corev1.Service, known s
 		}
 		errs = append(errs, err)
 	}
-	errs = append(errs, p.planKept(ctx, svc, mover, p.unnamed(svc, known), known.engine, held, preview))
+	errs = append(errs, p.planKept(ctx, svc, mover, p.unnamedBalancers(svc, known), known.engine, held, preview))
 	return errors.Join(errs...)
 }
 

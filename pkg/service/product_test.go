@@ -226,12 +226,12 @@ func (k known) Refresh(ctx context.Context, of Request) (Refreshed, error) {
 func (k known) Backends(Inputs) backend.Input { return backend.Input{} }
 func (k known) Room(Inputs) backend.Room      { return backend.Room{} }
 
-func (k known) Plan(ctx context.Context, in Inputs) (Goal, error) {
+func (k known) Plan(ctx context.Context, in Inputs) (Decision, error) {
 	var wanted []int32
 	for _, port := range in.Service.Spec.Ports {
 		wanted = append(wanted, port.Port)
 	}
-	return Goal{Plan: change{known: k, ports: wanted}, Applied: &Record{}}, k.product.stage(ctx, "Plan", in.Service)
+	return Decision{Plan: change{known: k, ports: wanted}, Applied: &Record{}}, k.product.stage(ctx, "Plan", in.Service)
 }
 
 func (k known) Status(context.Context, annotation.Params) Shown {

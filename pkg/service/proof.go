@@ -24,18 +24,18 @@ type Evidence struct {
 // which it is not deleted: the official CCM wrote none in early versions, and a person or a rule may have removed it. All that is left must
 // agree.
 func (e Evidence) Owns(svc *corev1.Service) bool {
-	return e.Marked && e.fits(svc)
+	return e.Marked && e.fitsService(svc)
 }
 
 // MadeFor reports whether the Record says that a load balancer without the owner tag was created for the Service, and nothing on it
 // contradicts that. It may have no listener yet, and so no mark.
 func (e Evidence) MadeFor(svc *corev1.Service) bool {
 	record, _ := RecordOn(svc)
-	return record.Made == e.ID && e.fits(svc)
+	return record.Made == e.ID && e.fitsService(svc)
 }
 
-// fits reports whether what there is besides a mark says that the load balancer was made for the Service.
-func (e Evidence) fits(svc *corev1.Service) bool {
+// fitsService reports whether what there is besides a mark says that the load balancer was made for the Service.
+func (e Evidence) fitsService(svc *corev1.Service) bool {
 	if IsAnothers(e.Tags) || len(e.Tags) >= annotation.MaxTags { // the last one has no room for the tag
 		return false
 	}

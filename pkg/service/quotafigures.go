@@ -7,9 +7,9 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/quota"
 )
 
-// show sets the metrics, and emits an event for each quota that came to be nearly used up.
-func (w *quotaWatch) show() {
-	found := w.uses.figures()
+// showFigures sets the metrics, and emits an event for each quota that came to be nearly used up.
+func (w *quotaWatch) showFigures() {
+	found := w.uses.quotaFigures()
 	for _, engine := range w.opts.Engines {
 		w.addAttachments(found, engine)
 		w.holdGroups(found, engine.Product())
@@ -23,8 +23,8 @@ func (w *quotaWatch) show() {
 	w.showAll(found)
 }
 
-// addAttachments adds how many times one instance is a backend: the one that uses the largest share of its quota. There is one figure for all instances: with each node that
-// comes or goes, another one is it most often.
+// addAttachments adds how many times one instance is a backend: the one that uses the largest share of its quota. There is one figure for
+// all instances: with each node that comes or goes, another one is it most often.
 func (w *quotaWatch) addAttachments(found map[quotaSubject]figure, engine Engine) {
 	w.crowds.mu.Lock()
 	defer w.crowds.mu.Unlock()

@@ -26,8 +26,8 @@ func shownLimit(t *testing.T, code quota.Code) (value float64, shown bool) {
 	return 0, false
 }
 
-// TestQuotaThatSomebodyRaised: more in use than a value that is only assumed proves a larger one, for all load balancers. How large is not known: nothing is nearly used
-// up, and the metric shows no value. What somebody has configured counts, whatever is used.
+// TestQuotaThatSomebodyRaised: more in use than a value that is only assumed proves a larger one, for all load balancers. How large is not
+// known: nothing is nearly used up, and the metric shows no value. What somebody has configured counts, whatever is used.
 func TestQuotaThatSomebodyRaised(t *testing.T) { //nolint:paralleltest // the metrics of those quotas are those of the process
 	on := testkit.Service("web")
 	for name, test := range map[string]struct {
@@ -37,13 +37,18 @@ func TestQuotaThatSomebodyRaised(t *testing.T) { //nolint:paralleltest // the me
 		warnings    int
 		used, limit float64 // no limit is unknown
 	}{
-		"listeners":             {found: map[quotaSubject]figure{{quota.ListenersPerNLB, "nlb-1"}: {used: 60, firm: 60, of: "nlb-1", on: on}}, code: quota.ListenersPerNLB, used: 60},
-		"attachments":           {found: map[quotaSubject]figure{{code: quota.GroupsPerServer}: {used: 280, firm: 280, of: "i-1", on: on}}, code: quota.GroupsPerServer, used: 280},
-		"load balancers":        {found: map[quotaSubject]figure{{code: quota.NLBs}: {used: 61, firm: 61, on: on}}, code: quota.NLBs, used: 61},
-		"as many as assumed":    {found: map[quotaSubject]figure{{code: quota.NLBs}: {used: 60, firm: 60, on: on}}, code: quota.NLBs, warnings: 1, used: 60, limit: 60},
-		"another one has fewer": {found: map[quotaSubject]figure{{quota.ListenersPerNLB, "nlb-1"}: {used: 60, firm: 60, of: "nlb-1", on: on}, {quota.ListenersPerNLB, "nlb-2"}: {used: 45, firm: 45, of: "nlb-2", on: on}}, code: quota.ListenersPerNLB, used: 60},
+		"listeners": {found: map[quotaSubject]figure{{quota.ListenersPerNLB, "nlb-1"}: {used: 60, firm: 60, of: "nlb-1", on: on}},
+			code: quota.ListenersPerNLB, used: 60},
+		"attachments": {found: map[quotaSubject]figure{{code: quota.GroupsPerServer}: {used: 280, firm: 280, of: "i-1", on: on}},
+			code: quota.GroupsPerServer, used: 280},
+		"load balancers": {found: map[quotaSubject]figure{{code: quota.NLBs}: {used: 61, firm: 61, on: on}}, code: quota.NLBs, used: 61},
+		"as many as assumed": {found: map[quotaSubject]figure{{code: quota.NLBs}: {used: 60, firm: 60, on: on}}, code: quota.NLBs, warnings: 1,
+			used: 60, limit: 60},
+		"another one has fewer": {found: map[quotaSubject]figure{{quota.ListenersPerNLB, "nlb-1"}: {used: 60, firm: 60, of: "nlb-1", on: on},
+			{quota.ListenersPerNLB, "nlb-2"}: {used: 45, firm: 45, of: "nlb-2", on: on}}, code: quota.ListenersPerNLB, used: 60},
 		"configured": {
-			configured: map[string]int{string(quota.NLBs): 50}, found: map[quotaSubject]figure{{code: quota.NLBs}: {used: 61, firm: 61, on: on}}, code: quota.NLBs, warnings: 1, used: 61, limit: 50,
+			configured: map[string]int{string(quota.NLBs): 50}, found: map[quotaSubject]figure{{code: quota.NLBs}: {used: 61, firm: 61, on: on}},
+			code: quota.NLBs, warnings: 1, used: 61, limit: 50,
 		},
 	} {
 		w, recorder := newQuotaWatch()
@@ -53,19 +58,22 @@ func TestQuotaThatSomebodyRaised(t *testing.T) { //nolint:paralleltest // the me
 			t.Errorf("%s: warnings %q, want %d", name, warnings, test.warnings)
 		}
 		limit, shown := shownLimit(t, test.code)
-		if used := valueOf(t, quotaUsed.WithLabelValues(string(test.code))); used != test.used || limit != test.limit || shown != (test.limit > 0) {
+		if used := valueOf(t, quotaUsed.WithLabelValues(string(test.code))); used != test.used || limit != test.limit ||
+			shown != (test.limit > 0) {
 			t.Errorf("%s: used %v, limit %v, want %v and %v", name, used, limit, test.used, test.limit)
 		}
 	}
 }
 
-// TestQuotaKnownFromRefusal: what the cloud refused to one load balancer is the limit of that one. The metrics show the one that uses the largest share of its limit.
+// TestQuotaKnownFromRefusal: what the cloud refused to one load balancer is the limit of that one. The metrics show the one that uses the
+// largest share of its limit.
 func TestQuotaKnownFromRefusal(t *testing.T) { //nolint:paralleltest // the metrics of the quota are those of the process
 	on := testkit.Service("web")
 	w, recorder := newQuotaWatch()
 	w.opts.Config.Quotas.Learn(quota.ServersPerNLB, "nlb-2", 100)
 	w.showAll(map[quotaSubject]figure{
-		{quota.ServersPerNLB, "nlb-1"}: {used: 150, firm: 150, of: "nlb-1", on: on}, {quota.ServersPerNLB, "nlb-2"}: {used: 100, firm: 100, of: "nlb-2", on: on},
+		{quota.ServersPerNLB, "nlb-1"}: {used: 150, firm: 150, of: "nlb-1", on: on},
+		{quota.ServersPerNLB, "nlb-2"}: {used: 100, firm: 100, of: "nlb-2", on: on},
 	})
 	warnings := emitted(recorder)
 	for _, want := range []string{"100 of the 100", "nlb-2", "known from a refusal", "quotas:ListProductQuotas"} {
@@ -79,8 +87,8 @@ func TestQuotaKnownFromRefusal(t *testing.T) { //nolint:paralleltest // the metr
 	}
 }
 
-// TestAttachmentsKnownFromRefusal: an instance to which the cloud refused more is the fullest one, even if others are backends more often. What Services have chosen, and
-// the cloud has not accepted yet, is no proof of a larger quota.
+// TestAttachmentsKnownFromRefusal: an instance to which the cloud refused more is the fullest one, even if others are backends more often.
+// What Services have chosen, and the cloud has not accepted yet, is no proof of a larger quota.
 func TestAttachmentsKnownFromRefusal(t *testing.T) {
 	t.Parallel()
 	const others, refused = 44, 30
@@ -98,7 +106,7 @@ func TestAttachmentsKnownFromRefusal(t *testing.T) {
 			p := &quotaProduct{product: newProduct("attachments")}
 			w, recorder := newQuotaWatch()
 			w.opts.Engines = []Engine{p}
-			w.uses.note(testkit.Service("web"), state{engine: p, balancer: usedBalancer{known: known{product: p.product, id: "lb-1"}}}, false)
+			w.uses.noteService(testkit.Service("web"), state{engine: p, balancer: usedBalancer{known: known{product: p.product, id: "lb-1"}}}, false)
 			crowd := w.crowds.crowdOf(p)
 			for i := range test.others {
 				ids := []string{"i-1"}
@@ -114,13 +122,14 @@ func TestAttachmentsKnownFromRefusal(t *testing.T) {
 			if test.refused > 0 {
 				w.opts.Config.Quotas.Learn(quota.CLBsPerInstance, "i-2", test.refused)
 			}
-			w.show()
+			w.showFigures()
 			wantWarning(t, emitted(recorder), test.want)
 		})
 	}
 }
 
-// TestGroupsAndRaisedQuota: an account that has more load balancers than an assumed value allows may have another one, so that a group can open it.
+// TestGroupsAndRaisedQuota: an account that has more load balancers than an assumed value allows may have another one, so that a group can
+// open it.
 func TestGroupsAndRaisedQuota(t *testing.T) {
 	t.Parallel()
 	for clbs, want := range map[int]int{60: 2, 61: 0} { // warnings: of the CLBs, and of the listeners of the full one
@@ -132,10 +141,11 @@ func TestGroupsAndRaisedQuota(t *testing.T) {
 			if i == 0 {
 				used = append(used, quota.Use{Code: quota.ListenersPerCLB, Used: 50})
 			}
-			svc := testkit.Service(name, testkit.Annotation(annotation.Group.Key(), "edge"), testkit.Annotation(annotation.GroupOverflow.Key(), "true"), testkit.TCP(80))
-			w.uses.note(svc, state{engine: p, balancer: usedBalancer{known{product: p.product, id: name}, used}}, true)
+			svc := testkit.Service(name, testkit.Annotation(annotation.Group.Key(), "edge"),
+				testkit.Annotation(annotation.GroupOverflow.Key(), "true"), testkit.TCP(80))
+			w.uses.noteService(svc, state{engine: p, balancer: usedBalancer{known{product: p.product, id: name}, used}}, true)
 		}
-		w.show()
+		w.showFigures()
 		codes := map[string]bool{}
 		for _, warning := range emitted(recorder) {
 			for _, code := range []quota.Code{quota.CLBs, quota.ListenersPerCLB} {

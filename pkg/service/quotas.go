@@ -46,10 +46,10 @@ type quotaWatch struct {
 	own, ownRead map[quota.Code]int
 }
 
-// watch works until ctx is done. It closes started once the quotas were read, or could not be, and calls changed when other values count
-// than before.
-func (w *quotaWatch) watch(ctx context.Context, started chan<- struct{}, changed func()) {
-	early := w.read(ctx)
+// watchQuotas works until ctx is done. It closes started once the quotas were read, or could not be, and calls changed when other values
+// count than before.
+func (w *quotaWatch) watchQuotas(ctx context.Context, started chan<- struct{}, changed func()) {
+	early := w.readQuotas(ctx)
 	close(started)
 	if early { // a pass may have begun with other values
 		changed()
@@ -62,19 +62,19 @@ func (w *quotaWatch) watch(ctx context.Context, started chan<- struct{}, changed
 			return
 		case <-tick.C:
 		}
-		w.show()
-		if time.Since(w.readAt) < w.pause() {
+		w.showFigures()
+		if time.Since(w.readAt) < w.pauseTime() {
 			continue
 		}
-		if w.read(ctx) {
+		if w.readQuotas(ctx) {
 			changed()
 		}
-		w.show()
+		w.showFigures()
 	}
 }
 
-// read reads the quotas of the products. Everything works without them: a refusal is one line in the log, until it changes.
-func (w *quotaWatch) read(ctx context.Context) (changed bool) {
+// readQuotas reads the quotas of the products. Everything works without them: a refusal is one line in the log, until it changes.
+func (w *quotaWatch) readQuotas(ctx context.Context) (changed bool) {
 	w.readAt, w.ownRead = time.Now(), w.own
 	if w.opts.Quotas == nil || w.opts.Config.Quotas == nil {
 		return false
@@ -90,13 +90,13 @@ func (w *quotaWatch) read(ctx context.Context) (changed bool) {
 		maps.Copy(found, QuotaReadings(quotas))
 	}
 	changed = w.opts.Config.Quotas.Read(found)
-	w.report(ctx, failure)
+	w.reportUnread(ctx, failure)
 	w.retry = retryAfter(failure, w.retry)
 	return changed
 }
 
-// pause returns how long nothing is read again.
-func (w *quotaWatch) pause() time.Duration {
+// pauseTime returns how long nothing is read again.
+func (w *quotaWatch) pauseTime() time.Duration {
 	if w.retry > 0 {
 		return w.retry
 	}
@@ -140,14 +140,14 @@ func (w *quotaWatch) quotaProducts() []string {
 	return append(products, alicloud.QuotasOfVPC)
 }
 
-// report logs why the quotas cannot be read, once for each reason.
-func (w *quotaWatch) report(ctx context.Context, err error) {
+// reportUnread logs why the quotas cannot be read, once for each reason.
+func (w *quotaWatch) reportUnread(ctx context.Context, err error) {
 	if ctx.Err() != nil {
 		return
 	}
 	reason := ""
 	if err != nil {
-		reason = signature(err)
+		reason = failureSignature(err)
 	}
 	if reason != "" && reason != w.unread {
 		klog.FromContext(ctx).Info("Cannot read the Quota Center; using the quotas of the cloud-config, and the published ones. This read is optional: "+

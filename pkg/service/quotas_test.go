@@ -78,8 +78,8 @@ func inQuotaFrame(t *testing.T, center *quotaCenter, test func(*testing.T, *fram
 	})
 }
 
-// TestQuotaNearlyReached: from 80 % of a quota there is one Warning, and another one only after less than 70 % were used. What the Quota Center shows
-// counts, also when somebody raises it.
+// TestQuotaNearlyReached: from 80 % of a quota there is one Warning, and another one only after less than 70 % were used. What the Quota
+// Center shows counts, also when somebody raises it.
 func TestQuotaNearlyReached(t *testing.T) {
 	t.Parallel()
 	center := &quotaCenter{product: newProduct("nearly"), value: 10}
@@ -101,7 +101,8 @@ func TestQuotaNearlyReached(t *testing.T) {
 				t.Errorf("%s: warnings %v, want %d", step, found, warnings)
 			}
 			code := string(center.product.listeners())
-			got := []float64{valueOf(t, quotaUsed.WithLabelValues(code)), valueOf(t, quotaLimit.WithLabelValues(code)), valueOf(t, quotaNearlyUsedUp.WithLabelValues(code))}
+			got := []float64{valueOf(t, quotaUsed.WithLabelValues(code)), valueOf(t, quotaLimit.WithLabelValues(code)),
+				valueOf(t, quotaNearlyUsedUp.WithLabelValues(code))}
 			if want := []float64{used, limit, nearly}; !slices.Equal(got, want) {
 				t.Errorf("%s: used, limit and nearly used up are %v, want %v", step, got, want)
 			}
@@ -120,8 +121,8 @@ func TestQuotaNearlyReached(t *testing.T) {
 	})
 }
 
-// TestQuotaOfEitherSite: where only the published number of CLBs is known, the Warning comes in time for an account of the international site, and says how to tell
-// the manager of a larger number. It ends once the account has more than that site gives.
+// TestQuotaOfEitherSite: where only the published number of CLBs is known, the Warning comes in time for an account of the international
+// site, and says how to tell the manager of a larger number. It ends once the account has more than that site gives.
 func TestQuotaOfEitherSite(t *testing.T) {
 	t.Parallel()
 	w, recorder := newQuotaWatch()
@@ -153,7 +154,8 @@ func TestQuotaOfEitherSite(t *testing.T) {
 // TestQuotaCenterRefuses: without the permission nothing is different, and nobody hears of it but the log. It is tried once an hour.
 func TestQuotaCenterRefuses(t *testing.T) {
 	t.Parallel()
-	center := &quotaCenter{product: newProduct("refused"), err: &alicloud.Error{Action: "ListProductQuotas", Code: "Forbidden.RAM", Status: 403}}
+	center := &quotaCenter{product: newProduct("refused"),
+		err: &alicloud.Error{Action: "ListProductQuotas", Code: "Forbidden.RAM", Status: 403}}
 	inQuotaFrame(t, center, func(t *testing.T, f *frame) {
 		f.put(testkit.Service("web", testkit.Class(center.product.class()), testkit.TCP(80)))
 		if id, _ := center.product.of("web"); id == "" {
@@ -171,7 +173,8 @@ func TestQuotaCenterRefuses(t *testing.T) {
 	})
 }
 
-// TestQuotaCenterIsThrottled: a read that failed is repeated after minutes, not an hour, but more and more seldom. What was read before counts meanwhile.
+// TestQuotaCenterIsThrottled: a read that failed is repeated after minutes, not an hour, but more and more seldom. What was read before
+// counts meanwhile.
 func TestQuotaCenterIsThrottled(t *testing.T) {
 	t.Parallel()
 	throttled := &alicloud.Error{Action: "ListProductQuotas", Code: "Throttling.User", Status: 400}
@@ -229,7 +232,8 @@ func (silentCenter) ListProductQuotas(ctx context.Context, _ string) ([]alicloud
 func newQuotaWatch() (*quotaWatch, *record.FakeRecorder) {
 	recorder := record.NewFakeRecorder(10)
 	registerMetrics()
-	return &quotaWatch{Reconciler: &Reconciler{opts: Options{Config: config.Config{Quotas: quota.NewBook(nil)}}, events: events.New(recorder, 0)}}, recorder
+	return &quotaWatch{Reconciler: &Reconciler{opts: Options{Config: config.Config{Quotas: quota.NewBook(nil)}},
+		events: events.New(recorder, 0)}}, recorder
 }
 
 // emitted empties the recorder and returns what it received.
@@ -249,14 +253,14 @@ func wantWarning(t *testing.T, warnings []string, want string) {
 	}
 }
 
-// TestFigures: of a quota of the account all load balancers count, each once, and what each Service has for itself. On a shared load balancer, what its Services know
-// of it adds up, and what several of them know counts once, in any order.
+// TestFigures: of a quota of the account all load balancers count, each once, and what each Service has for itself. On a shared load
+// balancer, what its Services know of it adds up, and what several of them know counts once, in any order.
 func TestFigures(t *testing.T) {
 	t.Parallel()
 	p := &quotaProduct{product: newProduct("figures")}
 	u := &uses{}
 	put := func(name, id string, firm bool, of ...quota.Use) {
-		u.note(testkit.Service(name), state{engine: p, balancer: usedBalancer{known: known{product: p.product, id: id}, of: of}}, firm)
+		u.noteService(testkit.Service(name), state{engine: p, balancer: usedBalancer{known: known{product: p.product, id: id}, of: of}}, firm)
 	}
 	backends := func(group string, n int) quota.Use {
 		return quota.Use{Code: quota.BackendsPerCLB, Used: n, Part: group}
@@ -276,19 +280,20 @@ func TestFigures(t *testing.T) {
 		{quota.BackendsPerCLB, "lb-3"}:  {used: 69, firm: 37, of: "lb-3"},
 		{quota.ListenersPerCLB, "lb-3"}: {used: 5, firm: 5, of: "lb-3"},
 	} {
-		got := u.figures()[of]
+		got := u.quotaFigures()[of]
 		if got.used != want.used || got.firm != want.firm || got.of != want.of || got.on == nil {
 			t.Errorf("%+v: %+v, want %+v", of, got, want)
 		}
 	}
-	u.drop(mark.ServiceName(testkit.Service("c")))
-	u.drop(mark.ServiceName(testkit.Service("d")))
-	if got := u.figures()[quotaSubject{code: quota.CLBs}].used; got != 2 {
+	u.dropService(mark.ServiceName(testkit.Service("c")))
+	u.dropService(mark.ServiceName(testkit.Service("d")))
+	if got := u.quotaFigures()[quotaSubject{code: quota.CLBs}].used; got != 2 {
 		t.Errorf("%d CLBs after a Service has gone", got)
 	}
 }
 
-// TestWarningForEachLoadBalancer: a quota that is nearly used up on one load balancer hides no other one. The metric shows the one that uses most, and falls with it.
+// TestWarningForEachLoadBalancer: a quota that is nearly used up on one load balancer hides no other one. The metric shows the one that
+// uses most, and falls with it.
 func TestWarningForEachLoadBalancer(t *testing.T) {
 	t.Parallel()
 	const code = "quota_of_each" // other tests do not touch its metrics
@@ -317,14 +322,15 @@ func TestWarningForEachLoadBalancer(t *testing.T) {
 		if len(warnings) != len(step.warnings) || len(warnings) > 0 && !strings.Contains(warnings[0], step.warnings[0]) {
 			t.Errorf("%+v: warnings %q", step, warnings)
 		}
-		if used, nearly := valueOf(t, quotaUsed.WithLabelValues(code)), valueOf(t, quotaNearlyUsedUp.WithLabelValues(code)); used != step.used || nearly != step.nearly {
+		if used, nearly := valueOf(t, quotaUsed.WithLabelValues(code)), valueOf(t, quotaNearlyUsedUp.WithLabelValues(code)); used != step.used ||
+			nearly != step.nearly {
 			t.Errorf("%+v: used %v, nearly used up %v", step, used, nearly)
 		}
 	}
 }
 
-// TestFullLoadBalancersOfGroups: a group opens another load balancer when one has no room for further listeners. A full one is worth a Warning only if the account
-// may have no other one, a Service may not be there, or one Service alone fills it.
+// TestFullLoadBalancersOfGroups: a group opens another load balancer when one has no room for further listeners. A full one is worth a
+// Warning only if the account may have no other one, a Service may not be there, or one Service alone fills it.
 func TestFullLoadBalancersOfGroups(t *testing.T) {
 	t.Parallel()
 	p := &quotaProduct{product: newProduct("full groups")}
@@ -344,26 +350,32 @@ func TestFullLoadBalancersOfGroups(t *testing.T) {
 		first []func(*corev1.Service)
 		want  string
 	}{
-		"opens another one":            {clbs: 60, first: []func(*corev1.Service){grouped, overflows}},
-		"the account may have no more": {clbs: 1, first: []func(*corev1.Service){grouped, overflows}, want: "50 of the 50 listeners that a CLB can have are used by lb-1 (quota slb_quota_listeners_num; value: published). Request a higher quota: "},
-		"a Service must stay":          {clbs: 60, first: []func(*corev1.Service){grouped}, want: "50 of the 50"},
-		"no group":                     {clbs: 60, first: []func(*corev1.Service){overflows}, want: "50 of the 50"},
-		"a Service fills it":           {clbs: 60, first: []func(*corev1.Service){grouped, overflows, ports(45)}, want: "45 of the 50 listeners that a CLB can have are used by lb-1 for one Service of its group"},
+		"opens another one": {clbs: 60, first: []func(*corev1.Service){grouped, overflows}},
+		"the account may have no more": {clbs: 1, first: []func(*corev1.Service){grouped, overflows},
+			want: "50 of the 50 listeners that a CLB can have are used by lb-1 (quota slb_quota_listeners_num; value: published). Request a higher quota: "},
+		"a Service must stay": {clbs: 60, first: []func(*corev1.Service){grouped}, want: "50 of the 50"},
+		"no group":            {clbs: 60, first: []func(*corev1.Service){overflows}, want: "50 of the 50"},
+		"a Service fills it": {clbs: 60, first: []func(*corev1.Service){grouped, overflows, ports(45)},
+			want: "45 of the 50 listeners that a CLB can have are used by lb-1 for one Service of its group"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w, recorder := newQuotaWatch()
 			w.opts.Engines, w.opts.Config.Quotas = []Engine{p}, quota.NewBook(map[string]int{string(quota.CLBs): test.clbs})
-			full := state{engine: p, balancer: usedBalancer{known{product: p.product, id: "lb-1"}, []quota.Use{{Code: quota.ListenersPerCLB, Used: 50}}}}
-			w.uses.note(testkit.Service("first", test.first...), full, true)
-			w.uses.note(testkit.Service("second", grouped, overflows, ports(1)), full, true)
-			w.show()
-			wantWarning(t, slices.DeleteFunc(emitted(recorder), func(e string) bool { return !strings.Contains(e, string(quota.ListenersPerCLB)) }), test.want)
+			full := state{engine: p,
+				balancer: usedBalancer{known{product: p.product, id: "lb-1"}, []quota.Use{{Code: quota.ListenersPerCLB, Used: 50}}}}
+			w.uses.noteService(testkit.Service("first", test.first...), full, true)
+			w.uses.noteService(testkit.Service("second", grouped, overflows, ports(1)), full, true)
+			w.showFigures()
+			wantWarning(t, slices.DeleteFunc(emitted(recorder), func(e string) bool {
+				return !strings.Contains(e, string(quota.ListenersPerCLB))
+			}), test.want)
 		})
 	}
 }
 
-// TestQuotasThatOthersUse: what the Quota Center shows of a quota of the account is shown, also if no Service uses it, and nearly used up by others.
+// TestQuotasThatOthersUse: what the Quota Center shows of a quota of the account is shown, also if no Service uses it, and nearly used up
+// by others.
 func TestQuotasThatOthersUse(t *testing.T) {
 	t.Parallel()
 	w, _ := newQuotaWatch()
@@ -376,23 +388,26 @@ func TestQuotasThatOthersUse(t *testing.T) {
 	}
 	w.showAll(found)
 	code := string(quota.ACLs) // no other test shows it
-	got := []float64{valueOf(t, quotaUsed.WithLabelValues(code)), valueOf(t, quotaLimit.WithLabelValues(code)), valueOf(t, quotaNearlyUsedUp.WithLabelValues(code))}
+	got := []float64{valueOf(t, quotaUsed.WithLabelValues(code)), valueOf(t, quotaLimit.WithLabelValues(code)),
+		valueOf(t, quotaNearlyUsedUp.WithLabelValues(code))}
 	if want := []float64{170, 200, 1}; !slices.Equal(got, want) {
 		t.Errorf("used, limit and nearly used up are %v, want %v", got, want)
 	}
 }
 
-// TestWarningOfAttachments: an instance that Services have without a choice is nearly as many times a backend as it can be. Services that give it up when the quota
-// is used up do not hide that, and do not count.
+// TestWarningOfAttachments: an instance that Services have without a choice is nearly as many times a backend as it can be. Services that
+// give it up when the quota is used up do not hide that, and do not count.
 func TestWarningOfAttachments(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		firm, chosen int
 		want         string
 	}{
-		"without a choice":   {firm: 49, want: "49 of the 50 CLBs that an instance can be behind are used by i-1 (quota slb_quota_backendserver_attached_num; value: published). Request a higher quota before it is used up: "},
-		"one with a choice":  {firm: 49, chosen: 1, want: "49 of the 50"},
-		"some with a choice": {firm: 40, chosen: 9, want: "40 of the 50 CLBs that an instance can be behind are used by i-1, not counting Services for which"},
+		"without a choice": {firm: 49,
+			want: "49 of the 50 CLBs that an instance can be behind are used by i-1 (quota slb_quota_backendserver_attached_num; value: published). Request a higher quota before it is used up: "},
+		"one with a choice": {firm: 49, chosen: 1, want: "49 of the 50"},
+		"some with a choice": {firm: 40, chosen: 9,
+			want: "40 of the 50 CLBs that an instance can be behind are used by i-1, not counting Services for which"},
 		"most with a choice": {firm: 39, chosen: 11},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -400,20 +415,20 @@ func TestWarningOfAttachments(t *testing.T) {
 			p := &quotaProduct{product: newProduct("attachments")}
 			w, recorder := newQuotaWatch()
 			w.opts.Engines = []Engine{p}
-			w.uses.note(testkit.Service("web"), state{engine: p, balancer: usedBalancer{known: known{product: p.product, id: "lb-1"}}}, false)
+			w.uses.noteService(testkit.Service("web"), state{engine: p, balancer: usedBalancer{known: known{product: p.product, id: "lb-1"}}}, false)
 			crowd := w.crowds.crowdOf(p)
 			for i := range test.firm + test.chosen {
 				crowd.hold(types.UID(fmt.Sprint(i)), stake{ids: []string{"i-1"}, each: 1, firm: i < test.firm})
 			}
-			w.show()
-			w.show()
+			w.showFigures()
+			w.showFigures()
 			wantWarning(t, emitted(recorder), test.want)
 		})
 	}
 }
 
-// TestReadsAgainAfterChange: once Services use less of a quota of the account than when it was read, what the Quota Center shows is read again within minutes. Nothing
-// is read again without a change, and not sooner where it shows no use.
+// TestReadsAgainAfterChange: once Services use less of a quota of the account than when it was read, what the Quota Center shows is read
+// again within minutes. Nothing is read again without a change, and not sooner where it shows no use.
 func TestReadsAgainAfterChange(t *testing.T) {
 	t.Parallel()
 	for name, counted := range map[string]bool{"counted": true, "not counted": false} {
@@ -425,24 +440,26 @@ func TestReadsAgainAfterChange(t *testing.T) {
 				p := &quotaProduct{product: newProduct("again")}
 				w.opts.Engines, w.opts.Quotas = []Engine{p}, center
 				put := func(name string) {
-					w.uses.note(testkit.Service(name), state{engine: p, balancer: usedBalancer{known: known{product: p.product, id: "lb-" + name}}}, false)
+					w.uses.noteService(testkit.Service(name), state{engine: p, balancer: usedBalancer{known: known{product: p.product, id: "lb-" + name}}},
+						false)
 				}
 				put("web")
 				put("shop")
 				center.show(7, counted)
 				ctx, stop := context.WithCancel(t.Context())
-				go w.watch(ctx, make(chan struct{}), func() {})
+				go w.watchQuotas(ctx, make(chan struct{}), func() {})
 				check := func(step string, reads int) {
 					t.Helper()
 					synctest.Wait()
-					if used, known := w.opts.Config.Quotas.Used(quota.CLBs); known != counted || known && used != center.shown() || center.reads() != reads {
+					if used, known := w.opts.Config.Quotas.Used(quota.CLBs); known != counted || known && used != center.shown() ||
+						center.reads() != reads {
 						t.Errorf("%s: %d used (%v), %d reads, want %d reads", step, used, known, center.reads(), reads)
 					}
 				}
 				time.Sleep(2*quotaPeriod + usePeriod/2)
 				reads := 3 // at the start, then once an hour; the first hour begins once the Services are known
 				check("two hours", reads)
-				w.uses.drop(mark.ServiceName(testkit.Service("shop")))
+				w.uses.dropService(mark.ServiceName(testkit.Service("shop")))
 				center.show(6, counted)
 				time.Sleep(quotaAgain + 2*usePeriod)
 				if counted {

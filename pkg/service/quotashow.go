@@ -16,8 +16,8 @@ import (
 // shownUse is what the metrics show of a quota. A limit of 0 is not known.
 type shownUse struct{ used, limit int }
 
-// before reports whether to show this one rather than the other: where the limit is known, the larger share of it.
-func (u shownUse) before(other shownUse) bool {
+// showsBefore reports whether to show this one rather than the other: where the limit is known, the larger share of it.
+func (u shownUse) showsBefore(other shownUse) bool {
 	switch {
 	case u.limit > 0 && other.limit > 0:
 		return u.used*other.limit > other.used*u.limit
@@ -45,19 +45,19 @@ func (w *quotaWatch) showAll(found map[quotaSubject]figure) {
 	}
 	for of, f := range found {
 		f = w.withOthers(of.code, f)
-		if use := (shownUse{f.used, w.boundOf(of.code, cmp.Or(f.by, f.of), most)}); use.before(uses[of.code]) {
+		if use := (shownUse{f.used, w.boundOf(of.code, cmp.Or(f.by, f.of), most)}); use.showsBefore(uses[of.code]) {
 			uses[of.code] = use
 		}
 		bound := w.boundOf(of.code, f.of, most)
 		warned, before := w.nearly[of]
 		if quota.Nearly(f.firm, bound, before) {
-			nearly[of] = warned || w.warn(of, f)
+			nearly[of] = warned || w.warnUser(of, f)
 			full[of.code]++
 		}
 	}
 	for of := range w.nearly {
 		if _, still := nearly[of]; !still {
-			w.events.Resolve(of.subject(), problem.ReasonQuotaNearlyReached)
+			w.events.Resolve(of.eventSubject(), problem.ReasonQuotaNearlyReached)
 		}
 	}
 	w.nearly, w.shown = nearly, map[quota.Code]bool{}
@@ -97,18 +97,19 @@ func (w *quotaWatch) withOthers(code quota.Code, f figure) figure {
 	return f
 }
 
-// warn emits the event. It reports whether there is a Service to show it with.
-func (w *quotaWatch) warn(of quotaSubject, f figure) bool {
+// warnUser emits the event. It reports whether there is a Service to show it with.
+func (w *quotaWatch) warnUser(of quotaSubject, f figure) bool {
 	if f.on == nil {
 		return false
 	}
-	w.events.Emit(of.subject(), events.Event{
-		Object: f.on, Type: corev1.EventTypeWarning, Reason: problem.ReasonQuotaNearlyReached, Message: nearlyText(of.code, f, w.opts.Config.Quotas.Of(of.code, f.of)),
+	w.events.Emit(of.eventSubject(), events.Event{
+		Object: f.on, Type: corev1.EventTypeWarning, Reason: problem.ReasonQuotaNearlyReached,
+		Message: nearlyText(of.code, f, w.opts.Config.Quotas.Of(of.code, f.of)),
 	})
 	return true
 }
 
-func (s quotaSubject) subject() events.Subject {
+func (s quotaSubject) eventSubject() events.Subject {
 	return events.Subject{Name: "quota " + string(s.code) + " " + s.id}
 }
 

@@ -29,8 +29,8 @@ type share struct {
 	overflows bool
 }
 
-// firmly returns how much of a use the manager cannot give up, or have on another load balancer. The ports of one Service stay together.
-func (s share) firmly(use quota.Use) int {
+// firmUse returns how much of a use the manager cannot give up, or have on another load balancer. The ports of one Service stay together.
+func (s share) firmUse(use quota.Use) int {
 	product := s.engine.Product()
 	switch {
 	case use.Code == product.BackendQuota && !s.firm:
@@ -41,10 +41,10 @@ func (s share) firmly(use quota.Use) int {
 	return use.Used
 }
 
-// note takes note of what a Service uses. The Service is as the cache or the API server gave it: nobody changes it.
-func (u *uses) note(svc *corev1.Service, known state, firm bool) {
+// noteService takes note of what a Service uses. The Service is as the cache or the API server gave it: nobody changes it.
+func (u *uses) noteService(svc *corev1.Service, known state, firm bool) {
 	if known.balancer.ID() == "" {
-		u.drop(mark.ServiceName(svc))
+		u.dropService(mark.ServiceName(svc))
 		return
 	}
 	held := share{svc, known.engine, known.balancer.ID(), known.balancer.Uses(), firm, annotation.GroupOverflows(svc)}
@@ -56,7 +56,7 @@ func (u *uses) note(svc *corev1.Service, known state, firm bool) {
 	u.bySvc[mark.ServiceName(svc)] = held
 }
 
-func (u *uses) drop(key types.NamespacedName) {
+func (u *uses) dropService(key types.NamespacedName) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	delete(u.bySvc, key)
@@ -82,8 +82,8 @@ type figure struct {
 	on *corev1.Service
 }
 
-// figures returns how much is used of each quota.
-func (u *uses) figures() map[quotaSubject]figure {
+// quotaFigures returns how much is used of each quota.
+func (u *uses) quotaFigures() map[quotaSubject]figure {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	count := len(u.bySvc)
@@ -93,15 +93,15 @@ func (u *uses) figures() map[quotaSubject]figure {
 		product := held.engine.Product()
 		if !balancers[held.id] { // several Services may share it
 			balancers[held.id] = true
-			found[quotaSubject{code: product.BalancerQuota}] = found[quotaSubject{code: product.BalancerQuota}].add(1, 1, held.service)
+			found[quotaSubject{code: product.BalancerQuota}] = found[quotaSubject{code: product.BalancerQuota}].addUse(1, 1, held.service)
 		}
 		for _, use := range held.of {
 			if use.Code.OfAccount() { // each Service has its own
-				found[quotaSubject{code: use.Code}] = found[quotaSubject{code: use.Code}].add(use.Used, use.Used, held.service)
+				found[quotaSubject{code: use.Code}] = found[quotaSubject{code: use.Code}].addUse(use.Used, use.Used, held.service)
 				continue
 			}
 			of := quotaSubject{use.Code, held.id}
-			now := found[of].add(used.add(part{of, use.Part}, use.Used), firm.add(part{of, use.Part}, held.firmly(use)), held.service)
+			now := found[of].addUse(used.addPart(part{of, use.Part}, use.Used), firm.addPart(part{of, use.Part}, held.firmUse(use)), held.service)
 			now.of, now.grows = held.id, now.grows || held.overflows && use.Code == product.ListenerQuota
 			found[of] = now
 		}
@@ -109,8 +109,8 @@ func (u *uses) figures() map[quotaSubject]figure {
 	return found
 }
 
-// add returns the figure with so many more.
-func (f figure) add(used, firm int, svc *corev1.Service) figure {
+// addUse returns the figure with so many more.
+func (f figure) addUse(used, firm int, svc *corev1.Service) figure {
 	f.used, f.firm = f.used+used, f.firm+firm
 	if f.on == nil || ByAge(svc, f.on) > 0 {
 		f.on = svc
@@ -128,8 +128,8 @@ type part struct {
 // parts are how much each of them uses. Several Services may know the same one, some of them as it was a while ago.
 type parts map[part]int
 
-// add returns how much more is used because of a part.
-func (p parts) add(of part, used int) int {
+// addPart returns how much more is used because of a part.
+func (p parts) addPart(of part, used int) int {
 	more := max(used-p[of], 0)
 	p[of] += more
 	return more

@@ -60,24 +60,24 @@ func NewReconciler(opts Options) *Reconciler {
 // An error that only means "not now" is not returned; the time is then short.
 func (r *Reconciler) Reconcile(ctx context.Context, svc *corev1.Service) (next time.Duration, err error) {
 	defer func() {
-		if lost := r.lose(ctx, svc, recover()); lost != nil {
+		if lost := r.failAfterPanic(ctx, svc, recover()); lost != nil {
 			next, err = 0, lost
 		}
 	}()
 	if !r.opts.needsReconcile(svc) {
 		return 0, nil
 	}
-	svc, held, err := r.lock(ctx, svc)
+	svc, held, err := r.lockService(ctx, svc)
 	if err != nil {
 		return 0, err
 	}
-	defer held.release()
-	defer r.passed(svc, time.Now())
+	defer held.releaseAll()
+	defer r.notePass(svc, time.Now())
 	switch {
 	case held.gone:
 		return 0, nil // its event is on the way
-	case r.opts.wants(svc) && !r.opts.changesProduct(svc):
-		return r.provision(ctx, svc, held)
+	case r.opts.wantsBalancer(svc) && !r.opts.changesProduct(svc):
+		return r.provisionService(ctx, svc, held)
 	case r.opts.handedOver(svc):
 		r.emitProblems(svc, []problem.Problem{handOverProblem(svc, r.opts.engineOf(svc).Product())}, nil)
 		return 0, nil
@@ -93,11 +93,11 @@ func (r *Reconciler) isFailing(key types.NamespacedName) bool { return r.states.
 
 // Forget drops what is known of a Service that is gone.
 func (r *Reconciler) Forget(key types.NamespacedName) {
-	uid := r.states.drop(key)
-	behind.resolve(key)
-	r.uses.drop(key)
+	uid := r.states.dropState(key)
+	behind.noteSynced(key)
+	r.uses.dropService(key)
 	if r.opts.Pods != nil {
-		r.opts.Pods.forget(key)
+		r.opts.Pods.forgetService(key)
 	}
 	for _, engine := range r.opts.Engines {
 		engine.Forget(uid)
@@ -107,14 +107,14 @@ func (r *Reconciler) Forget(key types.NamespacedName) {
 
 // Invalidate has the next pass over a Service read its load balancer before it plans.
 func (r *Reconciler) Invalidate(ctx context.Context, svc *corev1.Service, reason string) error {
-	svc, held, err := r.lock(ctx, svc)
+	svc, held, err := r.lockService(ctx, svc)
 	if err != nil {
 		return err
 	}
-	defer held.release()
+	defer held.releaseAll()
 	known := r.stateOf(svc)
 	known.balancer = known.balancer.Invalidate(reason)
-	r.states.commit(svc, known)
+	r.states.commitState(svc, known)
 	return nil
 }
 
@@ -142,24 +142,24 @@ func (r *Reconciler) Preload(ctx context.Context) error {
 	for _, engine := range r.opts.Engines {
 		var owned []*corev1.Service
 		for _, svc := range services {
-			if r.opts.wants(svc) && r.opts.engineOf(svc) == engine && HasFinalizer(svc, engine.Product().Finalizer) {
+			if r.opts.wantsBalancer(svc) && r.opts.engineOf(svc) == engine && HasFinalizer(svc, engine.Product().Finalizer) {
 				owned = append(owned, svc)
 			}
 		}
 		if len(owned) == 0 {
 			continue
 		}
-		if err := preload(ctx, engine, owned); err != nil {
+		if err := preloadBalancers(ctx, engine, owned); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// preload has an engine read the load balancers of its Services.
-func preload(ctx context.Context, engine Engine, services []*corev1.Service) (err error) {
+// preloadBalancers has an engine read the load balancers of its Services.
+func preloadBalancers(ctx context.Context, engine Engine, services []*corev1.Service) (err error) {
 	defer func() {
-		if lost := caught(ctx, recover()); lost != nil {
+		if lost := panicAsError(ctx, recover()); lost != nil {
 			err = lost
 		}
 	}()
@@ -168,7 +168,7 @@ func preload(ctx context.Context, engine Engine, services []*corev1.Service) (er
 
 // stateOf returns what is known of a Service. What is known of the load balancer of one product says nothing about that of another.
 func (r *Reconciler) stateOf(svc *corev1.Service) state {
-	known, engine := r.states.of(svc), r.opts.engineOf(svc)
+	known, engine := r.states.stateOf(svc), r.opts.engineOf(svc)
 	if known.engine != engine {
 		return state{uid: svc.UID, engine: engine, balancer: engine.Start()}
 	}

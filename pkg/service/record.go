@@ -68,8 +68,10 @@ func (r Record) Intent() Record {
 // say that: it may hold a name that the author of the Service chose, or an address that is not the load balancer's own.
 func ShownBy(svc *corev1.Service) string {
 	record, _ := RecordOn(svc)
-	if id := record.LoadBalancerID; len(record.Leaving) == 0 && len(svc.Status.LoadBalancer.Ingress) > 0 && svc.Labels[LabelLoadBalancerID] == id {
-		return id // the label is written with the status: without it, the Record may be about a load balancer that the Service was about to move to
+	if id := record.LoadBalancerID; len(record.Leaving) == 0 && len(svc.Status.LoadBalancer.Ingress) > 0 &&
+		svc.Labels[LabelLoadBalancerID] == id {
+		// The label is written with the status: without it, the Record may be about a load balancer that the Service was about to move to.
+		return id
 	}
 	return record.Shows
 }
@@ -142,8 +144,8 @@ func (r Record) Sorted() Record {
 	return r
 }
 
-// and returns what either Record holds. One that is about no load balancer yet is about that of the other.
-func (r Record) and(other Record) Record {
+// mergeWith returns what either Record holds. One that is about no load balancer yet is about that of the other.
+func (r Record) mergeWith(other Record) Record {
 	r.LoadBalancerID = cmp.Or(r.LoadBalancerID, other.LoadBalancerID)
 	r.Annotations = slices.Concat(r.Annotations, other.Annotations)
 	r.TagKeys = slices.Concat(r.TagKeys, other.TagKeys)
@@ -165,11 +167,12 @@ func (r Record) and(other Record) Record {
 	return r.Sorted()
 }
 
-// covers reports whether everything in other is in the Record.
-func (r Record) covers(other Record) bool {
+// coversRecord reports whether everything in other is in the Record.
+func (r Record) coversRecord(other Record) bool {
 	return r.LoadBalancerID == other.LoadBalancerID && containsAll(r.Annotations, other.Annotations) &&
 		containsAll(r.TagKeys, other.TagKeys) && containsAll(r.Domains, other.Domains) &&
-		containsAll(r.SecurityGroups, other.SecurityGroups) && containsAll(r.Certificates, other.Certificates) && containsAll(r.Joined, other.Joined) && r.coversLeft(other) &&
+		containsAll(r.SecurityGroups, other.SecurityGroups) && containsAll(r.Certificates, other.Certificates) &&
+		containsAll(r.Joined, other.Joined) && r.coversLeft(other) &&
 		containsAll(r.Leaving, other.Leaving) && (other.Group == "" || other.Group == r.Group)
 }
 
@@ -182,19 +185,20 @@ func (r Record) coversLeft(other Record) bool {
 	return true
 }
 
-// after returns the Record after a plan that leads to wanted. refused are annotations that the cloud refused to apply: their
+// afterPlan returns the Record after a plan that leads to wanted. refused are annotations that the cloud refused to apply: their
 // removal must not set a default that nobody asked for. untagged are keys of tags that were removed, which nothing has to do again.
-func (r Record) after(wanted Record, failed bool, refused, untagged []string) Record {
+func (r Record) afterPlan(wanted Record, failed bool, refused, untagged []string) Record {
 	if !failed {
 		return wanted
 	}
 	r.TagKeys = slices.DeleteFunc(slices.Clone(r.TagKeys), func(key string) bool { return slices.Contains(untagged, key) })
 	wanted.Annotations = slices.DeleteFunc(slices.Clone(wanted.Annotations), func(name string) bool { return slices.Contains(refused, name) })
-	return r.and(wanted)
+	return r.mergeWith(wanted)
 }
 
-func (r Record) empty() bool {
-	return len(r.Annotations)+len(r.TagKeys)+len(r.Domains)+len(r.SecurityGroups)+len(r.Certificates)+len(r.Joined)+len(r.Left)+len(r.Leaving)+len(r.Group)+len(r.Made) == 0 && r.Creation == nil && !r.Existing
+func (r Record) isEmpty() bool {
+	return len(r.Annotations)+len(r.TagKeys)+len(r.Domains)+len(r.SecurityGroups)+len(r.Certificates)+len(r.Joined)+len(r.Left)+len(r.Leaving)+
+		len(r.Group)+len(r.Made) == 0 && r.Creation == nil && !r.Existing
 }
 
 func containsAll(all, some []string) bool {

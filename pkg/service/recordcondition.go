@@ -43,7 +43,8 @@ func RecordOn(svc *corev1.Service) (Record, bool) {
 // changesOnlyRecord reports whether two versions of a Service differ in the Record alone. A pass writes that in its middle, before it
 // creates a load balancer: the event would have the pass made anew, again and again while the cloud refuses.
 func changesOnlyRecord(before, after *corev1.Service) bool {
-	was, is := meta.FindStatusCondition(before.Status.Conditions, ConditionWritten), meta.FindStatusCondition(after.Status.Conditions, ConditionWritten)
+	was, is := meta.FindStatusCondition(before.Status.Conditions, ConditionWritten), meta.FindStatusCondition(after.Status.Conditions,
+		ConditionWritten)
 	if equality.Semantic.DeepEqual(was, is) {
 		return false
 	}
@@ -63,10 +64,10 @@ func RecordSays(svc *corev1.Service, text string) bool {
 	return condition != nil && strings.Contains(condition.Message, text)
 }
 
-// store returns the change that writes the Record to the Service. An empty one needs no condition.
-func (r Record) store() func(*corev1.Service) {
+// storeChange returns the change that writes the Record to the Service. An empty one needs no condition.
+func (r Record) storeChange() func(*corev1.Service) {
 	return func(svc *corev1.Service) {
-		if r.empty() {
+		if r.isEmpty() {
 			meta.RemoveStatusCondition(&svc.Status.Conditions, ConditionWritten)
 			return
 		}
@@ -90,7 +91,7 @@ func storeFirstIntent(svc *corev1.Service, engine Engine) {
 	if params.Invalid {
 		return
 	}
-	if intent := engine.Intent(svc, params); !intent.empty() {
-		intent.store()(svc)
+	if intent := engine.Intent(svc, params); !intent.isEmpty() {
+		intent.storeChange()(svc)
 	}
 }

@@ -25,8 +25,8 @@ func TestRecordOfARestoredService(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			svc := &corev1.Service{ObjectMeta: metav1.ObjectMeta{UID: "first"}}
-			record.store()(svc)
-			if found, ok := RecordOn(svc); !ok || !found.covers(record) {
+			record.storeChange()(svc)
+			if found, ok := RecordOn(svc); !ok || !found.coversRecord(record) {
 				t.Errorf("the Service itself has %+v, %v", found, ok)
 			}
 			if svc.UID = "restored"; hasRecord(svc) {
@@ -38,7 +38,8 @@ func TestRecordOfARestoredService(t *testing.T) {
 		`{"loadBalancer":"lb-a","tags":["team"]}`, `{"loadBalancer":"lb-a","group":"c1/default/edge"}`, "no JSON",
 	} {
 		svc := &corev1.Service{ObjectMeta: metav1.ObjectMeta{UID: "first"}}
-		meta.SetStatusCondition(&svc.Status.Conditions, metav1.Condition{Type: ConditionWritten, Status: metav1.ConditionTrue, Reason: ReasonWritten, Message: message})
+		meta.SetStatusCondition(&svc.Status.Conditions,
+			metav1.Condition{Type: ConditionWritten, Status: metav1.ConditionTrue, Reason: ReasonWritten, Message: message})
 		if hasRecord(svc) {
 			t.Errorf("%s counts", message)
 		}
@@ -50,7 +51,7 @@ func TestRecordOfARestoredService(t *testing.T) {
 func TestForgedRecord(t *testing.T) {
 	t.Parallel()
 	svc := &corev1.Service{ObjectMeta: metav1.ObjectMeta{UID: "first"}}
-	Record{TagKeys: []string{mark.TagOwner, "team"}, Left: map[string][]string{"lb-b": {mark.TagGroup, "team"}}}.store()(svc)
+	Record{TagKeys: []string{mark.TagOwner, "team"}, Left: map[string][]string{"lb-b": {mark.TagGroup, "team"}}}.storeChange()(svc)
 	if found, _ := RecordOn(svc); !slices.Equal(found.TagKeys, []string{"team"}) || !slices.Equal(found.Left["lb-b"], []string{"team"}) {
 		t.Errorf("Record %+v", found)
 	}

@@ -5,7 +5,8 @@ import "github.com/alicloud-ccm/cloud-provider-alicloud/pkg/rights"
 // Rights are what the service controller needs at the API server. Endpoints are read only where the role has no right to
 // EndpointSlices, which this one has.
 func Rights() []rights.Right {
-	slices := rights.ToWatch("discovery.k8s.io", "endpointslices", "backends of load balancers, in place of Endpoints, which end at 1,000 addresses")
+	slices := rights.ToWatch("discovery.k8s.io", "endpointslices",
+		"backends of load balancers, in place of Endpoints, which end at 1,000 addresses")
 	slices.Optional = true
 	return []rights.Right{
 		rights.ToWatch("", "services", "the Services to serve"),

@@ -25,7 +25,7 @@ func (a absence) lasts() bool {
 
 // recount counts the Services anew, and notes those of which nobody knows what they have.
 func (r *Reconciler) recount(c *crowd, engine Engine, generation uint64) {
-	c.counted, c.countedAt = r.demand(engine), generation
+	c.counted, c.countedAt = r.countDemand(engine), generation
 	before, now := c.absent, time.Now()
 	c.absent = map[types.UID]absence{}
 	for _, uid := range c.counted.services {
@@ -51,15 +51,15 @@ func (c *crowd) settled() bool {
 	return true
 }
 
-// settlesSoon reports whether a Service that has had a load balancer can wait until it is known what every Service has. One that is new waits for nobody: many that come
-// at once would wait for each other.
+// settlesSoon reports whether a Service that has had a load balancer can wait until it is known what every Service has. One that is new
+// waits for nobody: many that come at once would wait for each other.
 func (c *crowd) settlesSoon(svc *corev1.Service, balancer Balancer) bool {
 	return len(svc.Status.LoadBalancer.Ingress) > 0 && balancer.ID() != "" && time.Since(c.since) < waits.OthersSettle
 }
 
-// passed notes that a pass over a Service has ended that began then. If nobody knows what it has all the same, the others do not wait for it much longer. If it does
-// not choose any more, because its load balancer cannot be read or deleted, they soon do not count on it.
-func (r *Reconciler) passed(svc *corev1.Service, began time.Time) {
+// notePass notes that a pass over a Service has ended that began then. If nobody knows what it has all the same, the others do not wait for
+// it much longer. If it does not choose any more, because its load balancer cannot be read or deleted, they soon do not count on it.
+func (r *Reconciler) notePass(svc *corev1.Service, began time.Time) {
 	engine := r.opts.engineOf(svc)
 	r.crowds.mu.Lock()
 	defer r.crowds.mu.Unlock()
@@ -67,7 +67,7 @@ func (r *Reconciler) passed(svc *corev1.Service, began time.Time) {
 		crowd.misses(svc.UID, began)
 		return
 	}
-	if !r.opts.wants(svc) {
+	if !r.opts.wantsBalancer(svc) {
 		return
 	}
 	crowd := r.countedCrowd(engine)
@@ -83,7 +83,8 @@ func (c *crowd) knows(svc types.UID) bool {
 	return ok
 }
 
-// misses notes that a pass over a Service has ended that began then. If passes do not come to choose for a while, the Service keeps what it has.
+// misses notes that a pass over a Service has ended that began then. If passes do not come to choose for a while, the Service keeps what it
+// has.
 func (c *crowd) misses(svc types.UID, began time.Time) {
 	held, now := c.stakes[svc], time.Now()
 	switch {

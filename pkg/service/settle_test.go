@@ -15,7 +15,8 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/config"
 )
 
-// TestNobodyWaitsForEver: the Services wait for one that never chooses until a pass over it has ended, for a minute, and for 10 minutes at most.
+// TestNobodyWaitsForEver: the Services wait for one that never chooses until a pass over it has ended, for a minute, and for 10 minutes at
+// most.
 func TestNobodyWaitsForEver(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
@@ -46,7 +47,8 @@ func TestNobodyWaitsForEver(t *testing.T) {
 	}
 }
 
-// TestAnotherServiceIsNoneThatIsKnown: what a Service has that is in deletion says nothing about another one that nobody knows yet, although there are as many.
+// TestAnotherServiceIsNoneThatIsKnown: what a Service has that is in deletion says nothing about another one that nobody knows yet,
+// although there are as many.
 func TestAnotherServiceIsNoneThatIsKnown(t *testing.T) {
 	t.Parallel()
 	informer := informers.NewSharedInformerFactory(testkit.NewClientset(), 0).Core().V1().Services()
@@ -54,7 +56,8 @@ func TestAnotherServiceIsNoneThatIsKnown(t *testing.T) {
 	r := &Reconciler{opts: Options{Engines: []Engine{engine}, Services: informer, Config: config.Config{}}}
 	for _, uid := range []types.UID{"known", "new"} {
 		testkit.Check(t, informer.Informer().GetIndexer().Add(&corev1.Service{
-			ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: string(uid), UID: uid}, Spec: corev1.ServiceSpec{Type: corev1.ServiceTypeLoadBalancer},
+			ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: string(uid), UID: uid},
+			Spec:       corev1.ServiceSpec{Type: corev1.ServiceTypeLoadBalancer},
 		}))
 	}
 	c := newCrowd()

@@ -26,31 +26,37 @@ type stake struct {
 	firm bool
 	// local says that pods determine which nodes the Service has.
 	local bool
-	// leaving are those of the instances that the Service has given up and still has, lacking others that it needs and cannot have. many says that it has fewer than half
-	// of what it needs, misses that it would have more nodes if it could, and spares that it has more than it needs.
+	// leaving are those of the instances that the Service has given up and still has, lacking others that it needs and cannot have. many says
+	// that it has fewer than half of what it needs, misses that it would have more nodes if it could, and spares that it has more than it
+	// needs.
 	leaving, lacking     []string
 	many, misses, spares bool
-	// starving are those of lacking of which the Service needs one, because it has no node. yields says that it can do without one for the sake of such a Service.
+	// starving are those of lacking of which the Service needs one, because it has no node. yields says that it can do without one for the
+	// sake of such a Service.
 	starving []string
 	yields   bool
 	// size is [backend.Choice.Size].
 	size int
-	// chosenAt is when the Service has chosen. missedAt is when a pass has ended since in which it has not, zero for none, and idles says that it is idle for that, or paused.
+	// chosenAt is when the Service has chosen. missedAt is when a pass has ended since in which it has not, zero for none, and idles says that
+	// it is idle for that, or paused.
 	chosenAt, missedAt time.Time
 	idles              bool
 }
 
-// proof is the instances that one Service is known to have, with in how many groups it has each of them. For the quota, an instance counts each times at most.
+// proof is the instances that one Service is known to have, with in how many groups it has each of them. For the quota, an instance counts
+// each times at most.
 type proof struct {
 	of   map[string]int
 	each int
 	on   string
 }
 
-// stakeOf returns what a Service has with a choice: what it is to have, and what it has now. on is the load balancer that it shares, empty for one of its own.
+// stakeOf returns what a Service has with a choice: what it is to have, and what it has now. on is the load balancer that it shares, empty
+// for one of its own.
 func stakeOf(svc *corev1.Service, in backend.Input, choice backend.Choice, each int, on string) stake {
 	held := stake{
-		service: mark.ServiceName(svc), each: each, on: on, firm: choice.Firm, local: in.Local && !in.Pods, lacking: choice.Lacking, many: choice.LacksMany, misses: choice.Misses,
+		service: mark.ServiceName(svc), each: each, on: on, firm: choice.Firm, local: in.Local && !in.Pods, lacking: choice.Lacking,
+		many: choice.LacksMany, misses: choice.Misses,
 		spares: choice.Spares, starving: choice.Starving, yields: choice.Yields, size: choice.Size,
 		chosenAt: time.Now(),
 	}
@@ -83,7 +89,8 @@ func (s stake) times() map[string]int {
 	return times
 }
 
-// idle returns what a Service has that takes no other instances and gives none up, so that nobody waits for that: what it is known to have in the cloud.
+// idle returns what a Service has that takes no other instances and gives none up, so that nobody waits for that: what it is known to have
+// in the cloud.
 func (s stake) idle(has proof) stake {
 	s.whole, s.ids = false, slices.Sorted(maps.Keys(has.of))
 	s.leaving, s.lacking, s.starving = nil, nil, nil

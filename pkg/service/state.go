@@ -95,12 +95,12 @@ type backoff struct {
 	writes int
 }
 
-// patient reports whether "in transition" may still be what it says; after so many times somebody should hear of it.
-func (b backoff) patient() bool { return b.busy < maxBusyInRow }
+// isPatient reports whether "in transition" may still be what it says; after so many times somebody should hear of it.
+func (b backoff) isPatient() bool { return b.busy < maxBusyInRow }
 
-// counted returns the writes that a pass has to report, with those of passes that had to wait. A pass that has to wait itself leaves
+// countWrites returns the writes that a pass has to report, with those of passes that had to wait. A pass that has to wait itself leaves
 // them to the next one.
-func (b backoff) counted(writes int, waiting bool) (backoff, int) {
+func (b backoff) countWrites(writes int, waiting bool) (backoff, int) {
 	writes += b.writes
 	if b.writes = 0; waiting {
 		b.writes = writes
@@ -123,8 +123,8 @@ type skipped struct {
 	since time.Time
 }
 
-// skipping returns the state after a pass that found problems.
-func (s state) skipping(problems []problem.Problem) state {
+// afterProblems returns the state after a pass that found problems.
+func (s state) afterProblems(problems []problem.Problem) state {
 	var why strings.Builder
 	for _, found := range problems {
 		if found.Reason == problem.ReasonSkipSyncBackends {
@@ -137,9 +137,9 @@ func (s state) skipping(problems []problem.Problem) state {
 	return s
 }
 
-// wait returns after what time the backends are read again: soon at first, and then twice as long after the start each time. What does
-// not change for long most likely never will.
-func (s skipped) wait() time.Duration { return max(unresolvedWait, time.Since(s.since)) }
+// nextReadIn returns after what time the backends are read again: soon at first, and then twice as long after the start each time. What
+// does not change for long most likely never will.
+func (s skipped) nextReadIn() time.Duration { return max(unresolvedWait, time.Since(s.since)) }
 
 // longestCall is how long a call may go on in the cloud after whoever made it is gone: the client's timeout, and some more.
 const longestCall = 30 * time.Second
@@ -147,13 +147,14 @@ const longestCall = 30 * time.Second
 // usualCall is how long calls hardly ever go on in the cloud.
 const usualCall = 2 * time.Second
 
-// has reports whether the Service carries the finalizer of its engine: it may have a load balancer of that product.
-func (s state) has(svc *corev1.Service) bool {
+// carriesFinalizer reports whether the Service carries the finalizer of its engine: it may have a load balancer of that product.
+func (s state) carriesFinalizer(svc *corev1.Service) bool {
 	return HasFinalizer(svc, s.engine.Product().Finalizer)
 }
 
-// began returns the state of a Service that wants a load balancer. A process before this one may have worked on the Service a moment ago.
-func (s state) began(adopted bool) state {
+// atFirstPass returns the state of a Service that wants a load balancer. A process before this one may have worked on the Service a moment
+// ago.
+func (s state) atFirstPass(adopted bool) state {
 	if s.settledAt.IsZero() {
 		s.settledAt = time.Now()
 		if adopted {
@@ -167,21 +168,23 @@ func (s state) began(adopted bool) state {
 	return s
 }
 
-// forgotten returns the state after a panic: what is known may be half of a change, and the next pass reads everything, as that of a new
+// afterPanic returns the state after a panic: what is known may be half of a change, and the next pass reads everything, as that of a new
 // process does.
-func (s state) forgotten() state {
+func (s state) afterPanic() state {
 	return state{
-		uid: s.uid, engine: s.engine, balancer: s.engine.Start(), origin: s.origin, lastValid: s.lastValid, removal: s.removal, replaced: s.replaced, failure: s.failure,
+		uid: s.uid, engine: s.engine, balancer: s.engine.Start(), origin: s.origin, lastValid: s.lastValid, removal: s.removal,
+		replaced: s.replaced, failure: s.failure,
 	}
 }
 
-// request returns what [Balancer.Refresh] needs to know of the Service.
-func (s state) request(svc *corev1.Service, params annotation.Params, adopted bool) Request {
-	return Request{Service: svc, Params: params, Adopted: adopted, DriftDue: !time.Now().Before(s.driftAt), Unsettled: !s.unsettledSince.IsZero(), Applied: s.record, Edited: s.isEdited}
+// requestFor returns what [Balancer.Refresh] needs to know of the Service.
+func (s state) requestFor(svc *corev1.Service, params annotation.Params, adopted bool) Request {
+	return Request{Service: svc, Params: params, Adopted: adopted, DriftDue: !time.Now().Before(s.driftAt),
+		Unsettled: !s.unsettledSince.IsZero(), Applied: s.record, Edited: s.isEdited}
 }
 
-// refreshed returns the state after the load balancer was read.
-func (s state) refreshed(found Refreshed, resyncPeriod time.Duration) state {
+// afterRefresh returns the state after the load balancer was read.
+func (s state) afterRefresh(found Refreshed, resyncPeriod time.Duration) state {
 	s.balancer = found.Balancer
 	if found.Applied != nil {
 		s.record = found.Applied
@@ -192,7 +195,7 @@ func (s state) refreshed(found Refreshed, resyncPeriod time.Duration) state {
 	if found.Whole {
 		s.readAt = time.Now()
 		s.driftAt = s.readAt.Add(driftWait(resyncPeriod, found.Together))
-		s = s.settling()
+		s = s.nextSettling()
 	}
 	if found.Vanished != "" {
 		s.replaced = found.Vanished
@@ -209,16 +212,16 @@ func driftWait(resyncPeriod time.Duration, together bool) time.Duration {
 	return resyncPeriod + rand.N(resyncPeriod/5+1)
 }
 
-// conflicting returns the state after a pass that found ports of the load balancer in use by others. One that failed says nothing.
-func (s state) conflicting(problems []problem.Problem, err error) state {
+// afterConflicts returns the state after a pass that found ports of the load balancer in use by others. One that failed says nothing.
+func (s state) afterConflicts(problems []problem.Problem, err error) state {
 	if err == nil && problem.HasReason(problems, problem.ReasonListenerConflict) {
 		s.balancer = s.balancer.Invalidate("the other owner may leave the port at any time, without any event")
 	}
 	return s
 }
 
-// deployed returns the state after a plan was carried out.
-func (s state) deployed(done Deployment) state {
+// afterDeployment returns the state after a plan was carried out.
+func (s state) afterDeployment(done Deployment) state {
 	s.balancer = done.Balancer
 	if done.Lost != "" {
 		return s
@@ -252,12 +255,12 @@ func (s state) readUntilSettled(plan Plan) state {
 		return s
 	}
 	s.unsettledSince = time.Now()
-	return s.settling()
+	return s.nextSettling()
 }
 
-// settling returns the state with the next of those reads: most calls end within seconds, so that the first one follows soon, the others
-// after twice as long each, and the last one when every call has ended.
-func (s state) settling() state {
+// nextSettling returns the state with the next of those reads: most calls end within seconds, so that the first one follows soon, the
+// others after twice as long each, and the last one when every call has ended.
+func (s state) nextSettling() state {
 	now := time.Now()
 	if s.unsettledSince.IsZero() || !now.Before(s.settledAt) {
 		s.unsettledSince = time.Time{}
@@ -277,8 +280,8 @@ type states struct {
 	byKey map[types.NamespacedName]state
 }
 
-// of returns the state of a Service; one of the same name that was deleted and created anew has none.
-func (s *states) of(svc *corev1.Service) state {
+// stateOf returns the state of a Service; one of the same name that was deleted and created anew has none.
+func (s *states) stateOf(svc *corev1.Service) state {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if known, ok := s.byKey[mark.ServiceName(svc)]; ok && known.uid == svc.UID {
@@ -295,8 +298,8 @@ func (s *states) isFailing(key types.NamespacedName) bool {
 	return ok && known.failure != ""
 }
 
-// commit replaces the state of a Service. The caller holds the lock of the Service.
-func (s *states) commit(svc *corev1.Service, known state) {
+// commitState replaces the state of a Service. The caller holds the lock of the Service.
+func (s *states) commitState(svc *corev1.Service, known state) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.byKey == nil {
@@ -346,8 +349,8 @@ func (s *states) dueSoon(within time.Duration) []Balancer {
 	return balancers
 }
 
-// drop returns the UID of the Service whose state it drops.
-func (s *states) drop(key types.NamespacedName) types.UID {
+// dropState returns the UID of the Service whose state it drops.
+func (s *states) dropState(key types.NamespacedName) types.UID {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	uid := s.byKey[key].uid

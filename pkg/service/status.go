@@ -18,9 +18,9 @@ const ConditionSynced = "service.alibabacloud.com/LoadBalancerSynced"
 // updateStatus writes label, status, Record and condition in one patch. While the cloud is not ready the last condition stays.
 func (r *Reconciler) updateStatus(ctx context.Context, known state, done ensured, syncErr error, retryLater bool) error {
 	condition, changed := conditionOf(known.engine.Product(), done, syncErr, retryLater)
-	behind.observe(done.service, known.engine.Product(), condition, changed)
-	repeated := syncErr != nil && signature(syncErr) == known.failure
-	_, err := r.writer.change(ctx, done.service, func(svc *corev1.Service) {
+	behind.observeOutcome(done.service, known.engine.Product(), condition, changed)
+	repeated := syncErr != nil && failureSignature(syncErr) == known.failure
+	_, err := r.writer.changeService(ctx, done.service, func(svc *corev1.Service) {
 		setLabels(svc, known.balancer.ID(), done.securityGroup)
 		if done.status != nil {
 			svc.Status.LoadBalancer = withModes(*done.status, svc.Status.LoadBalancer)
@@ -29,7 +29,7 @@ func (r *Reconciler) updateStatus(ctx context.Context, known state, done ensured
 			showPorts(&svc.Status.LoadBalancer, done.ports)
 		}
 		if done.record != nil {
-			known.store(*done.record)(svc)
+			known.storeRecord(*done.record)(svc)
 		} else {
 			known.storeOrigin(svc)
 		}
@@ -90,7 +90,8 @@ func conditionOf(product Product, done ensured, syncErr error, retryLater bool) 
 		// It is as the Service asks, and yet not what most expect: nothing but the condition shows it for as long as it lasts.
 		condition.Status, condition.Reason, condition.Message = metav1.ConditionTrue, left.Reason, left.Message
 	case syncErr == nil:
-		condition.Status, condition.Reason, condition.Message = metav1.ConditionTrue, problem.ReasonEnsured, "The "+product.Name+" matches the Service"
+		condition.Status, condition.Reason, condition.Message = metav1.ConditionTrue, problem.ReasonEnsured, "The "+product.Name+
+			" matches the Service"
 	case !retryLater:
 		condition.Reason, condition.Message = failureReason(syncErr), failureText(syncErr)
 	default:
@@ -103,7 +104,8 @@ func conditionOf(product Product, done ensured, syncErr error, retryLater bool) 
 // unmetWish returns the gravest of the problems that keep the load balancer from matching the Service, until its author changes
 // something.
 func unmetWish(problems []problem.Problem) (problem.Problem, bool) {
-	return firstOf(problems, problem.ReasonLoadBalancerLocked, problem.ReasonLoadBalancerStopped, problem.ReasonInvalidAnnotation, problem.ReasonListenerConflict, problem.ReasonMoveRefused, problem.ReasonFeatureNotSupported,
+	return firstOf(problems, problem.ReasonLoadBalancerLocked, problem.ReasonLoadBalancerStopped, problem.ReasonInvalidAnnotation,
+		problem.ReasonListenerConflict, problem.ReasonMoveRefused, problem.ReasonFeatureNotSupported,
 		problem.ReasonImmutableAttribute, problem.ReasonLoadBalancerNotReusable)
 }
 

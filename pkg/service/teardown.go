@@ -21,18 +21,18 @@ func (r *Reconciler) tearDown(ctx context.Context, svc *corev1.Service, held *lo
 	if known.removal.released {
 		return 0, nil // the cache has not seen it yet
 	}
-	defer func() { r.states.commit(svc, known) }()
+	defer func() { r.states.commitState(svc, known) }()
 	by := r.opts.pausedBy(svc)
 	if by != "" && r.endsPause(ctx, svc) {
 		by = ""
 	}
-	if known = known.paused(by); by != "" {
+	if known = known.afterPause(by); by != "" {
 		return r.holdRemoval(ctx, svc, known.engine.Product(), by)
 	}
-	measured := measure(passDelete, known.engine.Product())
+	measured := measurePass(passDelete, known.engine.Product())
 	turn, end := r.takeTurn(ctx, mark.ServiceName(svc), known.backoff)
 	turn = alicloud.WithReason(turn, causeDeletion)
-	known, done, err := r.remove(turn, svc, known, held)
+	known, done, err := r.removeFromCloud(turn, svc, known, held)
 	if err == nil {
 		svc, known, err = r.leaveKept(turn, svc, known.engine.Product().keptAfter(svc, done), known, held)
 	}
@@ -41,21 +41,23 @@ func (r *Reconciler) tearDown(ctx context.Context, svc *corev1.Service, held *lo
 		return 0, err // shutting down is no failure
 	}
 	wait, retryLater := waitTime(err)
-	retryLater = retryLater && known.backoff.patient()
-	measured.end(err, retryLater, true)
+	retryLater = retryLater && known.backoff.isPatient()
+	measured.endPass(err, retryLater, true)
 	switch {
 	case err != nil && retryLater:
-		behind.waits(mark.ServiceName(svc), known.engine.Product())
+		behind.noteWaiting(mark.ServiceName(svc), known.engine.Product())
 		return wait, nil
 	case err != nil:
-		behind.note(mark.ServiceName(svc), lag{known.engine.Product().Name, problem.ReasonCleanFailed}, time.Now())
-		known.failure = signature(err)
+		behind.noteUnsynced(mark.ServiceName(svc), lag{known.engine.Product().Name, problem.ReasonCleanFailed}, time.Now())
+		known.failure = failureSignature(err)
 		r.emitFailure(svc, problem.ReasonCleanFailed, known.failure, err)
 		return 0, err
 	}
 	r.emitKept(ctx, svc, done)
 	known.engine.Released(svc.UID)
-	released, err := r.writer.release(ctx, svc, func(svc *corev1.Service) { release(svc, known.engine.Product(), r.opts.foreign(svc)) })
+	released, err := r.writer.releaseService(ctx, svc, func(svc *corev1.Service) {
+		removeOurs(svc, known.engine.Product(), r.opts.isForeign(svc))
+	})
 	if err != nil {
 		err = fmt.Errorf("remove the finalizer: %w", err)
 		known.failure = r.emitUnwritten(svc, problem.ReasonFailedRemoveFinalizer, err)
@@ -66,8 +68,8 @@ func (r *Reconciler) tearDown(ctx context.Context, svc *corev1.Service, held *lo
 	}
 	known.failure, known.removal.released = "", true
 	r.leaveCrowd(svc.UID)
-	r.uses.drop(mark.ServiceName(svc))
-	behind.resolve(mark.ServiceName(svc))
+	r.uses.dropService(mark.ServiceName(svc))
+	behind.noteSynced(mark.ServiceName(svc))
 	r.events.Retain(events.Of(svc))
 	r.emitRemoved(svc, known.engine.Product().Name, done)
 	return 0, nil
@@ -87,8 +89,8 @@ func (r *Reconciler) emitKept(ctx context.Context, svc *corev1.Service, done Rem
 	})
 }
 
-// KeptBeside says that load balancers stay which have the owner tag of a Service, like the one that it used, empty where there are none. Only a human can tell
-// whether they are the Service's: tags can be copied.
+// KeptBeside says that load balancers stay which have the owner tag of a Service, like the one that it used, empty where there are none.
+// Only a human can tell whether they are the Service's: tags can be copied.
 func KeptBeside(product Product, svc *corev1.Service, used string, others []string) string {
 	if len(others) == 0 {
 		return ""
@@ -101,27 +103,31 @@ func (r *Reconciler) emitRemoved(svc *corev1.Service, product string, done Remov
 	switch {
 	case done.ID == "", done.Kept != "" && done.Reused:
 	case done.Preserved:
-		r.opts.Recorder.Eventf(svc, corev1.EventTypeWarning, problem.ReasonPreservedOnDelete, "%s %s is kept with its listeners, as the annotation %s requests",
+		r.opts.Recorder.Eventf(svc, corev1.EventTypeWarning, problem.ReasonPreservedOnDelete,
+			"%s %s is kept with its listeners, as the annotation %s requests",
 			product, done.ID, annotation.PreserveOnDelete)
 	case done.Reused:
-		r.opts.Recorder.Eventf(svc, corev1.EventTypeNormal, problem.ReasonCleaned, "Removed this Service's listeners and server groups from %s %s", product, done.ID)
+		r.opts.Recorder.Eventf(svc, corev1.EventTypeNormal, problem.ReasonCleaned,
+			"Removed this Service's listeners and server groups from %s %s", product, done.ID)
 	default:
 		r.opts.Recorder.Eventf(svc, corev1.EventTypeNormal, problem.ReasonCleaned, "Deleted %s %s", product, done.ID)
 	}
 }
 
-// remove tears down what the Service has in the cloud. It is a success when there is nothing. The caller holds the locks and commits
-// the state. A panic is an error.
-func (r *Reconciler) remove(ctx context.Context, svc *corev1.Service, known state, held *locks) (after state, done Removal, err error) {
+// removeFromCloud tears down what the Service has in the cloud. It is a success when there is nothing. The caller holds the locks and
+// commits the state. A panic is an error.
+func (r *Reconciler) removeFromCloud(
+	ctx context.Context, svc *corev1.Service, known state, held *locks,
+) (after state, done Removal, err error) {
 	defer func() {
-		if lost := caught(ctx, recover()); lost != nil {
-			after, done, err = known.forgotten(), Removal{}, lost
+		if lost := panicAsError(ctx, recover()); lost != nil {
+			after, done, err = known.afterPanic(), Removal{}, lost
 		}
 	}()
 	if svc, known, err = r.settleCreation(ctx, svc, known); err != nil {
 		return known, Removal{}, err
 	}
-	if known, err = r.leave(ctx, svc, known, held); err != nil {
+	if known, err = r.leaveBalancers(ctx, svc, known, held); err != nil {
 		return known, Removal{}, err
 	}
 	params, _ := known.engine.Params(svc)
@@ -167,10 +173,10 @@ func (r *Reconciler) removeFrom(ctx context.Context, svc *corev1.Service, known 
 	if err != nil {
 		return known, removal, err
 	}
-	deployed := deploy(ctx, svc, known.engine.Product(), removal.Plan, noteNothing)
+	deployed := deployPlan(ctx, svc, known.engine.Product(), removal.Plan, noteNothing)
 	r.emitEach(svc, deployed.Problems)
 	r.doubtOthers(svc, held, deployed)
-	return known.deployed(deployed), removal, deployed.outcome()
+	return known.afterDeployment(deployed), removal, deployed.outcomeError()
 }
 
 // removeLeftovers removes what outlives the load balancer.
@@ -180,7 +186,7 @@ func (r *Reconciler) removeLeftovers(ctx context.Context, svc *corev1.Service, k
 	if err != nil {
 		return known, err
 	}
-	deployed := deploy(ctx, svc, known.engine.Product(), plan, noteNothing)
+	deployed := deployPlan(ctx, svc, known.engine.Product(), plan, noteNothing)
 	r.emitEach(svc, deployed.Problems)
-	return known.deployed(deployed), deployed.outcome()
+	return known.afterDeployment(deployed), deployed.outcomeError()
 }

@@ -42,8 +42,8 @@ func newUnsynced() *unsynced {
 	return &unsynced{lags: map[types.NamespacedName]lag{}, byLag: map[lag]*laggards{}}
 }
 
-// note takes note of a Service that is not in sync, since a time unless it was not before either.
-func (u *unsynced) note(key types.NamespacedName, now lag, since time.Time) {
+// noteUnsynced takes note of a Service that is not in sync, since a time unless it was not before either.
+func (u *unsynced) noteUnsynced(key types.NamespacedName, now lag, since time.Time) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if before, known := u.lags[key]; known {
@@ -54,22 +54,22 @@ func (u *unsynced) note(key types.NamespacedName, now lag, since time.Time) {
 		if before == now && since.Equal(earlier) {
 			return
 		}
-		u.drop(key, before)
+		u.dropLagging(key, before)
 	}
-	u.add(key, now, since)
+	u.addLagging(key, now, since)
 }
 
-// resolve takes note of a Service that is in sync, or gone.
-func (u *unsynced) resolve(key types.NamespacedName) {
+// noteSynced takes note of a Service that is in sync, or gone.
+func (u *unsynced) noteSynced(key types.NamespacedName) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if before, known := u.lags[key]; known {
-		u.drop(key, before)
+		u.dropLagging(key, before)
 	}
 }
 
-// add adds a Service; u.mu is locked.
-func (u *unsynced) add(key types.NamespacedName, of lag, since time.Time) {
+// addLagging adds a Service; u.mu is locked.
+func (u *unsynced) addLagging(key types.NamespacedName, of lag, since time.Time) {
 	all := u.byLag[of]
 	if all == nil {
 		all = &laggards{since: map[types.NamespacedName]time.Time{}, oldest: since}
@@ -79,11 +79,11 @@ func (u *unsynced) add(key types.NamespacedName, of lag, since time.Time) {
 	if since.Before(all.oldest) {
 		all.oldest = since
 	}
-	all.publish(of)
+	all.publishLag(of)
 }
 
-// drop removes a Service; u.mu is locked.
-func (u *unsynced) drop(key types.NamespacedName, of lag) {
+// dropLagging removes a Service; u.mu is locked.
+func (u *unsynced) dropLagging(key types.NamespacedName, of lag) {
 	all := u.byLag[of]
 	gone := all.since[key]
 	delete(all.since, key)
@@ -93,11 +93,11 @@ func (u *unsynced) drop(key types.NamespacedName, of lag) {
 	} else if gone.Equal(all.oldest) {
 		all.oldest = slices.MinFunc(slices.Collect(maps.Values(all.since)), time.Time.Compare)
 	}
-	all.publish(of)
+	all.publishLag(of)
 }
 
-// publish sets the metrics of one reason.
-func (l *laggards) publish(of lag) {
+// publishLag sets the metrics of one reason.
+func (l *laggards) publishLag(of lag) {
 	labels := map[string]string{"product": of.product, "reason": of.reason}
 	if len(l.since) == 0 {
 		unsyncedServices.Delete(labels)
@@ -108,11 +108,12 @@ func (l *laggards) publish(of lag) {
 	unsyncedSince.With(labels).Set(float64(l.oldest.UnixNano()) / float64(time.Second))
 }
 
-// observe takes note of the outcome of a pass. A Service that was not in sync before this process started is so since its condition says.
-func (u *unsynced) observe(svc *corev1.Service, product Product, condition metav1.Condition, settled bool) {
+// observeOutcome takes note of the outcome of a pass. A Service that was not in sync before this process started is so since its condition
+// says.
+func (u *unsynced) observeOutcome(svc *corev1.Service, product Product, condition metav1.Condition, settled bool) {
 	key := mark.ServiceName(svc)
 	if settled && condition.Status == metav1.ConditionTrue {
-		u.resolve(key)
+		u.noteSynced(key)
 		return
 	}
 	reason, since := condition.Reason, time.Now()
@@ -127,16 +128,16 @@ func (u *unsynced) observe(svc *corev1.Service, product Product, condition metav
 			since = old.LastTransitionTime.Time
 		}
 	}
-	u.note(key, lag{product.Name, reason}, since)
+	u.noteUnsynced(key, lag{product.Name, reason}, since)
 }
 
-// waits takes note of a deleted Service whose pass waits. It keeps the reason for which a pass failed before.
-func (u *unsynced) waits(key types.NamespacedName, product Product) {
+// noteWaiting takes note of a deleted Service whose pass waits. It keeps the reason for which a pass failed before.
+func (u *unsynced) noteWaiting(key types.NamespacedName, product Product) {
 	failed := lag{product.Name, problem.ReasonCleanFailed}
 	u.mu.Lock()
 	before := u.lags[key]
 	u.mu.Unlock()
 	if before != failed {
-		u.note(key, lag{product.Name, reasonWaiting}, time.Now())
+		u.noteUnsynced(key, lag{product.Name, reasonWaiting}, time.Now())
 	}
 }

@@ -27,7 +27,8 @@ func TestUnsyncedServicesInMetrics(t *testing.T) {
 	fine := metav1.Condition{Type: ConditionSynced, Status: metav1.ConditionTrue, Reason: problem.ReasonEnsured}
 	long := time.Now().Add(-time.Hour).Truncate(time.Second)
 	old := testkit.Service("old", func(svc *corev1.Service) {
-		svc.Status.Conditions = []metav1.Condition{{Type: ConditionSynced, Status: metav1.ConditionFalse, LastTransitionTime: metav1.NewTime(long)}}
+		svc.Status.Conditions = []metav1.Condition{{Type: ConditionSynced, Status: metav1.ConditionFalse,
+			LastTransitionTime: metav1.NewTime(long)}}
 	})
 	young := testkit.Service("young")
 	count := func(reason string) int {
@@ -37,24 +38,24 @@ func TestUnsyncedServicesInMetrics(t *testing.T) {
 		}
 		return int(valueOf(t, unsyncedServices.WithLabelValues(product.Name, reason)))
 	}
-	u.observe(old, product, failing, true)
-	u.observe(young, product, failing, true)
+	u.observeOutcome(old, product, failing, true)
+	u.observeOutcome(young, product, failing, true)
 	if got := count(problem.ReasonSyncFailed); got != 2 {
 		t.Errorf("%d Services whose calls fail, want 2", got)
 	}
 	if got := valueOf(t, unsyncedSince.WithLabelValues(product.Name, problem.ReasonSyncFailed)); got != float64(long.Unix()) {
 		t.Errorf("since %v, want %v", got, long.Unix())
 	}
-	u.observe(old, product, conflict, true)
-	u.observe(young, product, metav1.Condition{}, false)
+	u.observeOutcome(old, product, conflict, true)
+	u.observeOutcome(young, product, metav1.Condition{}, false)
 	if failed, conflicts, waiting := count(problem.ReasonSyncFailed), count(problem.ReasonListenerConflict), count(reasonWaiting); failed != 0 || conflicts != 1 || waiting != 1 {
 		t.Errorf("%d fail, %d conflicts, %d wait; want 0, 1, 1", failed, conflicts, waiting)
 	}
 	if got := valueOf(t, unsyncedSince.WithLabelValues(product.Name, problem.ReasonListenerConflict)); got != float64(long.Unix()) {
 		t.Errorf("since %v with another reason, want %v", got, long.Unix())
 	}
-	u.observe(old, product, fine, true)
-	u.resolve(types.NamespacedName{Namespace: young.Namespace, Name: young.Name})
+	u.observeOutcome(old, product, fine, true)
+	u.noteSynced(types.NamespacedName{Namespace: young.Namespace, Name: young.Name})
 	for _, reason := range []string{problem.ReasonListenerConflict, reasonWaiting} {
 		if unsyncedServices.Delete(map[string]string{"product": product.Name, "reason": reason}) {
 			t.Errorf("%s is still shown", reason)
@@ -76,25 +77,25 @@ func TestFailureLastsWhilePassesWait(t *testing.T) {
 			t.Errorf("%+v, want the reason %s", got, reason)
 		}
 	}
-	u.observe(svc, product, metav1.Condition{}, false)
+	u.observeOutcome(svc, product, metav1.Condition{}, false)
 	expect(reasonWaiting)
 	for range 3 {
-		u.observe(svc, product, failing, true)
+		u.observeOutcome(svc, product, failing, true)
 		svc.Status.Conditions = []metav1.Condition{failing}
 		expect(problem.ReasonSyncFailed)
-		u.observe(svc, product, metav1.Condition{}, false)
+		u.observeOutcome(svc, product, metav1.Condition{}, false)
 		expect(problem.ReasonSyncFailed)
 	}
 	svc.Status.Conditions[0].Reason = problem.ReasonPaused
-	u.observe(svc, product, metav1.Condition{}, false)
+	u.observeOutcome(svc, product, metav1.Condition{}, false)
 	expect(reasonWaiting)
-	u.note(mark.ServiceName(svc), lag{product.Name, problem.ReasonCleanFailed}, time.Now())
-	u.waits(mark.ServiceName(svc), product)
+	u.noteUnsynced(mark.ServiceName(svc), lag{product.Name, problem.ReasonCleanFailed}, time.Now())
+	u.noteWaiting(mark.ServiceName(svc), product)
 	expect(problem.ReasonCleanFailed)
-	u.resolve(mark.ServiceName(svc))
-	u.waits(mark.ServiceName(svc), product)
+	u.noteSynced(mark.ServiceName(svc))
+	u.noteWaiting(mark.ServiceName(svc), product)
 	expect(reasonWaiting)
-	u.resolve(mark.ServiceName(svc))
+	u.noteSynced(mark.ServiceName(svc))
 }
 
 // TestUnchangedLagPublishesNothing: a pass that fails as the one before costs nothing, however many Services fail.
@@ -105,11 +106,11 @@ func TestUnchangedLagPublishesNothing(t *testing.T) {
 	oldest := unsyncedSince.WithLabelValues(failing.product, failing.reason)
 	key := func(name string) types.NamespacedName { return types.NamespacedName{Name: name} }
 	for i, name := range []string{"first", "second", "third"} {
-		u.note(key(name), failing, now.Add(time.Duration(i)*time.Second))
+		u.noteUnsynced(key(name), failing, now.Add(time.Duration(i)*time.Second))
 	}
 	const mark = 1
 	oldest.Set(mark)
-	u.note(key("first"), failing, now.Add(time.Hour))
+	u.noteUnsynced(key("first"), failing, now.Add(time.Hour))
 	if got := valueOf(t, oldest); got != mark {
 		t.Errorf("published %v", got)
 	}
@@ -117,7 +118,7 @@ func TestUnchangedLagPublishesNothing(t *testing.T) {
 		name string
 		want time.Time
 	}{{"third", now}, {"first", now.Add(time.Second)}} {
-		u.resolve(key(leaves.name))
+		u.noteSynced(key(leaves.name))
 		if got, want := valueOf(t, oldest), float64(leaves.want.UnixNano())/float64(time.Second); got != want {
 			t.Errorf("since %v without the %s, want %v", got, leaves.name, want)
 		}

@@ -44,8 +44,8 @@ func newUrgentFirst() *urgentFirst {
 	return q
 }
 
-// ask has the Service queued with at least that urgency when it is added next.
-func (q *urgentFirst) ask(key types.NamespacedName, wanted urgency) {
+// askUrgency has the Service queued with at least that urgency when it is added next.
+func (q *urgentFirst) askUrgency(key types.NamespacedName, wanted urgency) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if wanted > q.asked[key] {
@@ -53,8 +53,8 @@ func (q *urgentFirst) ask(key types.NamespacedName, wanted urgency) {
 	}
 }
 
-// take returns the urgency that was asked for, and forgets it.
-func (q *urgentFirst) take(key types.NamespacedName) urgency {
+// takeUrgency returns the urgency that was asked for, and forgets it.
+func (q *urgentFirst) takeUrgency(key types.NamespacedName) urgency {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	wanted := q.asked[key]
@@ -64,14 +64,14 @@ func (q *urgentFirst) take(key types.NamespacedName) urgency {
 
 // Push implements workqueue.Queue.
 func (q *urgentFirst) Push(key types.NamespacedName) {
-	wanted := q.take(key)
+	wanted := q.takeUrgency(key)
 	q.waiting[key] = wanted
 	q.lanes[wanted].Push(key)
 }
 
 // Touch implements workqueue.Queue: the Service is in the queue already.
 func (q *urgentFirst) Touch(key types.NamespacedName) {
-	if wanted := q.take(key); wanted > q.waiting[key] {
+	if wanted := q.takeUrgency(key); wanted > q.waiting[key] {
 		q.waiting[key] = wanted
 		q.lanes[wanted].Push(key)
 	}

@@ -14,7 +14,7 @@ func TestEndpointEventGoesBeforeAFanOut(t *testing.T) {
 	defer queue.ShutDown()
 	add := func(i int, wanted urgency) {
 		key := types.NamespacedName{Namespace: "default", Name: fmt.Sprint(i)}
-		order.ask(key, wanted)
+		order.askUrgency(key, wanted)
 		queue.Add(key)
 	}
 	const services = 5000
@@ -54,7 +54,7 @@ func TestUrgencyOfAServiceUnderWay(t *testing.T) {
 		t.Fatalf("got %s", key)
 	}
 	queue.Add(other)
-	order.ask(busy, ownEvent)
+	order.askUrgency(busy, ownEvent)
 	queue.Add(busy)
 	queue.Done(busy)
 	if key, _ := queue.Get(); key != busy {

@@ -25,34 +25,35 @@ type serviceWriter struct {
 	client kubernetes.Interface
 }
 
-// change applies f to a copy of the Service and writes the difference. It returns the Service as it is then; a Service
+// changeService applies f to a copy of the Service and writes the difference. It returns the Service as it is then; a Service
 // that is gone, or was replaced by another of its name, is nil.
-func (w serviceWriter) change(ctx context.Context, svc *corev1.Service, f func(*corev1.Service)) (*corev1.Service, error) {
+func (w serviceWriter) changeService(ctx context.Context, svc *corev1.Service, f func(*corev1.Service)) (*corev1.Service, error) {
 	changed := svc.DeepCopy()
 	f(changed)
-	written, err := w.patch(ctx, svc, changed)
+	written, err := w.patchService(ctx, svc, changed)
 	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
 		return nil, nil
 	}
 	return written, err
 }
 
-// changeExactly is [serviceWriter.change] for this version of the Service only: one that has changed meanwhile is nil.
+// changeExactly is [serviceWriter.changeService] for this version of the Service only: one that has changed meanwhile is nil.
 func (w serviceWriter) changeExactly(ctx context.Context, svc *corev1.Service, f func(*corev1.Service)) (*corev1.Service, error) {
 	changed := svc.DeepCopy()
 	f(changed)
 	before := svc.DeepCopy()
 	before.ResourceVersion = "" // so that the patch names it, and is refused on any other one
-	written, err := w.patch(ctx, before, changed)
+	written, err := w.patchService(ctx, before, changed)
 	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
 		return nil, nil
 	}
 	return written, err
 }
 
-// release is [serviceWriter.change] for a Service of which nothing is left. It reports false for one that has changed meanwhile and that
-// names a load balancer by its ID: somebody may have noted on it that one stays for it. A Service that is gone counts as released.
-func (w serviceWriter) release(ctx context.Context, svc *corev1.Service, f func(*corev1.Service)) (bool, error) {
+// releaseService is [serviceWriter.changeService] for a Service of which nothing is left. It reports false for one that has changed
+// meanwhile and that names a load balancer by its ID: somebody may have noted on it that one stays for it. A Service that is gone counts as
+// released.
+func (w serviceWriter) releaseService(ctx context.Context, svc *corev1.Service, f func(*corev1.Service)) (bool, error) {
 	before := svc.DeepCopy()
 	_, names := annotation.Lookup(svc.Annotations, annotation.LoadBalancerID)
 	if names {
@@ -60,7 +61,7 @@ func (w serviceWriter) release(ctx context.Context, svc *corev1.Service, f func(
 	}
 	changed := svc.DeepCopy()
 	f(changed)
-	_, err := w.patch(ctx, before, changed)
+	_, err := w.patchService(ctx, before, changed)
 	switch {
 	case apierrors.IsConflict(err):
 		return !names, nil // another one of its name is there, where the patch names the UID alone
@@ -70,8 +71,8 @@ func (w serviceWriter) release(ctx context.Context, svc *corev1.Service, f func(
 	return err == nil, err
 }
 
-// patch writes the difference of two states of a Service.
-func (w serviceWriter) patch(ctx context.Context, svc, changed *corev1.Service) (*corev1.Service, error) {
+// patchService writes the difference of two states of a Service.
+func (w serviceWriter) patchService(ctx context.Context, svc, changed *corev1.Service) (*corev1.Service, error) {
 	patch, err := servicePatch(svc, changed)
 	if err != nil || patch == nil {
 		return svc, err
@@ -124,10 +125,10 @@ func addFinalizer(svc *corev1.Service, engine Engine) {
 	storeFirstIntent(svc, engine)
 }
 
-// release removes everything of ours from a Service that no longer has a load balancer. The status and the stock finalizer of a
+// removeOurs removes everything of ours from a Service that no longer has a load balancer. The status and the stock finalizer of a
 // Service of another class belong to that class.
-func release(svc *corev1.Service, product Product, foreign bool) {
-	unmark(svc, product)
+func removeOurs(svc *corev1.Service, product Product, foreign bool) {
+	removeMarks(svc, product)
 	if foreign {
 		return
 	}
@@ -135,12 +136,14 @@ func release(svc *corev1.Service, product Product, foreign bool) {
 	svc.Status.LoadBalancer = corev1.LoadBalancerStatus{}
 }
 
-// unmark removes our own marks and leaves those that a stock service controller works with.
-func unmark(svc *corev1.Service, product Product) {
+// removeMarks removes our own marks and leaves those that a stock service controller works with.
+func removeMarks(svc *corev1.Service, product Product) {
 	svc.Finalizers = slices.DeleteFunc(svc.Finalizers, func(f string) bool { return f == product.Finalizer })
 	meta.RemoveStatusCondition(&svc.Status.Conditions, ConditionSynced)
 	meta.RemoveStatusCondition(&svc.Status.Conditions, ConditionWritten)
-	svc.Status.Conditions = slices.DeleteFunc(svc.Status.Conditions, func(c metav1.Condition) bool { return strings.HasPrefix(c.Type, ConditionsKept) })
+	svc.Status.Conditions = slices.DeleteFunc(svc.Status.Conditions, func(c metav1.Condition) bool {
+		return strings.HasPrefix(c.Type, ConditionsKept)
+	})
 	for _, label := range ownLabels {
 		delete(svc.Labels, label)
 	}

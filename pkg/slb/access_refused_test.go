@@ -33,10 +33,15 @@ func TestAListInDoubtHoldsNoListener(t *testing.T) {
 		want   string // access control of the listener
 		serves bool   // a new port
 	}{
-		"unread":             {ranges(1), map[string]any{"action": "DescribeAccessControlLists", "code": "Forbidden.RAM", "status": 403, "times": 0}, ranges(1), "on", false},
-		"an entry refused":   {ranges(1), map[string]any{"action": "AddAccessControlListEntry", "code": "InvalidParameter", "status": 400, "times": 0}, ranges(2), "on", false},
-		"no room for more":   {ranges(1), map[string]any{"action": "AddAccessControlListEntry", "code": "QuotaLimitExceeds.TotalAclEntry", "status": 400, "times": 0}, ranges(2), "on", false},
-		"no room for one":    {nil, map[string]any{"action": "CreateAccessControlList", "code": "OverQuota", "status": 400, "times": 0}, ranges(1), "off", false},
+		"unread": {ranges(1),
+			map[string]any{"action": "DescribeAccessControlLists", "code": "Forbidden.RAM", "status": 403, "times": 0}, ranges(1), "on", false},
+		"an entry refused": {ranges(1),
+			map[string]any{"action": "AddAccessControlListEntry", "code": "InvalidParameter", "status": 400, "times": 0}, ranges(2), "on", false},
+		"no room for more": {ranges(1),
+			map[string]any{"action": "AddAccessControlListEntry", "code": "QuotaLimitExceeds.TotalAclEntry", "status": 400, "times": 0}, ranges(2),
+			"on", false},
+		"no room for one": {nil, map[string]any{"action": "CreateAccessControlList", "code": "OverQuota", "status": 400, "times": 0},
+			ranges(1), "off", false},
 		"more than it takes": {ranges(1), nil, ranges(301), "on", false},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -59,7 +64,8 @@ func TestAListInDoubtHoldsNoListener(t *testing.T) {
 				_ = w.pass("web") //nolint:errcheck // it fails
 			}
 			listener := w.state()["a0f5e8a1cweb"].Listeners["https:443"]
-			if listener["VServerGroupId"] != "k8s/31000/web/default/c1" || !strings.Contains(fmt.Sprint(listener["HTTPSListenerConfig"]), "ServerCertificateId:cert-2 ") || listener["AclStatus"] != test.want {
+			if listener["VServerGroupId"] != "k8s/31000/web/default/c1" ||
+				!strings.Contains(fmt.Sprint(listener["HTTPSListenerConfig"]), "ServerCertificateId:cert-2 ") || listener["AclStatus"] != test.want {
 				t.Errorf("the listener leads to %v with %v and access control %v; want the new node port, the new certificate and %s",
 					listener["VServerGroupId"], listener["HTTPSListenerConfig"], listener["AclStatus"], test.want)
 			}

@@ -62,7 +62,8 @@ func TestSourceRanges(t *testing.T) {
 		{"unchanged", func(*corev1.Service) {}, nil, []string{"192.0.2.0/24", "198.51.100.7/32"}, map[string]string{"tcp:80": "on"}},
 		{"changed", func(svc *corev1.Service) {
 			svc.Spec.LoadBalancerSourceRanges = []string{"192.0.2.0/24", "203.0.113.0/24"}
-		}, []string{"AddAccessControlListEntry", "RemoveAccessControlListEntry"}, []string{"192.0.2.0/24", "203.0.113.0/24"}, map[string]string{"tcp:80": "on"}},
+		}, []string{"AddAccessControlListEntry", "RemoveAccessControlListEntry"}, []string{"192.0.2.0/24", "203.0.113.0/24"},
+			map[string]string{"tcp:80": "on"}},
 		{"second port", func(svc *corev1.Service) { svc.Spec.Ports = append(svc.Spec.Ports, testPort(81, corev1.ProtocolTCP)) },
 			[]string{"CreateVServerGroup", "CreateLoadBalancerTCPListener", "StartLoadBalancerListener"},
 			[]string{"192.0.2.0/24", "203.0.113.0/24"}, map[string]string{"tcp:80": "on", "tcp:81": "on"}},
@@ -113,7 +114,8 @@ func TestManySourceRanges(t *testing.T) {
 	}
 	w.put(svc)
 	w.mustPass("web")
-	if n := len(slices.DeleteFunc(w.calls(), func(c string) bool { return c != "AddAccessControlListEntry" })); n != 3 || len(w.entries()) != 120 {
+	if n := len(slices.DeleteFunc(w.calls(), func(c string) bool { return c != "AddAccessControlListEntry" })); n != 3 ||
+		len(w.entries()) != 120 {
 		t.Errorf("%d calls for %d entries, want 3 for 120", n, len(w.entries()))
 	}
 	w.drift("web")

@@ -89,7 +89,9 @@ func TestStockServiceControllerDrivesTheAdapter(t *testing.T) {
 	eventually(t, "CLB gone", func() bool { return len(w.state()) == 0 })
 	eventually(t, "no finalizer", func() bool { return len(w.get("web").Finalizers) == 0 })
 	w.change("web", func(svc *corev1.Service) { svc.Spec.Type = corev1.ServiceTypeLoadBalancer })
-	eventually(t, "CLB of the Service that came back", func() bool { return len(w.state()) == 1 && len(w.get("web").Status.LoadBalancer.Ingress) == 1 })
+	eventually(t, "CLB of the Service that came back", func() bool {
+		return len(w.state()) == 1 && len(w.get("web").Status.LoadBalancer.Ingress) == 1
+	})
 	w.change("web", deleteService)
 	eventually(t, "CLB of the deleted Service gone", func() bool { return len(w.state()) == 0 })
 	eventually(t, "nothing that holds the deleted Service", func() bool { return len(w.get("web").Finalizers) == 0 })
@@ -126,7 +128,8 @@ func (w *world) startInformers() {
 		}
 	}
 	for _, object := range w.factory.Discovery().V1().EndpointSlices().Informer().GetIndexer().List() {
-		_, err := w.kube.DiscoveryV1().EndpointSlices(testNamespace).Create(w.t.Context(), object.(*discoveryv1.EndpointSlice), metav1.CreateOptions{})
+		_, err := w.kube.DiscoveryV1().EndpointSlices(testNamespace).Create(w.t.Context(), object.(*discoveryv1.EndpointSlice),
+			metav1.CreateOptions{})
 		if err != nil {
 			w.t.Fatal(err)
 		}

@@ -25,15 +25,15 @@ const (
 
 // Status implements service.Balancer.
 func (c clb) Status(ctx context.Context, params annotation.Params) service.Shown {
-	return c.stays.Wakes(c.status(ctx, params))
+	return c.stays.Wakes(c.statusFor(ctx, params))
 }
 
-func (c clb) status(ctx context.Context, params annotation.Params) service.Shown {
-	actual := c.model()
+func (c clb) statusFor(ctx context.Context, params annotation.Params) service.Shown {
+	actual := c.wholeModel()
 	if actual == nil || params.Refuses(annotation.ScopeStatus) {
 		return service.Shown{Balancer: c}
 	}
-	serves := c.serves(actual)
+	serves := c.servesPort(actual)
 	manages := c.managesListeners(params)
 	if !manages { // whether a listener leads here is up to its owner; whether the Service may use the CLB, the policy has said
 		serves = actual.LoadBalancer.Address != ""
@@ -49,14 +49,14 @@ func (c clb) status(ctx context.Context, params annotation.Params) service.Shown
 	c.addresses, c.showing = addresses, c.ID()
 	shown := service.Shown{Balancer: c, Status: statusOf(actual, params, external, c.ipMode(actual, params)), Ports: ports, Problems: problems}
 	if len(problems) > 0 || addresses.doubt != "" {
-		shown.Wake = addresses.wake()
+		shown.Wake = addresses.wakesIn()
 	}
 	return shown
 }
 
-// serves reports whether the Service is to show the CLB: it serves a port. One that moves shows another CLB until all ports are served
+// servesPort reports whether the Service is to show the CLB: it serves a port. One that moves shows another CLB until all ports are served
 // here, and from then on this one: nobody needs what it has elsewhere.
-func (c clb) serves(actual *model.Model) bool {
+func (c clb) servesPort(actual *model.Model) bool {
 	switch {
 	case groups.ShowsFormer(c.showing, c.left, c.ID()):
 		return !c.taken && actual.ServesAll(c.desired)
@@ -98,7 +98,9 @@ func changesTraffic(want *model.Listener, actual *model.Model) bool {
 }
 
 // statusOf returns what the Service shows of its CLB; external are addresses to show in place of the CLB's own.
-func statusOf(actual *model.Model, params annotation.Params, external []string, mode *corev1.LoadBalancerIPMode) *corev1.LoadBalancerStatus {
+func statusOf(
+	actual *model.Model, params annotation.Params, external []string, mode *corev1.LoadBalancerIPMode,
+) *corev1.LoadBalancerStatus {
 	if name := params.Get(annotation.Hostname); name != "" {
 		return &corev1.LoadBalancerStatus{Ingress: []corev1.LoadBalancerIngress{{Hostname: name}}}
 	}
@@ -125,29 +127,30 @@ type elastic struct {
 	missing presence.Missing
 }
 
-// wait is after what time they are asked for again that were read now: soon at first, and then twice as long after the start each time.
-// Nothing says when one is bound.
-func (a *elastic) wait(now time.Time) time.Duration {
+// nextReadIn is after what time they are asked for again that were read now: soon at first, and then twice as long after the start each
+// time. Nothing says when one is bound.
+func (a *elastic) nextReadIn(now time.Time) time.Duration {
 	if a.lacking.IsZero() {
 		return eipWait
 	}
 	return min(max(now.Sub(a.lacking), eipWait), maxEIPWait)
 }
 
-// wake is after what time the next read is due, 0 for none.
-func (a *elastic) wake() time.Duration {
+// wakesIn is after what time the next read is due, 0 for none.
+func (a *elastic) wakesIn() time.Duration {
 	if len(a.shown) > 0 && a.doubt == "" {
 		return 0
 	}
 	return max(time.Until(a.next), time.Nanosecond)
 }
 
-// ask has them read again at the next opportunity. What they were stays shown until then.
-func (a *elastic) ask() { a.next = time.Time{} }
+// askAgain has them read again at the next opportunity. What they were stays shown until then.
+func (a *elastic) askAgain() { a.next = time.Time{} }
 
-// begun returns what a Service says itself of the elastic addresses of its CLB, which another process has read.
-func (a elastic) begun(svc *corev1.Service, lb *alicloud.LoadBalancer, params annotation.Params) elastic {
-	if !a.next.IsZero() || len(a.shown) > 0 || params.Get(annotation.ExternalIPType) != annotation.ExternalEIP || svc.Labels[service.LabelLoadBalancerID] != lb.ID {
+// begunWith returns what a Service says itself of the elastic addresses of its CLB, which another process has read.
+func (a elastic) begunWith(svc *corev1.Service, lb *alicloud.LoadBalancer, params annotation.Params) elastic {
+	if !a.next.IsZero() || len(a.shown) > 0 || params.Get(annotation.ExternalIPType) != annotation.ExternalEIP ||
+		svc.Labels[service.LabelLoadBalancerID] != lb.ID {
 		return a
 	}
 	for _, ingress := range svc.Status.LoadBalancer.Ingress {
@@ -173,13 +176,18 @@ func (e *engine) externalAddresses(ctx context.Context, clb observed, params ann
 	case len(known.shown) > 0 && (known.doubt == "" || time.Since(known.lacking) < eipWait):
 		return known.shown, known, nil
 	case len(known.shown) > 0:
-		return known.shown, known, []problem.Problem{problem.Newf(problem.ReasonFailedSetEIPAddress, "cannot read the elastic addresses of CLB %s; the Service goes on to show the last ones: %s",
-			id, known.doubt)}
+		return known.shown, known,
+			[]problem.Problem{problem.Newf(problem.ReasonFailedSetEIPAddress,
+				"cannot read the elastic addresses of CLB %s; the Service goes on to show the last ones: %s",
+				id, known.doubt)}
 	case known.doubt != "":
-		return nil, known, []problem.Problem{problem.Newf(problem.ReasonFailedSetEIPAddress, "cannot read the elastic addresses of CLB %s; the Service shows the CLB's own address: %s",
-			id, known.doubt)}
+		return nil, known,
+			[]problem.Problem{problem.Newf(problem.ReasonFailedSetEIPAddress,
+				"cannot read the elastic addresses of CLB %s; the Service shows the CLB's own address: %s",
+				id, known.doubt)}
 	}
-	return nil, known, []problem.Problem{problem.Newf(problem.ReasonFailedSetEIPAddress, "CLB %s has no elastic address; the Service shows the CLB's own", id)}
+	return nil, known,
+		[]problem.Problem{problem.Newf(problem.ReasonFailedSetEIPAddress, "CLB %s has no elastic address; the Service shows the CLB's own", id)}
 }
 
 func (e *engine) readAddresses(ctx context.Context, id string, known elastic) elastic {
@@ -193,7 +201,7 @@ func (e *engine) readAddresses(ctx context.Context, id string, known elastic) el
 		if known.lacking.IsZero() {
 			known.lacking = now
 		}
-		if known.next = now.Add(known.wait(now)); errors.As(err, new(*problem.WaitError)) {
+		if known.next = now.Add(known.nextReadIn(now)); errors.As(err, new(*problem.WaitError)) {
 			known.next = now.Add(e.missing.Over)
 		}
 		return known
@@ -209,7 +217,7 @@ func (e *engine) readAddresses(ctx context.Context, id string, known elastic) el
 	case known.lacking.IsZero():
 		known.lacking = now
 	}
-	known.next = now.Add(known.wait(now))
+	known.next = now.Add(known.nextReadIn(now))
 	return known
 }
 

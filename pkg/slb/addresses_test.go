@@ -46,10 +46,16 @@ func TestServiceShowsTheElasticAddress(t *testing.T) {
 		reads  []string // of elastic addresses
 		shown  []string
 	}{
-		{"asked for", func(svc *corev1.Service) { annotate(svc, annotation.ExternalIPType, "eip") }, []string{"DescribeEipAddresses"}, []string{address}},
+		{"asked for", func(svc *corev1.Service) {
+			annotate(svc, annotation.ExternalIPType, "eip")
+		}, []string{"DescribeEipAddresses"}, []string{address}},
 		{"no call per pass", func(*corev1.Service) {}, nil, []string{address}},
-		{"a host name wins", func(svc *corev1.Service) { annotate(svc, annotation.Hostname, "web.example.com") }, nil, []string{"web.example.com"}},
-		{"and goes", func(svc *corev1.Service) { delete(svc.Annotations, key(annotation.Hostname)) }, []string{"DescribeEipAddresses"}, []string{address}},
+		{"a host name wins", func(svc *corev1.Service) {
+			annotate(svc, annotation.Hostname, "web.example.com")
+		}, nil, []string{"web.example.com"}},
+		{"and goes", func(svc *corev1.Service) {
+			delete(svc.Annotations, key(annotation.Hostname))
+		}, []string{"DescribeEipAddresses"}, []string{address}},
 		{"not asked for", func(svc *corev1.Service) { delete(svc.Annotations, key(annotation.ExternalIPType)) }, nil, own},
 	} {
 		w.change("web", step.change)
@@ -96,7 +102,9 @@ func TestNoElasticAddress(t *testing.T) {
 			if err != nil || wait > eipWait {
 				t.Errorf("Reconcile = %s, %v; want another read within %s", wait, err, eipWait)
 			}
-			if events := w.newEvents(); !slices.ContainsFunc(events, func(e string) bool { return strings.HasPrefix(e, "Warning "+problem.ReasonFailedSetEIPAddress) }) {
+			if events := w.newEvents(); !slices.ContainsFunc(events, func(e string) bool {
+				return strings.HasPrefix(e, "Warning "+problem.ReasonFailedSetEIPAddress)
+			}) {
 				t.Errorf("events = %q, want %s", events, problem.ReasonFailedSetEIPAddress)
 			}
 			if shown := w.shown("web"); len(shown) != 1 || !strings.HasPrefix(shown[0], "10.") {

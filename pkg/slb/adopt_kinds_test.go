@@ -85,9 +85,10 @@ func protocolKinds() []kind {
 	kinds := []kind{}
 	for _, declared := range []corev1.Protocol{corev1.ProtocolTCP, corev1.ProtocolUDP} {
 		for _, protocol := range []string{"tcp", "udp", "http", "https"} {
-			kinds = append(kinds, kind{name: protocol + " for a port declared " + string(declared), service: made(onPorts(), func(svc *corev1.Service) {
-				svc.Spec.Ports = []corev1.ServicePort{testPort(80, declared), testPort(90, corev1.ProtocolTCP)}
-			}, annotated(annotation.ProtocolPort, protocol+":80", annotation.CertID, testCertificate))})
+			kinds = append(kinds,
+				kind{name: protocol + " for a port declared " + string(declared), service: made(onPorts(), func(svc *corev1.Service) {
+					svc.Spec.Ports = []corev1.ServicePort{testPort(80, declared), testPort(90, corev1.ProtocolTCP)}
+				}, annotated(annotation.ProtocolPort, protocol+":80", annotation.CertID, testCertificate))})
 		}
 	}
 	return append(kinds,
@@ -97,12 +98,15 @@ func protocolKinds() []kind {
 		kind{name: "a protocol named twice", service: made(onPorts(80), annotated(annotation.ProtocolPort, "http:80,tcp:80"))},
 		kind{name: "a protocol of another port", service: made(onPorts(80), annotated(annotation.ProtocolPort, "http:81"))},
 		kind{name: "a redirect", service: made(fourProtocols, annotated(annotation.ForwardPort, "80:443"))},
-		kind{name: "a redirect with settings", service: made(fourProtocols, annotated(annotation.ForwardPort, "80:443", annotation.Scheduler, "wlc", annotation.IdleTimeout, "20",
-			annotation.HealthCheckFlag, "on", annotation.HealthCheckURI, "/healthz"))},
-		kind{name: "a redirect of a port declared UDP", service: made(fourProtocols, func(svc *corev1.Service) { svc.Spec.Ports[0] = testPort(80, corev1.ProtocolUDP) },
-			annotated(annotation.ForwardPort, "80:443"))},
-		kind{name: "two redirects", service: made(fourProtocols, func(svc *corev1.Service) { svc.Spec.Ports = append(svc.Spec.Ports, testPort(81, corev1.ProtocolTCP)) },
-			annotated(annotation.ProtocolPort, "http:80,https:443,tcp:22,udp:53,http:81", annotation.ForwardPort, "80:443,81:443"))},
+		kind{name: "a redirect with settings",
+			service: made(fourProtocols, annotated(annotation.ForwardPort, "80:443", annotation.Scheduler, "wlc", annotation.IdleTimeout, "20",
+				annotation.HealthCheckFlag, "on", annotation.HealthCheckURI, "/healthz"))},
+		kind{name: "a redirect of a port declared UDP",
+			service: made(fourProtocols, func(svc *corev1.Service) { svc.Spec.Ports[0] = testPort(80, corev1.ProtocolUDP) },
+				annotated(annotation.ForwardPort, "80:443"))},
+		kind{name: "two redirects",
+			service: made(fourProtocols, func(svc *corev1.Service) { svc.Spec.Ports = append(svc.Spec.Ports, testPort(81, corev1.ProtocolTCP)) },
+				annotated(annotation.ProtocolPort, "http:80,https:443,tcp:22,udp:53,http:81", annotation.ForwardPort, "80:443,81:443"))},
 		kind{name: "a redirect of no http port", service: made(fourProtocols, annotated(annotation.ForwardPort, "22:443"))},
 	)
 }
@@ -115,7 +119,8 @@ func podKinds() []kind {
 		{name: "pods with four protocols", service: made(fourProtocols, eni)},
 		{name: "pods, Local", service: made(webService, eni, isLocal)},
 		{name: "pods with a named port", service: made(webService, eni, named)},
-		{name: "pods of one port for two", service: made(onPorts(80, 81), eni, func(svc *corev1.Service) { svc.Spec.Ports[1].TargetPort = svc.Spec.Ports[0].TargetPort })},
+		{name: "pods of one port for two",
+			service: made(onPorts(80, 81), eni, func(svc *corev1.Service) { svc.Spec.Ports[1].TargetPort = svc.Spec.Ports[0].TargetPort })},
 		{name: "pods with a weight", service: made(webService, eni, annotated(annotation.DefaultWeight, "60"))},
 		{name: "pods with a redirect", service: made(fourProtocols, eni, annotated(annotation.ForwardPort, "80:443"))},
 		{name: "pods without node ports", service: made(onPorts(80, 81), eni, func(svc *corev1.Service) {
@@ -135,7 +140,8 @@ func podKinds() []kind {
 }
 
 // ofItsOwn are annotations that have kinds of their own, or that hand the Service to somebody else.
-var ofItsOwn = sets.New(annotation.LoadBalancerID, annotation.ForceOverrideListeners, annotation.VGroupPort, annotation.Weight, annotation.Type, annotation.TunnelType,
+var ofItsOwn = sets.New(annotation.LoadBalancerID, annotation.ForceOverrideListeners, annotation.VGroupPort, annotation.Weight,
+	annotation.Type, annotation.TunnelType,
 	annotation.BackendIPVersion, annotation.ProtocolPort)
 
 // unknownToOfficial are annotations that no Service of the official CCM has: with them, another load balancer may be wanted.
@@ -200,7 +206,8 @@ func instanceKinds() []kind {
 		return strings.Join(items, ",")
 	}
 	bySpec := annotated(annotation.InstanceChargeType, "PayBySpec", annotation.Spec, "slb.s2.small")
-	byBandwidth := annotated(annotation.AddressType, "internet", annotation.ChargeType, "paybybandwidth", annotation.InstanceChargeType, "PayBySpec")
+	byBandwidth := annotated(annotation.AddressType, "internet", annotation.ChargeType, "paybybandwidth", annotation.InstanceChargeType,
+		"PayBySpec")
 	return []kind{
 		{name: "PayBySpec", service: made(onPorts(80), bySpec)},
 		{name: "PayBySpec without specification", service: made(onPorts(80), annotated(annotation.InstanceChargeType, "PayBySpec"))},
@@ -210,31 +217,39 @@ func instanceKinds() []kind {
 		{name: "paybybandwidth", service: made(onPorts(80), byBandwidth)},
 		{name: "paybybandwidth with a value", service: made(onPorts(80), byBandwidth, annotated(annotation.Bandwidth, "45"))},
 		{name: "paybybandwidth raised by hand", service: made(onPorts(80), byBandwidth), byHand: func(w *world, id string) {
-			w.raw(api.VersionSLB, "ModifyLoadBalancerInternetSpec", map[string]string{"LoadBalancerId": id, "InternetChargeType": "paybybandwidth", "Bandwidth": "200"}, nil)
+			w.raw(api.VersionSLB, "ModifyLoadBalancerInternetSpec",
+				map[string]string{"LoadBalancerId": id, "InternetChargeType": "paybybandwidth", "Bandwidth": "200"}, nil)
 		}},
 		{name: "IPv6", service: made(webService, isPublic, annotated(annotation.IPVersion, "ipv6"))},
 		{name: "settings changed by hand that no annotation manages", service: made(fourProtocols), byHand: func(w *world, id string) {
 			w.raw(api.VersionSLB, "SetLoadBalancerDeleteProtection", map[string]string{"LoadBalancerId": id, "DeleteProtection": "off"}, nil)
-			w.raw(api.VersionSLB, "SetLoadBalancerTCPListenerAttribute", map[string]string{"LoadBalancerId": id, "ListenerPort": "22", "Scheduler": "wlc", "HealthyThreshold": "5"}, nil)
-			w.raw(api.VersionSLB, "TagResources", map[string]string{"ResourceType": "instance", "ResourceId.1": id, "Tag.1.Key": "team", "Tag.1.Value": "web"}, nil)
+			w.raw(api.VersionSLB, "SetLoadBalancerTCPListenerAttribute",
+				map[string]string{"LoadBalancerId": id, "ListenerPort": "22", "Scheduler": "wlc", "HealthyThreshold": "5"}, nil)
+			w.raw(api.VersionSLB, "TagResources",
+				map[string]string{"ResourceType": "instance", "ResourceId.1": id, "Tag.1.Key": "team", "Tag.1.Value": "web"}, nil)
 		}},
 		{name: "20 tags", service: made(onPorts(80), annotated(annotation.AdditionalTags, tags(18)))},
 		{name: "16 tags", service: made(onPorts(80), annotated(annotation.AdditionalTags, tags(16)))},
 		{name: "a tag with two equals signs", service: made(onPorts(80), annotated(annotation.AdditionalTags, "a=b=c,d="))},
-		{name: "empty values", service: made(fourProtocols, annotated(annotation.Bandwidth, "", annotation.Scheduler, "", annotation.Name, "", annotation.LoadBalancerID, "",
-			annotation.ACLStatus, "", annotation.AdditionalTags, ""))},
-		{name: "an empty value before one with the older prefix", service: made(onPorts(80), annotated(annotation.Scheduler, ""), func(svc *corev1.Service) {
-			svc.Annotations[annotation.Prefixes[1]+string(annotation.Scheduler)] = "wlc"
-		})},
+		{name: "empty values",
+			service: made(fourProtocols,
+				annotated(annotation.Bandwidth, "", annotation.Scheduler, "", annotation.Name, "", annotation.LoadBalancerID, "",
+					annotation.ACLStatus, "", annotation.AdditionalTags, ""))},
+		{name: "an empty value before one with the older prefix",
+			service: made(onPorts(80), annotated(annotation.Scheduler, ""), func(svc *corev1.Service) {
+				svc.Annotations[annotation.Prefixes[1]+string(annotation.Scheduler)] = "wlc"
+			})},
 		{name: "two prefixes", service: made(onPorts(80), annotated(annotation.Scheduler, "wrr"), func(svc *corev1.Service) {
 			svc.Annotations[annotation.Prefixes[1]+string(annotation.Scheduler)] = "wlc"
 		})},
-		{name: "a host name shown", service: made(onPorts(80), annotated(annotation.Hostname, "web.example.com")), byHand: func(w *world, _ string) {
-			w.show(corev1.LoadBalancerIngress{Hostname: "web.example.com"})
-		}},
-		{name: "elastic addresses shown", service: made(onPorts(80), annotated(annotation.ExternalIPType, "eip")), byHand: func(w *world, id string) {
-			w.show(corev1.LoadBalancerIngress{IP: w.bindEIP(id)})
-		}},
+		{name: "a host name shown", service: made(onPorts(80), annotated(annotation.Hostname, "web.example.com")),
+			byHand: func(w *world, _ string) {
+				w.show(corev1.LoadBalancerIngress{Hostname: "web.example.com"})
+			}},
+		{name: "elastic addresses shown", service: made(onPorts(80), annotated(annotation.ExternalIPType, "eip")),
+			byHand: func(w *world, id string) {
+				w.show(corev1.LoadBalancerIngress{IP: w.bindEIP(id)})
+			}},
 	}
 }
 
@@ -246,19 +261,30 @@ func (w *world) show(ingress ...corev1.LoadBalancerIngress) {
 
 func listenerKinds() []kind {
 	kinds := []kind{
-		{name: "several access control lists", service: made(fourProtocols, annotated(annotation.ACLStatus, "on", annotation.ACLType, "white", annotation.ACLID, testACL+",acl-2"))},
-		{name: "several access control lists in another order", service: made(fourProtocols, annotated(annotation.ACLStatus, "on", annotation.ACLType, "black", annotation.ACLID, "acl-2,"+testACL))},
-		{name: "an access control list switched off", service: made(fourProtocols, annotated(annotation.ACLStatus, "off", annotation.ACLType, "white", annotation.ACLID, testACL))},
+		{name: "several access control lists",
+			service: made(fourProtocols, annotated(annotation.ACLStatus, "on", annotation.ACLType, "white", annotation.ACLID, testACL+",acl-2"))},
+		{name: "several access control lists in another order",
+			service: made(fourProtocols, annotated(annotation.ACLStatus, "on", annotation.ACLType, "black", annotation.ACLID, "acl-2,"+testACL))},
+		{name: "an access control list switched off",
+			service: made(fourProtocols, annotated(annotation.ACLStatus, "off", annotation.ACLType, "white", annotation.ACLID, testACL))},
 		{name: "every setting", service: made(everySetting)},
-		{name: "a cookie with a hyphen", service: made(fourProtocols, annotated(annotation.StickySession, "on", annotation.StickySessionType, "server", annotation.Cookie, "route-id"))},
+		{name: "a cookie with a hyphen",
+			service: made(fourProtocols,
+				annotated(annotation.StickySession, "on", annotation.StickySessionType, "server", annotation.Cookie, "route-id"))},
 		{name: "domains", service: made(func() *corev1.Service { return secured("a.example.com:cert-1,*.example.org:cert-2") })},
-		{name: "checks by HTTP of TCP", service: made(fourProtocols, annotated(annotation.HealthCheckType, "http", annotation.HealthCheckURI, "/healthz", annotation.HealthCheckDomain, "web.example.com",
-			annotation.HealthCheckHTTPCode, "http_2xx,http_3xx"))},
-		{name: "parts of a check by HTTP, and no check by HTTP", service: made(fourProtocols, annotated(annotation.HealthCheckURI, "/healthz", annotation.HealthCheckHTTPCode, "http_3xx,http_2xx"))},
+		{name: "checks by HTTP of TCP",
+			service: made(fourProtocols,
+				annotated(annotation.HealthCheckType, "http", annotation.HealthCheckURI, "/healthz", annotation.HealthCheckDomain, "web.example.com",
+					annotation.HealthCheckHTTPCode, "http_2xx,http_3xx"))},
+		{name: "parts of a check by HTTP, and no check by HTTP",
+			service: made(fourProtocols, annotated(annotation.HealthCheckURI, "/healthz", annotation.HealthCheckHTTPCode, "http_3xx,http_2xx"))},
 		{name: "drain without its switch", service: made(fourProtocols, annotated(annotation.ConnectionDrainTimeout, "30"))},
-		{name: "values that only the cloud accepts", service: made(fourProtocols, annotated(annotation.HealthyThreshold, "04", annotation.ConnectionDrain, "on", annotation.ConnectionDrainTimeout, "30"))},
+		{name: "values that only the cloud accepts",
+			service: made(fourProtocols,
+				annotated(annotation.HealthyThreshold, "04", annotation.ConnectionDrain, "on", annotation.ConnectionDrainTimeout, "30"))},
 	}
-	for _, policy := range []string{"tls_cipher_policy_1_0", "tls_cipher_policy_1_1", "tls_cipher_policy_1_2", "tls_cipher_policy_1_2_strict", "tls_cipher_policy_1_2_strict_with_1_3"} {
+	for _, policy := range []string{"tls_cipher_policy_1_0", "tls_cipher_policy_1_1", "tls_cipher_policy_1_2", "tls_cipher_policy_1_2_strict",
+		"tls_cipher_policy_1_2_strict_with_1_3"} {
 		kinds = append(kinds, kind{name: policy, service: made(fourProtocols, annotated(annotation.TLSCipherPolicy, policy))})
 	}
 	return kinds
@@ -296,28 +322,31 @@ func nodeKinds() []kind {
 		{name: "a cordoned node that leaves", service: on(testkit.Cordoned, annotated(annotation.RemoveUnscheduledBackend, "on"))},
 		{name: "a node that is not ready", service: on(notReady)},
 		{name: "labels of backends", service: on(labeled("pool", "web"), annotated(annotation.BackendLabel, "pool=web"))},
-		{name: "weights changed by hand", service: made(webService, annotated(annotation.IgnoreWeightUpdate, "on")), byHand: func(w *world, id string) {
-			groups, err := w.api.DescribeVServerGroups(w.t.Context(), id)
-			if err != nil {
-				w.t.Fatal(err)
-			}
-			for _, group := range groups {
-				full, err := w.api.DescribeVServerGroup(w.t.Context(), group.ID)
+		{name: "weights changed by hand", service: made(webService, annotated(annotation.IgnoreWeightUpdate, "on")),
+			byHand: func(w *world, id string) {
+				groups, err := w.api.DescribeVServerGroups(w.t.Context(), id)
 				if err != nil {
 					w.t.Fatal(err)
 				}
-				full.Backends[0].Weight = 3
-				if err := w.api.SetBackends(w.t.Context(), group.ID, full.Backends); err != nil {
-					w.t.Fatal(err)
+				for _, group := range groups {
+					full, err := w.api.DescribeVServerGroup(w.t.Context(), group.ID)
+					if err != nil {
+						w.t.Fatal(err)
+					}
+					full.Backends[0].Weight = 3
+					if err := w.api.SetBackends(w.t.Context(), group.ID, full.Backends); err != nil {
+						w.t.Fatal(err)
+					}
 				}
-			}
-		}},
+			}},
 	}
 	for _, label := range []string{
-		"node-role.kubernetes.io/master", "node.kubernetes.io/exclude-from-external-load-balancers", "alpha.service-controller.kubernetes.io/exclude-balancer",
+		"node-role.kubernetes.io/master", "node.kubernetes.io/exclude-from-external-load-balancers",
+		"alpha.service-controller.kubernetes.io/exclude-balancer",
 		"service.alibabacloud.com/exclude-node", "service.beta.kubernetes.io/exclude-node",
 	} {
-		kinds = append(kinds, kind{name: label, service: on(labeled(label, ""))}, kind{name: label + ", Local", service: on(labeled(label, ""), isLocal)})
+		kinds = append(kinds, kind{name: label, service: on(labeled(label, ""))},
+			kind{name: label + ", Local", service: on(labeled(label, ""), isLocal)})
 	}
 	return kinds
 }
@@ -351,7 +380,8 @@ func reuseKinds() []kind {
 		{name: "a user's CLB, Local", service: on("true", set(isLocal))},
 		{name: "a user's CLB, pods", service: on("true", set(eni))},
 		{name: "a user's CLB with its own listeners", service: on("false")},
-		{name: "a user's CLB without a word on listeners", service: on("true", set(func(svc *corev1.Service) { delete(svc.Annotations, key(annotation.ForceOverrideListeners)) }))},
+		{name: "a user's CLB without a word on listeners",
+			service: on("true", set(func(svc *corev1.Service) { delete(svc.Annotations, key(annotation.ForceOverrideListeners)) }))},
 		{name: "a user's CLB with an override that is none", service: on("True")},
 		{name: "a user's CLB, by its address", service: on("true"), byHand: func(w *world, _ string) {
 			w.change("web", func(svc *corev1.Service) { delete(svc.Labels, service.LabelLoadBalancerID) })

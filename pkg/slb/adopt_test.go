@@ -56,7 +56,8 @@ func TestAdoption(t *testing.T) {
 func TestCLBWhoseTagsAreGoneGetsThemBack(t *testing.T) {
 	t.Parallel()
 	w := settled(t, testService("web", 80))
-	if err := w.api.UntagLoadBalancer(t.Context(), w.get("web").Labels[service.LabelLoadBalancerID], []string{mark.TagOwner, mark.TagCluster}); err != nil {
+	if err := w.api.UntagLoadBalancer(t.Context(), w.get("web").Labels[service.LabelLoadBalancerID],
+		[]string{mark.TagOwner, mark.TagCluster}); err != nil {
 		t.Fatal(err)
 	}
 	w.restart()
@@ -94,7 +95,8 @@ func TestBackendQuota(t *testing.T) {
 	w.deleteNode("c")
 	w.fault(map[string]any{"action": "AddVServerGroupBackendServers", "code": "InstanceBackendServerNumberOverLimit", "status": 400})
 	w.mustPass("web")
-	if diff := cmp.Diff([]string{"i-a 100", "i-b 100", "i-d 100", "i-e 100"}, short(w.state()["a0f5e8a1cweb"].Groups["k8s/30080/web/default/c1"])); diff != "" {
+	if diff := cmp.Diff([]string{"i-a 100", "i-b 100", "i-d 100", "i-e 100"},
+		short(w.state()["a0f5e8a1cweb"].Groups["k8s/30080/web/default/c1"])); diff != "" {
 		t.Errorf("backend servers (-want +got):\n%s", diff)
 	}
 }
@@ -139,7 +141,8 @@ func TestFieldsThatTheOfficialCCMIgnores(t *testing.T) {
 		{"sessionAffinity", func(svc *corev1.Service) { svc.Spec.SessionAffinity = corev1.ServiceAffinityClientIP },
 			[]string{`set listener: tcp:80: PersistenceTimeout="0" -> PersistenceTimeout="3600"`}, []string{"SetLoadBalancerTCPListenerAttribute"}},
 		{"loadBalancerSourceRanges", func(svc *corev1.Service) { svc.Spec.LoadBalancerSourceRanges = []string{"192.0.2.0/24"} },
-			[]string{"create access control list: source ranges: k8s-clb-a0f5e8a1cweb", "add entries: source ranges: 192.0.2.0/24", `set listener: tcp:80: AclId="" AclStatus="off" AclType="" -> AclId="(source ranges)" AclStatus="on" AclType="white"`},
+			[]string{"create access control list: source ranges: k8s-clb-a0f5e8a1cweb", "add entries: source ranges: 192.0.2.0/24",
+				`set listener: tcp:80: AclId="" AclStatus="off" AclType="" -> AclId="(source ranges)" AclStatus="on" AclType="white"`},
 			[]string{"CreateAccessControlList", "AddAccessControlListEntry", "SetLoadBalancerTCPListenerAttribute"}},
 		{"loadBalancerIP", func(svc *corev1.Service) { svc.Spec.LoadBalancerIP = "10.1.9.9" }, nil, nil},
 		{"healthCheckNodePort", func(svc *corev1.Service) { isLocal(svc); svc.Spec.HealthCheckNodePort = 31999 }, nil, nil},
@@ -304,7 +307,8 @@ func TestServerOfAnotherClusterOnAnotherPort(t *testing.T) {
 	w := newWorld(t)
 	threeNodes(w)
 	id := w.makeCLB().ID
-	theirs := alicloud.Backend{BackendKey: alicloud.BackendKey{Type: alicloud.BackendECS, ServerID: "i-a", Port: 31000}, Weight: 7, Description: "k8s/31000/web/default/c9"}
+	theirs := alicloud.Backend{BackendKey: alicloud.BackendKey{Type: alicloud.BackendECS, ServerID: "i-a", Port: 31000}, Weight: 7,
+		Description: "k8s/31000/web/default/c9"}
 	group, err := w.api.CreateVServerGroup(t.Context(), id, "shared", []alicloud.Backend{theirs})
 	if err != nil {
 		t.Fatal(err)

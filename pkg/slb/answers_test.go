@@ -114,7 +114,8 @@ func TestOneAnswerLeavesNoAccessList(t *testing.T) {
 			w.mustPass("web")
 			w.drift("web")
 		}
-		w.fault(map[string]any{"action": "DescribeAccessControlLists", "body": `{"RequestId":"r","TotalCount":0,"PageNumber":1,"PageSize":50}`, "times": 1})
+		w.fault(map[string]any{"action": "DescribeAccessControlLists", "body": `{"RequestId":"r","TotalCount":0,"PageNumber":1,"PageSize":50}`,
+			"times": 1})
 		w.change("web", deleteService)
 		w.mustPass("web")
 		if _, left := w.state()[testListName]; left || w.faultHits() != 1 {
@@ -135,7 +136,8 @@ func TestOneAnswerMakesNoSecondAccessList(t *testing.T) {
 		} else {
 			w.drift("web")
 		}
-		w.fault(map[string]any{"action": "DescribeAccessControlLists", "body": `{"RequestId":"r","TotalCount":0,"PageNumber":1,"PageSize":50}`, "times": 1})
+		w.fault(map[string]any{"action": "DescribeAccessControlLists", "body": `{"RequestId":"r","TotalCount":0,"PageNumber":1,"PageSize":50}`,
+			"times": 1})
 		w.fault(map[string]any{"action": "DescribeAccessControlListAttribute", "code": "AclNotExist", "status": 404, "times": 1})
 		w.calls()
 		if wait, err := w.Reconcile(t.Context(), w.get("web")); err != nil || wait > time.Minute {

@@ -162,8 +162,9 @@ func TestCLBAnnotations(t *testing.T) {
 func TestInvalidAnnotationStopsOnlyWhatNeedsIt(t *testing.T) {
 	t.Parallel()
 	for restarts, want := range map[bool][]string{
-		false: {"CreateVServerGroup", "AddVServerGroupBackendServers", "SetLoadBalancerTCPListenerAttribute", "CreateLoadBalancerTCPListener", "StartLoadBalancerListener"},
-		true:  {"CreateVServerGroup", "AddVServerGroupBackendServers", "SetLoadBalancerTCPListenerAttribute"},
+		false: {"CreateVServerGroup", "AddVServerGroupBackendServers", "SetLoadBalancerTCPListenerAttribute", "CreateLoadBalancerTCPListener",
+			"StartLoadBalancerListener"},
+		true: {"CreateVServerGroup", "AddVServerGroupBackendServers", "SetLoadBalancerTCPListenerAttribute"},
 	} {
 		w := settled(t, testService("web", 80))
 		w.change("web", func(svc *corev1.Service) {

@@ -38,7 +38,8 @@ func TestTargetPortChange(t *testing.T) {
 func TestLeavingNodesDrain(t *testing.T) {
 	t.Parallel()
 	for name, leaving := range map[string]func(*corev1.Node){"autoscaler": taintedBy(nodes.TaintToBeDeleted), "deletion": goesAway} {
-		for _, policy := range []corev1.ServiceExternalTrafficPolicy{corev1.ServiceExternalTrafficPolicyCluster, corev1.ServiceExternalTrafficPolicyLocal} {
+		for _, policy := range []corev1.ServiceExternalTrafficPolicy{corev1.ServiceExternalTrafficPolicyCluster,
+			corev1.ServiceExternalTrafficPolicyLocal} {
 			t.Run(name+" "+string(policy), func(t *testing.T) {
 				t.Parallel()
 				svc := testService("web", 80)

@@ -22,7 +22,8 @@ func newTwoVPCs(t *testing.T, code string) *world {
 	config := cloud.DefaultConfig()
 	config.VPCs = append(config.VPCs, cloud.VPCConfig{ID: "vpc-other", CIDR: "172.16.0.0/12"})
 	config.RouteTables = append(config.RouteTables, cloud.RouteTableConfig{ID: "vtb-other", VPCID: "vpc-other"})
-	config.VSwitches = append(config.VSwitches, cloud.VSwitchConfig{ID: "vsw-other", VPCID: "vpc-other", Zone: "cn-hangzhou-a", CIDR: "172.16.0.0/16"})
+	config.VSwitches = append(config.VSwitches,
+		cloud.VSwitchConfig{ID: "vsw-other", VPCID: "vpc-other", Zone: "cn-hangzhou-a", CIDR: "172.16.0.0/16"})
 	config.OtherVPCCode = code
 	w := newWorldIn(t, config)
 	threeNodes(w)
@@ -53,13 +54,15 @@ func (w *world) wantBackends(what string, want ...string) {
 func (w *world) wantRefusal(server, code string) {
 	w.t.Helper()
 	err := w.pass("web")
-	if err == nil || !strings.Contains(err.Error(), server) || !strings.Contains(err.Error(), code) || !strings.Contains(err.Error(), "request ") {
+	if err == nil || !strings.Contains(err.Error(), server) || !strings.Contains(err.Error(), code) ||
+		!strings.Contains(err.Error(), "request ") {
 		w.t.Errorf("error %v, want one with %s, %s and the request id", err, server, code)
 	}
 }
 
 // otherVPCCodes are codes with which the cloud may refuse an instance of another VPC.
-var otherVPCCodes = map[string]string{"": "NetworkConflict", "InvalidBackendServers.Inconsistent": "InvalidBackendServers.Inconsistent", "SomethingNew": "SomethingNew"}
+var otherVPCCodes = map[string]string{"": "NetworkConflict", "InvalidBackendServers.Inconsistent": "InvalidBackendServers.Inconsistent",
+	"SomethingNew": "SomethingNew"}
 
 // TestNodeOfAnotherVPCBlocksNoOther: whatever the code, the others serve, and new ones join.
 func TestNodeOfAnotherVPCBlocksNoOther(t *testing.T) {
@@ -88,7 +91,8 @@ func TestNodeOfAnotherVPCBlocksNoOther(t *testing.T) {
 // TestInstanceAtItsQuotaBlocksNoOther: an instance that is behind as many CLBs as it may be keeps no other out.
 func TestInstanceAtItsQuotaBlocksNoOther(t *testing.T) {
 	t.Parallel()
-	for given, code := range map[string]string{"": "QuotaExceeded.AttachedLoadBalancers", "OverQuota": "OverQuota", "SomethingNew": "SomethingNew"} {
+	for given, code := range map[string]string{"": "QuotaExceeded.AttachedLoadBalancers", "OverQuota": "OverQuota",
+		"SomethingNew": "SomethingNew"} {
 		t.Run(code, func(t *testing.T) {
 			t.Parallel()
 			config := cloud.DefaultConfig()
@@ -131,7 +135,8 @@ func TestRefusedBackendBlocksNoCertificateRotation(t *testing.T) {
 			w.fault(map[string]any{"action": "AddVServerGroupBackendServers", "code": code, "status": 400, "times": 0})
 			w.change("web", func(svc *corev1.Service) { annotate(svc, annotation.CertID, "cert-2") })
 			w.wantRefusal("", code)
-			if got := w.state()["a0f5e8a1cweb"].Listeners["https:443"]; !strings.Contains(fmt.Sprint(got["HTTPSListenerConfig"]), "ServerCertificateId:cert-2 ") {
+			if got := w.state()["a0f5e8a1cweb"].Listeners["https:443"]; !strings.Contains(fmt.Sprint(got["HTTPSListenerConfig"]),
+				"ServerCertificateId:cert-2 ") {
 				t.Errorf("listener %v, want cert-2", got)
 			}
 		})

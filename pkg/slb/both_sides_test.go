@@ -67,7 +67,8 @@ func TestExtensionRemovedByHand(t *testing.T) {
 func TestExtensionAddedByHand(t *testing.T) {
 	t.Parallel()
 	onBothSides(t, "slb.DomainExtensionAlreadyExists", secured("b.example.com:cert-1"), func(w *world) {
-		_, err := w.api.CreateDomainExtension(w.t.Context(), w.onlyCLB(), 443, alicloud.DomainExtension{Domain: "a.example.com", CertificateID: "cert-2"})
+		_, err := w.api.CreateDomainExtension(w.t.Context(), w.onlyCLB(), 443,
+			alicloud.DomainExtension{Domain: "a.example.com", CertificateID: "cert-2"})
 		w.must(err)
 		w.change("web", func(svc *corev1.Service) {
 			annotate(svc, annotation.DomainExtensions, "a.example.com:cert-1,b.example.com:cert-1")

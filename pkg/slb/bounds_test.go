@@ -92,11 +92,13 @@ func (w *world) hostile(ports int) {
 	svc.Annotations[annotation.BackendType] = alicloud.BackendENI
 	for s := range 10 {
 		slice := &discoveryv1.EndpointSlice{
-			ObjectMeta:  metav1.ObjectMeta{Name: fmt.Sprintf("web-%d", s), Namespace: svc.Namespace, Labels: map[string]string{discoveryv1.LabelServiceName: "web"}},
+			ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("web-%d", s), Namespace: svc.Namespace,
+				Labels: map[string]string{discoveryv1.LabelServiceName: "web"}},
 			AddressType: discoveryv1.AddressTypeIPv4,
 		}
 		for i := range svc.Spec.Ports {
-			slice.Ports = append(slice.Ports, discoveryv1.EndpointPort{Name: new(svc.Spec.Ports[i].Name), Port: new(int32(8080)), Protocol: ptr.To(corev1.ProtocolTCP)})
+			slice.Ports = append(slice.Ports,
+				discoveryv1.EndpointPort{Name: new(svc.Spec.Ports[i].Name), Port: new(int32(8080)), Protocol: ptr.To(corev1.ProtocolTCP)})
 		}
 		for e := range 1000 {
 			slice.Endpoints = append(slice.Endpoints, discoveryv1.Endpoint{Addresses: []string{fmt.Sprintf("10.%d.%d.%d", 1+s, e/250, e%250)}})
@@ -118,7 +120,8 @@ func TestManyPorts(t *testing.T) { //nolint:paralleltest // counts what the whol
 	if calls := w.calls(); len(calls) != 0 {
 		t.Errorf("calls %v, want none", calls)
 	}
-	if events := w.newEvents(); len(events) != 1 || !strings.Contains(events[0], fmt.Sprintf("400 ports; accepted: at most %d", service.MaxPorts)) {
+	if events := w.newEvents(); len(events) != 1 ||
+		!strings.Contains(events[0], fmt.Sprintf("400 ports; accepted: at most %d", service.MaxPorts)) {
 		t.Errorf("events = %.200q, want one about the ports", events)
 	}
 }

@@ -21,15 +21,15 @@ type certificates struct {
 	byID map[string]service.Part[build.Certificate]
 }
 
-// remembered returns what was read not long ago. A certificate that is missing may be uploaded at any time.
-func (c *certificates) remembered(id string) (build.Certificate, bool) {
+// rememberedState returns what was read not long ago. A certificate that is missing may be uploaded at any time.
+func (c *certificates) rememberedState(id string) (build.Certificate, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	known, ok := c.byID[id]
 	return known.Value, ok && (known.Value.Found || !known.Value.Read) && time.Since(known.ReadAt) < certificateAge
 }
 
-func (c *certificates) remember(id string, state build.Certificate) {
+func (c *certificates) rememberState(id string, state build.Certificate) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.byID == nil {
@@ -39,14 +39,14 @@ func (c *certificates) remember(id string, state build.Certificate) {
 	read.Set(state)
 	c.byID[id] = read
 	observeCertificate(id, state)
-	c.forget()
+	c.forgetUnnamed()
 }
 
 // certificateUnused is after what time a certificate that nobody asked for counts as unused: some periods of drift detection.
 const certificateUnused = time.Hour
 
-// forget drops what no Service names any more; c.mu is locked.
-func (c *certificates) forget() {
+// forgetUnnamed drops what no Service names any more; c.mu is locked.
+func (c *certificates) forgetUnnamed() {
 	for id, known := range c.byID {
 		if time.Since(known.ReadAt) > certificateUnused {
 			delete(c.byID, id)
@@ -60,14 +60,14 @@ func (c *certificates) forget() {
 func (e *engine) readCertificates(ctx context.Context, params annotation.Params) map[string]build.Certificate {
 	states := map[string]build.Certificate{}
 	for _, id := range build.NamedCertificates(params) {
-		state, ok := e.certificates.remembered(id)
+		state, ok := e.certificates.rememberedState(id)
 		if !ok {
 			found, exists, err := e.api.DescribeServerCertificate(ctx, id)
 			state = build.Certificate{Read: err == nil, Found: exists, Expires: found.Expires}
 			if err != nil {
 				klog.FromContext(ctx).Info("Cannot read the certificate; no event warns before it expires", "certificate", id, "err", err)
 			}
-			e.certificates.remember(id, state)
+			e.certificates.rememberState(id, state)
 		}
 		states[id] = state
 	}

@@ -88,8 +88,10 @@ func TestRefusedAttributeIsNotRemembered(t *testing.T) {
 		{"internet charge type", "ModifyLoadBalancerInternetSpec", "OperationDenied", annotation.ChargeType, "paybytraffic", false},
 		{"name", "SetLoadBalancerName", "InvalidParameter", annotation.Name, "shop", false},
 		{"delete protection", "SetLoadBalancerDeleteProtection", "OperationDenied", annotation.DeleteProtection, "on", false},
-		{"modification protection", "SetLoadBalancerModificationProtection", "OperationDenied", annotation.ModificationProtection, "ConsoleProtection", false},
-		{"no clear answer", "SetLoadBalancerModificationProtection", "InternalError", annotation.ModificationProtection, "ConsoleProtection", true},
+		{"modification protection", "SetLoadBalancerModificationProtection", "OperationDenied", annotation.ModificationProtection,
+			"ConsoleProtection", false},
+		{"no clear answer", "SetLoadBalancerModificationProtection", "InternalError", annotation.ModificationProtection, "ConsoleProtection",
+			true},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()

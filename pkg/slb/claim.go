@@ -33,17 +33,17 @@ const (
 	claimGroup
 )
 
-// has reports whether the Service is on the CLB, outside of any group.
-func (c claim) has() bool { return c == claimOwn || c == claimReused || c == claimMarks }
+// holdsCLB reports whether the Service is on the CLB, outside of any group.
+func (c claim) holdsCLB() bool { return c == claimOwn || c == claimReused || c == claimMarks }
 
 // hasOn returns the CLB with the id and what gives it to the Service, nil unless the Service is on it outside of any group.
 func (e *engine) hasOn(ctx context.Context, svc *corev1.Service, id string) (*alicloud.LoadBalancer, claim, error) {
-	lb, err := e.read(ctx, id)
+	lb, err := e.readCLB(ctx, id)
 	if err != nil || lb == nil {
 		return nil, claimNone, err
 	}
 	by, err := e.claimOf(ctx, svc, lb)
-	if err != nil || !by.has() {
+	if err != nil || !by.holdsCLB() {
 		return nil, by, err
 	}
 	return lb, by, nil
@@ -103,7 +103,7 @@ func (e *engine) isStranger(ctx context.Context, svc *corev1.Service, lb *aliclo
 	if lastID == "" || lb.ID == lastID || lb.ID == record.Made {
 		return false, nil
 	}
-	if last, err := e.read(ctx, lastID); err != nil || last == nil {
+	if last, err := e.readCLB(ctx, lastID); err != nil || last == nil {
 		return false, err
 	}
 	marked, err := e.marksOn(ctx, svc, lb)
@@ -147,7 +147,7 @@ func (e *engine) marksOfCluster(ctx context.Context, svc *corev1.Service, id str
 func (e *engine) claimedBy(ctx context.Context, svc *corev1.Service, lb *alicloud.LoadBalancer, by claim, adopted bool) (location, error) {
 	switch {
 	case by == claimOwn, by == claimMarks:
-		return e.seen(svc, lb, false), nil
+		return e.foundLocation(svc, lb, false), nil
 	case by == claimReused && adopted:
 		return e.usedExisting(ctx, svc, lb)
 	case by == claimGroup && e.wasOnShared(svc, lb):
@@ -163,12 +163,12 @@ func (e *engine) claimedBy(ctx context.Context, svc *corev1.Service, lb *aliclou
 func (e *engine) usedExisting(ctx context.Context, svc *corev1.Service, lb *alicloud.LoadBalancer) (location, error) {
 	record, _ := service.RecordOn(svc)
 	if record.UsesExisting(lb.ID) || showsAddress(svc, lb) {
-		return e.seen(svc, lb, true), nil
+		return e.foundLocation(svc, lb, true), nil
 	}
 	if marked, err := e.marksOn(ctx, svc, lb); err != nil || !marked {
 		return location{}, err
 	}
-	return e.seen(svc, lb, true), nil
+	return e.foundLocation(svc, lb, true), nil
 }
 
 // guestOn returns the CLB of a group of another cluster as an existing one, if the Service is on it by its ID: like any existing CLB, the
@@ -182,7 +182,7 @@ func (e *engine) guestOn(ctx context.Context, svc *corev1.Service, lb *alicloud.
 	if err != nil || !on {
 		return location{}, err
 	}
-	return e.seen(svc, lb, true), nil
+	return e.foundLocation(svc, lb, true), nil
 }
 
 // wasOnShared reports whether anything but its label says that a Service was on the CLB of a group, see [groups.Groups.WasOnShared]. The

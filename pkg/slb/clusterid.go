@@ -27,7 +27,7 @@ type marking struct {
 // clusters may share, only the configured id proves that, and the literal one when the Service was there before. serves reports whether
 // a backend server is one of the cluster.
 func (c clb) markedOn(svc *corev1.Service, serves func(alicloud.Backend) bool) (clusterID string, proven bool) {
-	actual, configured := c.model(), c.config.ClusterID
+	actual, configured := c.wholeModel(), c.config.ClusterID
 	switch {
 	case !c.group.IsZero():
 		return c.group.ClusterID, true
@@ -56,7 +56,9 @@ func wasOn(svc *corev1.Service, lb *alicloud.LoadBalancer) bool {
 
 // showsAddress reports whether the status of the Service shows the address of the CLB. Unlike its label, users do not write its status.
 func showsAddress(svc *corev1.Service, lb *alicloud.LoadBalancer) bool {
-	return slices.ContainsFunc(svc.Status.LoadBalancer.Ingress, func(ingress corev1.LoadBalancerIngress) bool { return ingress.IP != "" && ingress.IP == lb.Address })
+	return slices.ContainsFunc(svc.Status.LoadBalancer.Ingress, func(ingress corev1.LoadBalancerIngress) bool {
+		return ingress.IP != "" && ingress.IP == lb.Address
+	})
 }
 
 // servesFrom reports whether one of the backend servers with the literal mark of the Service is one of the cluster.

@@ -81,7 +81,8 @@ func TestConditionSaysWhatToChange(t *testing.T) {
 					continue
 				}
 				condition := w.synced("web")
-				if met := condition.Status == metav1.ConditionTrue; condition.Reason != step.reason || met != (step.reason == problem.ReasonEnsured) || !strings.Contains(condition.Message, step.naming) {
+				if met := condition.Status == metav1.ConditionTrue; condition.Reason != step.reason || met != (step.reason == problem.ReasonEnsured) ||
+					!strings.Contains(condition.Message, step.naming) {
 					t.Errorf("step %d: condition %+v, want %s that names %q", i+1, condition, step.reason, step.naming)
 				}
 			}

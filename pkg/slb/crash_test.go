@@ -160,7 +160,8 @@ func survive(t *testing.T, op operation, mishap mishap, k int, want map[string]c
 func TestHalfACreationIsTornDown(t *testing.T) {
 	t.Parallel()
 	for _, op := range operations() {
-		if !slices.Contains([]string{"create", "source ranges from the start", "domain extensions from the start", "reuse with tags and domains", "group begun", "group joined", "overflow"}, op.name) {
+		if !slices.Contains([]string{"create", "source ranges from the start", "domain extensions from the start", "reuse with tags and domains",
+			"group begun", "group joined", "overflow"}, op.name) {
 			continue
 		}
 		prepared := newWorld(t)

@@ -48,12 +48,24 @@ func TestKilledAfterCreation(t *testing.T) {
 		left   int
 		is     func(alicloud.LoadBalancer) bool
 	}{
-		"nothing":           {func(*corev1.Service) {}, 1, func(lb alicloud.LoadBalancer) bool { return lb.AddressType == alicloud.AddressIntranet }},
-		"a setting":         {func(svc *corev1.Service) { annotate(svc, annotation.DeleteProtection, "off") }, 1, func(lb alicloud.LoadBalancer) bool { return lb.DeleteProtection == "off" }},
-		"what cannot":       {func(svc *corev1.Service) { annotate(svc, annotation.AddressType, "internet") }, 1, func(lb alicloud.LoadBalancer) bool { return lb.AddressType == alicloud.AddressInternet }},
-		"tags":              {func(svc *corev1.Service) { annotate(svc, annotation.AdditionalTags, "a=1") }, 1, func(lb alicloud.LoadBalancer) bool { return len(lb.Tags) == 3 }},
-		"name":              {func(svc *corev1.Service) { annotate(svc, annotation.Name, "shop") }, 1, func(lb alicloud.LoadBalancer) bool { return lb.Name == "shop" }},
-		"into a group":      {func(svc *corev1.Service) { annotate(svc, annotation.Group, "edge") }, 1, func(lb alicloud.LoadBalancer) bool { return lb.Name == edgeCLB }},
+		"nothing": {func(*corev1.Service) {}, 1, func(lb alicloud.LoadBalancer) bool {
+			return lb.AddressType == alicloud.AddressIntranet
+		}},
+		"a setting": {func(svc *corev1.Service) {
+			annotate(svc, annotation.DeleteProtection, "off")
+		}, 1, func(lb alicloud.LoadBalancer) bool { return lb.DeleteProtection == "off" }},
+		"what cannot": {func(svc *corev1.Service) {
+			annotate(svc, annotation.AddressType, "internet")
+		}, 1, func(lb alicloud.LoadBalancer) bool { return lb.AddressType == alicloud.AddressInternet }},
+		"tags": {func(svc *corev1.Service) {
+			annotate(svc, annotation.AdditionalTags, "a=1")
+		}, 1, func(lb alicloud.LoadBalancer) bool { return len(lb.Tags) == 3 }},
+		"name": {func(svc *corev1.Service) { annotate(svc, annotation.Name, "shop") }, 1, func(lb alicloud.LoadBalancer) bool {
+			return lb.Name == "shop"
+		}},
+		"into a group": {func(svc *corev1.Service) { annotate(svc, annotation.Group, "edge") }, 1, func(lb alicloud.LoadBalancer) bool {
+			return lb.Name == edgeCLB
+		}},
 		"deleted":           {deleteService, 0, nil},
 		"of another type":   {func(svc *corev1.Service) { svc.Spec.Type = corev1.ServiceTypeClusterIP }, 0, nil},
 		"deleted and named": {func(svc *corev1.Service) { annotate(svc, annotation.Name, "shop"); deleteService(svc) }, 0, nil},
@@ -113,7 +125,9 @@ func killedAfterCreation(t *testing.T, lag time.Duration, svc *corev1.Service) *
 func TestKilledAfterCreationForAGroup(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(*corev1.Service){
-		"nothing": func(*corev1.Service) {}, "deleted": deleteService, "moved": func(svc *corev1.Service) { delete(svc.Annotations, key(annotation.Group)) },
+		"nothing": func(*corev1.Service) {}, "deleted": deleteService, "moved": func(svc *corev1.Service) {
+			delete(svc.Annotations, key(annotation.Group))
+		},
 	} {
 		for _, i := range testkit.Sample(len(name), len(lags)) {
 			lag := lags[i]
@@ -330,7 +344,8 @@ func TestCreationInVain(t *testing.T) {
 				w.rests("web")
 				had := w.lbs()[0]
 				w.change("web", func(svc *corev1.Service) {
-					creating(t, svc, alicloud.LoadBalancer{Name: had.Name, Tags: had.Tags, AddressType: had.AddressType, Spec: had.Spec, DeleteProtection: "on"})
+					creating(t, svc,
+						alicloud.LoadBalancer{Name: had.Name, Tags: had.Tags, AddressType: had.AddressType, Spec: had.Spec, DeleteProtection: "on"})
 				})
 				w.restart()
 				w.change("web", change)
@@ -357,7 +372,8 @@ func TestCreationInVainThatIsUsed(t *testing.T) {
 		w.put(testService("web", 80))
 		w.rests("web")
 		had := w.lbs()[0]
-		asked := alicloud.LoadBalancer{Name: had.Name, Tags: had.Tags, AddressType: had.AddressType, VPCID: had.VPCID, VSwitchID: had.VSwitchID, DeleteProtection: "on"}
+		asked := alicloud.LoadBalancer{Name: had.Name, Tags: had.Tags, AddressType: had.AddressType, VPCID: had.VPCID, VSwitchID: had.VSwitchID,
+			DeleteProtection: "on"}
 		w.change("web", func(svc *corev1.Service) { creating(t, svc, asked) })
 		record, _ := service.RecordOn(w.get("web"))
 		second := testkit.Must(w.api.CreateLoadBalancer(t.Context(), asked, record.Creation.Token))(t)

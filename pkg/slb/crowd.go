@@ -16,8 +16,8 @@ import (
 )
 
 const (
-	// crowdedFor is how long no Service on a CLB has given up backend servers for one that waits for them until that is an error, and it tries without them. While
-	// others have more than their share, that is surplusFor: their writes may wait for the rate limit.
+	// crowdedFor is how long no Service on a CLB has given up backend servers for one that waits for them until that is an error, and it tries
+	// without them. While others have more than their share, that is surplusFor: their writes may wait for the rate limit.
 	crowdedFor, surplusFor = time.Minute, 10 * time.Minute
 	// crowdedWait is how soon the Service that waits has another pass if none of the others gives up any.
 	crowdedWait = 10 * time.Second
@@ -33,15 +33,15 @@ func (f *fullError) Error() string {
 	return fmt.Sprintf("the cloud refused more than %d backend servers", f.servers)
 }
 
-// hold notes how many backend servers the Service has on the CLB of its group.
-func (c *clb) hold(svc *corev1.Service) {
+// noteServers notes how many backend servers the Service has on the CLB of its group.
+func (c *clb) noteServers(svc *corev1.Service) {
 	if !c.group.IsZero() && c.ID() != "" {
 		c.shared.Hold(svc, c.ID(), groups.Held{Servers: serversOf(c.groups.Value), Listeners: len(c.servedPorts(svc))})
 	}
 }
 
-// mostServers is how many backend servers the Service can have on the CLB of its group while the others have theirs, as far as this process knows. It is false
-// where the cloud is to be asked: what is known may be wrong, so that nobody waits for long only because of it.
+// mostServers is how many backend servers the Service can have on the CLB of its group while the others have theirs, as far as this process
+// knows. It is false where the cloud is to be asked: what is known may be wrong, so that nobody waits for long only because of it.
 func (c *clb) mostServers(svc *corev1.Service) (most int, known bool) {
 	if c.group.IsZero() || c.ID() == "" {
 		return 0, false
@@ -111,5 +111,6 @@ func (c *clb) waitsForOthers(svc *corev1.Service, err error) error {
 	if c.crowdedLong(svc, now) {
 		return err
 	}
-	return &problem.WaitError{Reason: "the other Services of load balancer group " + c.group.String() + " give up backend servers", For: crowdedWait}
+	return &problem.WaitError{Reason: "the other Services of load balancer group " + c.group.String() + " give up backend servers",
+		For: crowdedWait}
 }

@@ -89,7 +89,8 @@ func TestRollingUpdateWithIgnoredWeights(t *testing.T) {
 func TestNodesDrainWithIgnoredWeights(t *testing.T) {
 	t.Parallel()
 	cordoned := func(node *corev1.Node) { node.Spec.Unschedulable = true }
-	for name, leaves := range map[string]func(*corev1.Node){"taint": taintedBy(nodes.TaintToBeDeleted), "cordon": cordoned, "deletion": goesAway} {
+	for name, leaves := range map[string]func(*corev1.Node){"taint": taintedBy(nodes.TaintToBeDeleted), "cordon": cordoned,
+		"deletion": goesAway} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)

@@ -29,12 +29,12 @@ const (
 // any other.
 func someComparisons() int { return driftCycle/2 + rand.N(driftCycle) }
 
-// unchanged detects drift by comparison: it reports whether a CLB is as it is known. It reads ten CLBs with their listeners together, the
+// isUnchanged detects drift by comparison: it reports whether a CLB is as it is known. It reads ten CLBs with their listeners together, the
 // list of the groups in the first period after a start, and the backend servers in every second one after that. What it reads replaces
 // nothing that is known: where it says false, everything of the CLB is to be read on its own, be it because something differs, could not be
 // read, or is not part of the comparison.
-func (e *engine) unchanged(ctx context.Context, of service.Request, known observed, charge deploy.PendingCharge) bool {
-	if known.model() == nil || !known.trusted() || known.asksForGroups(of.Params) {
+func (e *engine) isUnchanged(ctx context.Context, of service.Request, known observed, charge deploy.PendingCharge) bool {
+	if known.wholeModel() == nil || !known.isTrusted() || known.asksForGroups(of.Params) {
 		return false
 	}
 	read, ok := e.readTogether(ctx, of, known)
@@ -43,7 +43,7 @@ func (e *engine) unchanged(ctx context.Context, of service.Request, known observ
 	}
 	charge.Correct(&read.lb, time.Now())
 	if !sameAttributes(read.lb, known.loadBalancer.Value) ||
-		!sameListeners(known.concerning(of, observe.New(read.lb, read.listeners).Listeners), known.concerning(of, known.listeners.Value)) {
+		!sameListeners(known.ownListeners(of, observe.New(read.lb, read.listeners).Listeners), known.ownListeners(of, known.listeners.Value)) {
 		return false
 	}
 	if known.groupsUnlisted {
@@ -54,7 +54,7 @@ func (e *engine) unchanged(ctx context.Context, of service.Request, known observ
 
 // readTogether returns a CLB that was read together with those of other Services, whose turn is soon.
 func (e *engine) readTogether(ctx context.Context, of service.Request, known observed) (preload, bool) {
-	if read, ok := e.reading(known); ok {
+	if read, ok := e.recentReading(known); ok {
 		return read, true
 	}
 	at := time.Now()
@@ -65,18 +65,18 @@ func (e *engine) readTogether(ctx context.Context, of service.Request, known obs
 	if _, err = e.readListeners(ctx, all, at); err != nil {
 		return preload{}, false
 	}
-	return e.reading(known)
+	return e.recentReading(known)
 }
 
-// reading returns what was read of a CLB a short time ago. For the next Service on it, it stays.
-func (e *engine) reading(known observed) (preload, bool) {
+// recentReading returns what was read of a CLB a short time ago. For the next Service on it, it stays.
+func (e *engine) recentReading(known observed) (preload, bool) {
 	if known.mayBeShared() {
 		return e.readings.Fresh(known.presence.ID(), driftWindow)
 	}
 	return e.readings.Take(known.presence.ID())
 }
 
-// hasReading reports whether [engine.reading] would return something.
+// hasReading reports whether [engine.recentReading] would return something.
 func (e *engine) hasReading(known observed) bool {
 	if known.mayBeShared() {
 		_, ok := e.readings.Fresh(known.presence.ID(), driftWindow)
@@ -138,7 +138,8 @@ func (e *engine) sameGroups(ctx context.Context, known observed, svc types.Names
 func (e *engine) sameBackends(ctx context.Context, groups []model.Group) bool {
 	for i := range groups {
 		read, err := e.api.DescribeVServerGroup(ctx, groups[i].ID)
-		if err != nil || !groups[i].Foreign() && read.Name != groups[i].Name || !sets.New(read.Backends...).Equal(sets.New(groups[i].Backends...)) {
+		if err != nil || !groups[i].Foreign() && read.Name != groups[i].Name ||
+			!sets.New(read.Backends...).Equal(sets.New(groups[i].Backends...)) {
 			return false
 		}
 	}

@@ -50,14 +50,16 @@ func TestChangeAtDriftTimeIsNotDrift(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		w.raw(api.VersionSLB, "StopLoadBalancerListener", map[string]string{"LoadBalancerId": w.onlyCLB(), "ListenerPort": "80", "ListenerProtocol": "tcp"}, nil)
+		w.raw(api.VersionSLB, "StopLoadBalancerListener",
+			map[string]string{"LoadBalancerId": w.onlyCLB(), "ListenerPort": "80", "ListenerProtocol": "tcp"}, nil)
 		time.Sleep(wait)
 		w.addNode("d")
 		seen.take()
 		w.mustPass("web")
 		writes := seen.take()
 		maps.DeleteFunc(writes, func(action string, _ alicloud.Priority) bool { return action[:8] == "Describe" })
-		want := map[string]alicloud.Priority{"AddVServerGroupBackendServers": alicloud.PriorityBackend, "StartLoadBalancerListener": alicloud.PriorityDrift}
+		want := map[string]alicloud.Priority{"AddVServerGroupBackendServers": alicloud.PriorityBackend,
+			"StartLoadBalancerListener": alicloud.PriorityDrift}
 		if diff := cmp.Diff(want, writes); diff != "" {
 			t.Errorf("priorities (-want +got):\n%s", diff)
 		}

@@ -22,7 +22,8 @@ func TestEditRepairsWhatWasChangedByHand(t *testing.T) {
 	if err := w.api.DeleteListener(t.Context(), id, alicloud.ListenerKey{Port: 80, Protocol: alicloud.ProtocolTCP}); err != nil {
 		t.Fatal(err)
 	}
-	server := alicloud.Backend{BackendKey: alicloud.BackendKey{Type: alicloud.BackendECS, ServerID: "i-a", Port: 30080}, Weight: 1, Description: "k8s/30080/web/default/c1"}
+	server := alicloud.Backend{BackendKey: alicloud.BackendKey{Type: alicloud.BackendECS, ServerID: "i-a", Port: 30080}, Weight: 1,
+		Description: "k8s/30080/web/default/c1"}
 	if err := w.api.SetBackends(t.Context(), group, []alicloud.Backend{server}); err != nil {
 		t.Fatal(err)
 	}

@@ -35,7 +35,8 @@ func (e emptied) RoundTrip(request *http.Request) (*http.Response, error) {
 // TestEmptyAnswerMakesNoSecondGroup: an answer without content does not say that a CLB, a listener or a vServer group is gone.
 func TestEmptyAnswerMakesNoSecondGroup(t *testing.T) {
 	t.Parallel()
-	for _, action := range []string{"DescribeVServerGroupAttribute", "DescribeVServerGroups", "DescribeLoadBalancerAttribute", "DescribeLoadBalancerListeners"} {
+	for _, action := range []string{"DescribeVServerGroupAttribute", "DescribeVServerGroups", "DescribeLoadBalancerAttribute",
+		"DescribeLoadBalancerListeners"} {
 		t.Run(action, func(t *testing.T) {
 			t.Parallel()
 			w := settled(t, testService("web", 80))

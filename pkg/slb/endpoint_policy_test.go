@@ -31,7 +31,8 @@ func strictWorld(t *testing.T, rules ...policy.AddressRule) *world {
 // putAddressedPod creates or replaces a Pod with an address, on the node that has the address, else on a.
 func (w *world) putAddressedPod(namespace, name, address string, change ...func(*corev1.Pod)) {
 	w.t.Helper()
-	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: namespace}, Status: corev1.PodStatus{PodIPs: []corev1.PodIP{{IP: address}}}}
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: namespace},
+		Status: corev1.PodStatus{PodIPs: []corev1.PodIP{{IP: address}}}}
 	pod.Spec.NodeName = "a"
 	for _, node := range []string{"b", "c"} {
 		if w.addressOf("i-"+node) == address {
@@ -96,7 +97,8 @@ func TestOnlyPodsAreBackends(t *testing.T) {
 		"pods are the backends": func(_ *world, svc *corev1.Service) { eni(svc) },
 		"virtual node": func(w *world, svc *corev1.Service) {
 			w.putNode(testNode("a", labeled(nodes.LabelType, nodes.TypeVirtualKubelet), foreignProvider))
-			w.putNode(testNode("machine", func(node *corev1.Node) { node.Spec.ProviderID = testRegion + ".i-a" })) // whose address the pod of the virtual node has here
+			// Whose address the pod of the virtual node has here.
+			w.putNode(testNode("machine", func(node *corev1.Node) { node.Spec.ProviderID = testRegion + ".i-a" }))
 			svc.Spec.ExternalTrafficPolicy = corev1.ServiceExternalTrafficPolicyLocal
 		},
 	} {
@@ -161,7 +163,8 @@ func TestAllowedAddresses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := strictWorld(t, policy.AddressRule{Namespaces: []string{"other"}, CIDRs: []string{"0.0.0.0/0"}})
 		a, b := w.addressOf("i-a"), w.addressOf("i-b")
-		w.config.Policy.AllowedAddresses = append(w.config.Policy.AllowedAddresses, policy.AddressRule{Namespaces: []string{"def*"}, CIDRs: []string{a + "/32"}})
+		w.config.Policy.AllowedAddresses = append(w.config.Policy.AllowedAddresses,
+			policy.AddressRule{Namespaces: []string{"def*"}, CIDRs: []string{a + "/32"}})
 		w.restart()
 		svc := testService("web", 80)
 		svc.Spec.Selector = nil

@@ -68,7 +68,8 @@ func newEngine(api API, config config.Config, services corelisters.ServiceLister
 	e := &engine{
 		api: api, config: config, services: services, missing: presence.NewAbsences(Product.Name, api.DescribeLoadBalancer, api, config.VPCID),
 	}
-	e.shared = &groups.Groups[alicloud.LoadBalancer]{Cloud: groupCloud{e}, Product: Product, Config: config, Services: services, Missing: e.missing}
+	e.shared = &groups.Groups[alicloud.LoadBalancer]{Cloud: groupCloud{e}, Product: Product, Config: config, Services: services,
+		Missing: e.missing}
 	return e
 }
 
@@ -106,7 +107,9 @@ func (e *engine) Wakes(wake func(types.NamespacedName)) {
 }
 
 // Repeat implements service.Engine.
-func (e *engine) Repeat(ctx context.Context, svc *corev1.Service, creation service.Creation, since presence.Missing) (id string, missing presence.Missing, err error) {
+func (e *engine) Repeat(
+	ctx context.Context, svc *corev1.Service, creation service.Creation, since presence.Missing,
+) (id string, missing presence.Missing, err error) {
 	var lb alicloud.LoadBalancer
 	if err = json.Unmarshal(creation.Parameters, &lb); err != nil {
 		return "", since, fmt.Errorf("decode the parameters of the CLB: %w", err)
@@ -115,7 +118,7 @@ func (e *engine) Repeat(ctx context.Context, svc *corev1.Service, creation servi
 	if err != nil {
 		return "", since, err
 	}
-	found, err := e.read(ctx, made.ID)
+	found, err := e.readCLB(ctx, made.ID)
 	if err != nil {
 		return "", since, err
 	}
@@ -126,16 +129,16 @@ func (e *engine) Repeat(ctx context.Context, svc *corev1.Service, creation servi
 	if id == "" || id == found.ID || !isTagged(found, svc) { // one of a group is none beside its own, and others of the group may be on it
 		return found.ID, missing, nil
 	}
-	last, err := e.read(ctx, id)
+	last, err := e.readCLB(ctx, id)
 	if err != nil || last == nil || !isTagged(last, svc) {
 		return found.ID, missing, err
 	}
-	return last.ID, missing, e.discard(ctx, svc, found)
+	return last.ID, missing, e.discardCLB(ctx, svc, found)
 }
 
-// discard deletes a CLB that was created although the Service has one: reads did not show that one for a time. One on which somebody else has a
-// listener by now stays.
-func (e *engine) discard(ctx context.Context, svc *corev1.Service, lb *alicloud.LoadBalancer) error {
+// discardCLB deletes a CLB that was created although the Service has one: reads did not show that one for a time. One on which somebody
+// else has a listener by now stays.
+func (e *engine) discardCLB(ctx context.Context, svc *corev1.Service, lb *alicloud.LoadBalancer) error {
 	listeners, err := e.api.DescribeListeners(ctx, lb.ID)
 	if err != nil {
 		return fmt.Errorf("read the listeners of %s: %w", lb.ID, err)
@@ -153,8 +156,9 @@ func (e *engine) discard(ctx context.Context, svc *corev1.Service, lb *alicloud.
 // Refuse implements service.Engine.
 func (e *engine) Refuse(params annotation.Params) error {
 	if e.config.DisablePublicSLB && !params.Has(annotation.LoadBalancerID) && params.AddressType() == alicloud.AddressInternet {
-		return &problem.ConfigError{Field: "disablePublicSLB", Reason: "public CLBs are switched off in the cloud config; ask for one with the annotation " +
-			annotation.AddressType.Key() + ": intranet"}
+		return &problem.ConfigError{Field: "disablePublicSLB",
+			Reason: "public CLBs are switched off in the cloud config; ask for one with the annotation " +
+				annotation.AddressType.Key() + ": intranet"}
 	}
 	return nil
 }
@@ -173,8 +177,8 @@ func (e *engine) Intent(svc *corev1.Service, params annotation.Params) service.R
 	return intent
 }
 
-// wants reports whether a Service is to have a CLB.
-func (e *engine) wants(svc *corev1.Service) bool {
+// wantsCLB reports whether a Service is to have a CLB.
+func (e *engine) wantsCLB(svc *corev1.Service) bool {
 	return Product.AskedBy(e.config, svc)
 }
 
@@ -249,12 +253,13 @@ func (c clb) SharedID(svc *corev1.Service, params annotation.Params) string {
 }
 
 // Trusted implements service.Balancer.
-func (c clb) Trusted() bool { return c.trusted() }
+func (c clb) Trusted() bool { return c.isTrusted() }
 
 // Invalidate implements service.Balancer.
-func (c clb) Invalidate(reason string) service.Balancer { return c.with(c.invalidate(reason)) }
+func (c clb) Invalidate(reason string) service.Balancer { return c.withKnown(c.invalidateAll(reason)) }
 
-// InvalidateShared implements service.Balancer. Several Services may have backend servers in one vServer group, where each can be only once.
+// InvalidateShared implements service.Balancer. Several Services may have backend servers in one vServer group, where each can be only
+// once.
 func (c clb) InvalidateShared(ids []string, reason string) (service.Balancer, bool) {
 	if !c.Reused() || c.desired == nil {
 		return c, false
@@ -270,11 +275,11 @@ func (c clb) InvalidateShared(ids []string, reason string) (service.Balancer, bo
 
 // Recorded implements service.Balancer.
 func (c clb) Recorded(applied service.Record) service.Record {
-	return c.placed(recorded(applied, c.model()))
+	return c.recordPlaces(asRecorded(applied, c.wholeModel()))
 }
 
-// placed adds to a Record where the Service is, and was.
-func (c clb) placed(record service.Record) service.Record {
+// recordPlaces adds to a Record where the Service is, and was.
+func (c clb) recordPlaces(record service.Record) service.Record {
 	record.Group, record.Leaving, record.Shows, record.Existing = "", c.left, "", c.Reused()
 	if len(c.left) > 0 {
 		record.Shows = c.showing
@@ -285,8 +290,8 @@ func (c clb) placed(record service.Record) service.Record {
 	return record
 }
 
-// with returns the CLB as it is known now.
-func (c clb) with(known observed) clb {
+// withKnown returns the CLB as it is known now.
+func (c clb) withKnown(known observed) clb {
 	c.observed = known
 	return c
 }

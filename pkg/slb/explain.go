@@ -16,7 +16,7 @@ func (p plan) Describe(svc *corev1.Service) (listeners []service.Listening, owne
 	if p.desired == nil {
 		return nil, owned
 	}
-	actual := p.clb.model()
+	actual := p.clb.wholeModel()
 	if actual == nil {
 		actual = &model.Model{}
 	}

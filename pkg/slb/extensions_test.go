@@ -49,7 +49,8 @@ func TestDomainExtensions(t *testing.T) {
 		t.Run(fmt.Sprintf("restarted %v", restarted), func(t *testing.T) {
 			t.Parallel()
 			w := settled(t, secured(""))
-			if _, err := w.api.CreateDomainExtension(t.Context(), w.onlyCLB(), 443, alicloud.DomainExtension{Domain: "own.example.com", CertificateID: "cert-1"}); err != nil {
+			if _, err := w.api.CreateDomainExtension(t.Context(), w.onlyCLB(), 443,
+				alicloud.DomainExtension{Domain: "own.example.com", CertificateID: "cert-1"}); err != nil {
 				t.Fatal(err)
 			}
 			for _, step := range []struct {
@@ -156,7 +157,9 @@ func TestCertificates(t *testing.T) {
 			switch {
 			case test.reason == "" && len(warnings) > 0:
 				t.Errorf("events %q", warnings)
-			case test.reason != "" && (len(warnings) != 1 || !strings.HasPrefix(warnings[0], "Warning "+test.reason) || !strings.Contains(warnings[0], fmt.Sprintf("%s: certificate %q ", annotation.CertID, test.id))):
+			case test.reason != "" &&
+				(len(warnings) != 1 || !strings.HasPrefix(warnings[0], "Warning "+test.reason) ||
+					!strings.Contains(warnings[0], fmt.Sprintf("%s: certificate %q ", annotation.CertID, test.id))):
 				t.Errorf("events %q, want one %s that names the certificate and its annotation", warnings, test.reason)
 			}
 			listeners := 0
@@ -185,10 +188,12 @@ func TestMissingAccessListIsTheAuthorsMatter(t *testing.T) {
 		t.Fatal("the cloud accepts a list that does not exist")
 	}
 	want := fmt.Sprintf("%s: %q names a list that does not exist", annotation.ACLID, "acl-none")
-	if events := w.newEvents(); len(events) != 1 || !strings.HasPrefix(events[0], "Warning "+problem.ReasonInvalidAnnotation) || !strings.Contains(events[0], want) {
+	if events := w.newEvents(); len(events) != 1 || !strings.HasPrefix(events[0], "Warning "+problem.ReasonInvalidAnnotation) ||
+		!strings.Contains(events[0], want) {
 		t.Errorf("events %q, want one %s with %q", events, problem.ReasonInvalidAnnotation, want)
 	}
-	if condition := meta.FindStatusCondition(w.get("web").Status.Conditions, service.ConditionSynced); condition == nil || condition.Reason != problem.ReasonInvalidAnnotation {
+	if condition := meta.FindStatusCondition(w.get("web").Status.Conditions, service.ConditionSynced); condition == nil ||
+		condition.Reason != problem.ReasonInvalidAnnotation {
 		t.Errorf("condition %+v, want the reason %s", condition, problem.ReasonInvalidAnnotation)
 	}
 	w.change("web", func(svc *corev1.Service) { annotate(svc, annotation.ACLID, testACL) })
@@ -217,7 +222,8 @@ func TestExpiredCertificateThatIsServed(t *testing.T) {
 	w := settled(t, secured(""))
 	svc := w.get("web")
 	listener := alicloud.Listener{
-		ListenerKey: alicloud.ListenerKey{Port: 443, Protocol: alicloud.ProtocolHTTPS}, Attributes: alicloud.Attributes{"ServerCertificateId": "cert-expired"},
+		ListenerKey: alicloud.ListenerKey{Port: 443, Protocol: alicloud.ProtocolHTTPS},
+		Attributes:  alicloud.Attributes{"ServerCertificateId": "cert-expired"},
 	}
 	if err := w.api.SetListener(t.Context(), w.onlyCLB(), listener); err != nil {
 		t.Fatal(err)

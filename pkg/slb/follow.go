@@ -32,7 +32,7 @@ func (c clb) Follows(svc *corev1.Service, when service.Stage) []service.Follower
 // RefreshBackends implements service.Follower. Nobody keeps what was read: few passes are made while a Service moves.
 func (c clb) RefreshBackends(ctx context.Context, svc *corev1.Service) (service.Follower, error) {
 	found := clb{engine: c.engine, former: c.former}
-	lb, err := c.read(ctx, c.former)
+	lb, err := c.readCLB(ctx, c.former)
 	if err != nil || lb == nil {
 		return found, err
 	}
@@ -50,8 +50,8 @@ func (c clb) PlanBackends(in service.Inputs) service.Plan {
 	if !proven { // what is there may be another cluster's
 		return followUp{plan{clb: c, desired: &model.Model{}}}
 	}
-	desired := build.Followed(c.input(in))
-	return followUp{plan{clb: c, desired: desired, Plan: diff.Followed(desired, c.model(), mark.ServiceName(in.Service), clusterID)}}
+	desired := build.Followed(c.buildInput(in))
+	return followUp{plan{clb: c, desired: desired, Plan: diff.Followed(desired, c.wholeModel(), mark.ServiceName(in.Service), clusterID)}}
 }
 
 // followUp is a plan for backend servers on a CLB that a Service leaves. It says nothing of the CLB that the Service is on.
@@ -59,17 +59,18 @@ type followUp struct{ plan }
 
 // Deploy implements service.Plan.
 func (f followUp) Deploy(ctx context.Context, svc *corev1.Service, _ service.Create) service.Deployment {
-	observed := f.clb.model()
+	observed := f.clb.wholeModel()
 	applier := deploy.New(f.clb.api, &f.clb.answers, observed)
 	if most, known := f.clb.mostServers(svc); known {
 		applier.Limit(most)
 	}
 	err := applier.Run(ctx, f.Plan)
-	after := f.clb.with(f.clb.deployed(deployment{model: observed, doubts: applier.Doubts, lost: applier.Lost}))
-	after.hold(svc)
+	after := f.clb.withKnown(f.clb.afterDeployment(deployment{model: observed, doubts: applier.Doubts, lost: applier.Lost}))
+	after.noteServers(svc)
 	return service.Deployment{
-		Balancer: after, Writes: applier.Writes, Progress: applier.Progress, Uncertain: len(applier.Doubts) > 0, RefusedBackend: applier.RefusedServer,
-		Interrupted: applier.Interrupted, Shared: f.shared(), Err: err,
+		Balancer: after, Writes: applier.Writes, Progress: applier.Progress, Uncertain: len(applier.Doubts) > 0,
+		RefusedBackend: applier.RefusedServer,
+		Interrupted:    applier.Interrupted, Shared: f.sharedGroups(), Err: err,
 		Registered: func(address string) bool { return !model.IsMissing(address, f.desired, observed) },
 	}
 }

@@ -21,10 +21,11 @@ func TestForgedPodStatusPublishesNoMachine(t *testing.T) {
 		rules    []policy.AddressRule
 		want     bool
 	}{
-		"never scheduled":             {"i-db", "", nil, false},
-		"never scheduled, on a node":  {"i-a", "", nil, false},
-		"machine that is no node":     {"i-db", "a", nil, false},
-		"that a rule allows":          {"i-db", "a", []policy.AddressRule{{Namespaces: []string{testNamespace}, CIDRs: []string{"10.0.0.0/8"}}}, true},
+		"never scheduled":            {"i-db", "", nil, false},
+		"never scheduled, on a node": {"i-a", "", nil, false},
+		"machine that is no node":    {"i-db", "a", nil, false},
+		"that a rule allows": {"i-db", "a", []policy.AddressRule{{Namespaces: []string{testNamespace}, CIDRs: []string{"10.0.0.0/8"}}},
+			true},
 		"hostNetwork":                 {"i-a", "a", nil, true},
 		"hostNetwork of another node": {"i-b", "a", nil, false},
 	} {

@@ -39,7 +39,9 @@ func (w *world) putPod(name string, containersReady bool, gates ...string) {
 	}
 	pods := w.kube.CoreV1().Pods(testNamespace)
 	if old, err := pods.Get(w.t.Context(), name, metav1.GetOptions{}); err == nil {
-		old.Status.Conditions = append(slices.DeleteFunc(old.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type == corev1.ContainersReady }), pod.Status.Conditions...)
+		old.Status.Conditions = append(slices.DeleteFunc(old.Status.Conditions, func(c corev1.PodCondition) bool {
+			return c.Type == corev1.ContainersReady
+		}), pod.Status.Conditions...)
 		if _, err := pods.UpdateStatus(w.t.Context(), old, metav1.UpdateOptions{}); err != nil {
 			w.t.Fatal(err)
 		}
@@ -143,7 +145,8 @@ func TestReadinessGates(t *testing.T) {
 	}{
 		{"opens for a backend server", nil, []gateStep{
 			{act: all(pod("p", true, webGate), pod("q", false, webGate)), gates: [2]string{registered, ""}, servers: 1},
-			{act: all(endpoints("p"), pod("q", true)), gates: [2]string{registered, registered}, servers: 2, writes: []string{"AddVServerGroupBackendServers"}},
+			{act: all(endpoints("p"), pod("q", true)), gates: [2]string{registered, registered}, servers: 2,
+				writes: []string{"AddVServerGroupBackendServers"}},
 			{act: endpoints("p", "q"), gates: [2]string{registered, registered}, servers: 2, writes: []string{}, quiet: true},
 		}},
 		{"closes until the pod is back", nil, []gateStep{
@@ -152,7 +155,8 @@ func TestReadinessGates(t *testing.T) {
 			{act: pod("p", true), gates: [2]string{registered, registered}, servers: 2},
 		}},
 		{"says that the address has no network interface", nil, []gateStep{
-			{act: all(both, func(w *world, _ func(...string)) { w.emulator.ReleaseInstance("i-b") }), gates: [2]string{registered, "False/ServerInvalidServer"}, servers: 1},
+			{act: all(both, func(w *world, _ func(...string)) { w.emulator.ReleaseInstance("i-b") }),
+				gates: [2]string{registered, "False/ServerInvalidServer"}, servers: 1},
 			{act: nothing, gates: [2]string{registered, "False/ServerInvalidServer"}, servers: 1, unwritten: true},
 		}},
 		{"waits for the write", nil, []gateStep{
@@ -169,10 +173,14 @@ func TestReadinessGates(t *testing.T) {
 			{act: all(pod("p", true, "example.com/other"), pod("q", true, backend.GatePrefix+"another-service")), requests: 2},
 			{act: nothing, quiet: true},
 		}},
-		{"is of no interest where nodes are the backend servers", func(svc *corev1.Service) { delete(svc.Annotations, annotation.BackendType) }, []gateStep{
+		{"is of no interest where nodes are the backend servers", func(svc *corev1.Service) {
+			delete(svc.Annotations, annotation.BackendType)
+		}, []gateStep{
 			{act: both, quiet: true},
 		}},
-		{"opens where endpoints are called ready before their pods are", func(svc *corev1.Service) { svc.Spec.PublishNotReadyAddresses = true }, []gateStep{
+		{"opens where endpoints are called ready before their pods are", func(svc *corev1.Service) {
+			svc.Spec.PublishNotReadyAddresses = true
+		}, []gateStep{
 			{act: all(endpoints("p", "q"), pod("p", true, webGate), pod("q", false)), gates: [2]string{registered, ""}, servers: 2},
 		}},
 		{"is not the last one that the pod waits for", nil, []gateStep{
@@ -205,7 +213,9 @@ func (w *world) check(number int, step gateStep) {
 	if err := w.pass("web"); (err != nil) != step.fails {
 		w.t.Errorf("step %d: error %v, want one: %v", number, err, step.fails)
 	}
-	patches := slices.ContainsFunc(w.kube.Actions(), func(a clienttesting.Action) bool { return a.GetVerb() == "patch" && a.GetResource().Resource == "pods" })
+	patches := slices.ContainsFunc(w.kube.Actions(), func(a clienttesting.Action) bool {
+		return a.GetVerb() == "patch" && a.GetResource().Resource == "pods"
+	})
 	requests, writes := w.podRequests(), writesOf(w.calls())
 	if gates := [2]string{w.gateOfPod("p"), w.gateOfPod("q")}; gates != step.gates {
 		w.t.Errorf("step %d: gates %q, want %q", number, gates, step.gates)

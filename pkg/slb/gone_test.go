@@ -86,7 +86,8 @@ func TestTakenOverCLBIsKept(t *testing.T) {
 // wantKept fails unless one event, a Warning, says that the CLB stays and what to do about it.
 func (w *world) wantKept(id string) {
 	w.t.Helper()
-	if events := w.newEvents(); len(events) != 1 || !strings.HasPrefix(events[0], "Warning LoadBalancerKept CLB "+id) || !strings.Contains(events[0], "delete it") {
+	if events := w.newEvents(); len(events) != 1 || !strings.HasPrefix(events[0], "Warning LoadBalancerKept CLB "+id) ||
+		!strings.Contains(events[0], "delete it") {
 		w.t.Errorf("events %q, want a warning that names the CLB and what to do", events)
 	}
 }
@@ -182,7 +183,8 @@ func TestSecondCLBWithTagDoesNotFreeze(t *testing.T) {
 	t.Parallel()
 	w := settled(t, testService("web", 80))
 	id := w.get("web").Labels[service.LabelLoadBalancerID]
-	w.makeCLB(alicloud.Tag{Key: mark.TagOwner, Value: mark.DefaultName(w.get("web").UID)}, alicloud.Tag{Key: mark.TagCluster, Value: testCluster})
+	w.makeCLB(alicloud.Tag{Key: mark.TagOwner, Value: mark.DefaultName(w.get("web").UID)},
+		alicloud.Tag{Key: mark.TagCluster, Value: testCluster})
 	w.restart()
 	w.calls()
 	w.mustPass("web")
@@ -238,7 +240,8 @@ func TestAnotherCLBInTheAnnotationProvesNoAbsence(t *testing.T) {
 	w.change("web", func(svc *corev1.Service) { annotate(svc, annotation.LoadBalancerID, another) })
 	w.mustPass("web")
 	w.restart()
-	w.fault(map[string]any{"action": "DescribeLoadBalancers", "body": `{"RequestId":"r","TotalCount":0,"PageNumber":1,"PageSize":50}`, "times": 2})
+	w.fault(map[string]any{"action": "DescribeLoadBalancers", "body": `{"RequestId":"r","TotalCount":0,"PageNumber":1,"PageSize":50}`,
+		"times": 2})
 	w.fault(map[string]any{"action": "DescribeLoadBalancerAttribute", "code": codeGone, "status": 404, "times": 1})
 	w.change("web", deleteService)
 	for range 3 {
@@ -307,7 +310,8 @@ func TestKeyOfAnotherAccount(t *testing.T) {
 	w.mustPass("web")
 	before := w.get("web").Status.LoadBalancer.Ingress
 	w.removeCLB()
-	w.fault(map[string]any{"action": "DescribeVpcs", "times": 0, "body": `{"RequestId":"1","TotalCount":0,"PageNumber":1,"PageSize":10,"Vpcs":{"Vpc":[]}}`})
+	w.fault(map[string]any{"action": "DescribeVpcs", "times": 0,
+		"body": `{"RequestId":"1","TotalCount":0,"PageNumber":1,"PageSize":10,"Vpcs":{"Vpc":[]}}`})
 	w.calls()
 	w.drift("web")
 	for range 5 {
@@ -361,7 +365,9 @@ func TestBrake(t *testing.T) {
 	if n := len(w.lbs()); n != len(names) {
 		t.Errorf("%d CLBs once the VPC could be read, want %d", n, len(names))
 	}
-	if events := w.newEvents(); !slices.ContainsFunc(events, func(e string) bool { return strings.Contains(e, "lost their CLBs within a minute") }) {
+	if events := w.newEvents(); !slices.ContainsFunc(events, func(e string) bool {
+		return strings.Contains(e, "lost their CLBs within a minute")
+	}) {
 		t.Errorf("events %q, want one that says what holds", events)
 	}
 }

@@ -36,7 +36,7 @@ func (c *clb) sharedWith(svc *corev1.Service) (*sharing.Shared, error) {
 	}
 	shared, err := c.shared.Shared(c.group, svc, c.stays, lb, c.hasListener(svc))
 	c.taken = shared.TakesPorts()
-	c.hold(svc)
+	c.noteServers(svc)
 	return shared, err
 }
 
@@ -72,7 +72,7 @@ func (c *clb) noteInGroup(svc *corev1.Service, done model.Plan) {
 		Protected: c.loadBalancer.Value.DeleteProtection == alicloud.ProtectionOn, MaybeCreated: c.presence.MaybeCreated(),
 		OnlyBackends: done.OnlyBackends(),
 	})
-	c.hold(svc)
+	c.noteServers(svc)
 	freed := freedBy(done)
 	if done.Has(model.OpCreateListener) || len(freed) > 0 || problem.HasReason(done.Problems, problem.ReasonListenerConflict) {
 		c.shared.WakeConcerned(c.group, svc, c.ID(), freed)

@@ -187,7 +187,8 @@ func TestGroupWithoutListenersInTheAnswer(t *testing.T) {
 			w := groupWorld(t, services...)
 			owners, address := w.ownersOf(), w.address(name)
 			w.restart()
-			w.fault(map[string]any{"action": "DescribeLoadBalancerListeners", "body": `{"RequestId":"r","TotalCount":0,"MaxResults":100,"Listeners":[]}`, "times": 1})
+			w.fault(map[string]any{"action": "DescribeLoadBalancerListeners",
+				"body": `{"RequestId":"r","TotalCount":0,"MaxResults":100,"Listeners":[]}`, "times": 1})
 			for range 3 {
 				w.mustPass(name)
 				wantOwners(t, w, owners)

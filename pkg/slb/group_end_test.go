@@ -116,7 +116,9 @@ func TestGroupGoesBack(t *testing.T) {
 	for _, name := range []string{"web", "shop"} {
 		svc := w.get(name)
 		naming(svc)
-		writes := slices.DeleteFunc(w.official(svc, testCluster).wouldWrite(), func(text string) bool { return strings.Contains(text, mark.TagReused) })
+		writes := slices.DeleteFunc(w.official(svc, testCluster).wouldWrite(), func(text string) bool {
+			return strings.Contains(text, mark.TagReused)
+		})
 		if len(writes) > 0 {
 			t.Errorf("the official CCM would write for %s: %v", name, writes)
 		}
@@ -330,7 +332,8 @@ func TestCLBOfAGroupGoesWithItsGuest(t *testing.T) {
 					for range 3 {
 						_ = w.pass("web")
 					}
-					if events := strings.Join(w.newEvents(), "\n"); strings.Count(events, problem.ReasonLoadBalancerKept) != 1 || !strings.Contains(events, "default/guest") {
+					if events := strings.Join(w.newEvents(), "\n"); strings.Count(events, problem.ReasonLoadBalancerKept) != 1 ||
+						!strings.Contains(events, "default/guest") {
 						t.Errorf("events %s, want one %s that names the other Service", events, problem.ReasonLoadBalancerKept)
 					}
 					if end == "deleted" {

@@ -30,7 +30,8 @@ func (w *world) serving(rounds int, names ...string) {
 		for _, name := range names {
 			w.live(name, time.Second)
 			if shown := w.address("shop"); !w.answers("shop", shown) {
-				w.t.Fatalf("after a pass over %s, shop shows %q, which does not serve it; the listeners: %v; events:\n%s", name, shown, w.ownersOf(), strings.Join(w.newEvents(), "\n"))
+				w.t.Fatalf("after a pass over %s, shop shows %q, which does not serve it; the listeners: %v; events:\n%s", name, shown, w.ownersOf(),
+					strings.Join(w.newEvents(), "\n"))
 			}
 		}
 		time.Sleep(10 * time.Second)
@@ -72,7 +73,8 @@ func TestOverflowKeepsItsListeners(t *testing.T) {
 						}
 						w.serving(3, order...)
 						events := strings.Join(w.newEvents(), "\n")
-						for _, text := range []string{"Warning " + problem.ReasonMoveRefused, "belongs to Service default/shop, which cannot move to another load balancer of the group"} {
+						for _, text := range []string{"Warning " + problem.ReasonMoveRefused,
+							"belongs to Service default/shop, which cannot move to another load balancer of the group"} {
 							if !strings.Contains(events, text) {
 								t.Errorf("events %s lack %q", events, text)
 							}

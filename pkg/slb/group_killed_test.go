@@ -36,7 +36,9 @@ func pairChanges() []pairChange {
 		}, map[string][]string{otherCLB: {"tcp:80 web", "tcp:81 shop"}}},
 		{"the oldest one leaves", web, shop, func(w *world) { w.change("web", to("other")) },
 			map[string][]string{edgeCLB: {"tcp:81 shop"}, otherCLB: {"tcp:80 web"}}},
-		{"the oldest one is deleted", web, shop, func(w *world) { w.change("web", deleteService) }, map[string][]string{edgeCLB: {"tcp:81 shop"}}},
+		{"the oldest one is deleted", web, shop, func(w *world) {
+			w.change("web", deleteService)
+		}, map[string][]string{edgeCLB: {"tcp:81 shop"}}},
 	}
 }
 

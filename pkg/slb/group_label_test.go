@@ -179,7 +179,8 @@ func TestGuestOfAnotherClusterJoinsAGroup(t *testing.T) {
 			w.addNode("d")
 			w.deleteNode("a")
 			w.passes("web", 3) // it shows the old CLB, where its own backend servers follow
-			if servers := testkit.Must(w.api.DescribeVServerGroup(t.Context(), namesake))(t).Backends; len(servers) != 1 || servers[0].ServerID != "i-far" {
+			if servers := testkit.Must(w.api.DescribeVServerGroup(t.Context(), namesake))(t).Backends; len(servers) != 1 ||
+				servers[0].ServerID != "i-far" {
 				t.Errorf("the vServer group of the other cluster has %v", servers)
 			}
 			w.clearFaults()

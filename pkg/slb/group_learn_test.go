@@ -13,22 +13,23 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/quota"
 )
 
-// A CLB takes half as many backend servers as is assumed. It is chance how many of the Services are on it when they learn that, and all may be: each has at least
-// its share then.
+// A CLB takes half as many backend servers as is assumed. It is chance how many of the Services are on it when they learn that, and all may
+// be: each has at least its share then.
 const (
 	learningNodes, learningServices, learnedMembers = 20, 30, 100
 
 	leastLearned, mostLearning = learnedMembers / learningServices, 2
 )
 
-// callsToLearn is how many calls may be refused until it is known how many backend servers a CLB takes: those that create a vServer group and add backend
-// servers to it, and twice those that find out how many fit.
+// callsToLearn is how many calls may be refused until it is known how many backend servers a CLB takes: those that create a vServer group
+// and add backend servers to it, and twice those that find out how many fit.
 const callsToLearn = 12
 
 // learningFleet are Services of a group on CLBs whose quota nobody knows.
 func learningFleet(t *testing.T) *fleet {
 	t.Helper()
-	f := newFleetIn(t, cloud.Limits{BackendsPerLB: learnedMembers}, config.Config{BackendSubset: backend.SubsetAuto, Quotas: quota.NewBook(nil)})
+	f := newFleetIn(t, cloud.Limits{BackendsPerLB: learnedMembers},
+		config.Config{BackendSubset: backend.SubsetAuto, Quotas: quota.NewBook(nil)})
 	for i := range learningNodes {
 		f.createFleetNode(nodeName(i))
 	}
@@ -52,8 +53,8 @@ func (f *fleet) refused() (refused, removals int) {
 	return refused, removals
 }
 
-// TestGroupLearnsFromARefusal: a CLB takes fewer backend servers than is assumed. The first refusal teaches that to all Services of the group: the first ones
-// give up backend servers, others may go to the next CLB, all are served, and no call is refused any more.
+// TestGroupLearnsFromARefusal: a CLB takes fewer backend servers than is assumed. The first refusal teaches that to all Services of the
+// group: the first ones give up backend servers, others may go to the next CLB, all are served, and no call is refused any more.
 func TestGroupLearnsFromARefusal(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -73,8 +74,8 @@ func TestGroupLearnsFromARefusal(t *testing.T) {
 	})
 }
 
-// TestLearnedQuotaTakesNothingAway: what a refusal teaches takes no backend server from a Service while no other one needs it, neither when all learn it anew, nor in
-// a new process.
+// TestLearnedQuotaTakesNothingAway: what a refusal teaches takes no backend server from a Service while no other one needs it, neither when
+// all learn it anew, nor in a new process.
 func TestLearnedQuotaTakesNothingAway(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -133,9 +134,9 @@ func (f *fleet) checkLearned() {
 	}
 }
 
-// TestAssumedQuotaTakesNothingAway: the Quota Center says how many backend servers a CLB takes, and two Services of a group have more than half of that published each. Then
-// the Quota Center shows less, or a new process does not know better. The CLB shows that the quota is larger: no backend server leaves. A third Service is served all the
-// same, by what the others give up if the CLB takes no more.
+// TestAssumedQuotaTakesNothingAway: the Quota Center says how many backend servers a CLB takes, and two Services of a group have more than
+// half of that published each. Then the Quota Center shows less, or a new process does not know better. The CLB shows that the quota is
+// larger: no backend server leaves. A third Service is served all the same, by what the others give up if the CLB takes no more.
 func TestAssumedQuotaTakesNothingAway(t *testing.T) {
 	t.Parallel()
 	const assumed, members = 80, 60

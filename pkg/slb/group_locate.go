@@ -33,7 +33,7 @@ func (c groupCloud) FindByTag(ctx context.Context, tag alicloud.Tag) ([]alicloud
 
 // Read implements groups.Cloud.
 func (c groupCloud) Read(ctx context.Context, id string) (*alicloud.LoadBalancer, error) {
-	return c.read(ctx, id)
+	return c.readCLB(ctx, id)
 }
 
 // Listeners implements groups.Cloud.
@@ -69,7 +69,7 @@ func (c groupCloud) Claims(ctx context.Context, svc *corev1.Service, lb *aliclou
 		has, err = c.marksOn(ctx, svc, lb)
 		return has, false, err
 	}
-	return claim.has(), claim == claimReused, err
+	return claim.holdsCLB(), claim == claimReused, err
 }
 
 // Stays implements groups.Cloud. A Service stays on a CLB of its own and on an existing one, but not on that of a group.
@@ -79,7 +79,9 @@ func (c groupCloud) Stays(ctx context.Context, svc *corev1.Service, id string) (
 }
 
 // Unshareable implements groups.Cloud: each listener of a CLB has the access control of its Service.
-func (groupCloud) Unshareable(*corev1.Service, annotation.Params, mark.Group, *corev1.Service, annotation.Params, *groups.LoadBalancer) error {
+func (groupCloud) Unshareable(
+	*corev1.Service, annotation.Params, mark.Group, *corev1.Service, annotation.Params, *groups.LoadBalancer,
+) error {
 	return nil
 }
 
@@ -111,15 +113,15 @@ func (e *engine) clusterGroupOn(lb *alicloud.LoadBalancer) (mark.Group, bool) {
 	return mark.Group{}, false
 }
 
-// place is what is known of where the Service is.
-func (o observed) place() groups.Known {
+// knownPlace is what is known of where the Service is.
+func (o observed) knownPlace() groups.Known {
 	return groups.Known{Presence: o.presence, Group: o.group, Stays: o.stays}.Showing(o.showing, o.left)
 }
 
-// regrouped puts in doubt which CLB the Service is on where its group, or other Services of that, have changed.
-func (e *engine) regrouped(of service.Request, known observed) observed {
+// doubtGroup puts in doubt which CLB the Service is on where its group, or other Services of that, have changed.
+func (e *engine) doubtGroup(of service.Request, known observed) observed {
 	if known.loadBalancer.Trusted() {
-		if reason := e.shared.Doubts(of.Service, of.Params, known.place()); reason != "" {
+		if reason := e.shared.Doubts(of.Service, of.Params, known.knownPlace()); reason != "" {
 			known.loadBalancer.Invalidate(reason)
 		}
 	}
@@ -128,12 +130,12 @@ func (e *engine) regrouped(of service.Request, known observed) observed {
 
 // locateInGroup finds the CLB of the group that the Service is to be on.
 func (e *engine) locateInGroup(ctx context.Context, of service.Request, group mark.Group, known observed) (location, error) {
-	at, err := e.shared.Locate(ctx, of, group, known.place())
+	at, err := e.shared.Locate(ctx, of, group, known.knownPlace())
 	return location{presence: at.Presence, lb: at.LB, group: at.Group, leaves: at.Leaves, stays: at.Stays, from: at.From}, err
 }
 
-// concerning leaves out the listeners of the other Services of a group: each compares its own.
-func (o observed) concerning(of service.Request, listeners []model.Listener) []model.Listener {
+// ownListeners leaves out the listeners of the other Services of a group: each compares its own.
+func (o observed) ownListeners(of service.Request, listeners []model.Listener) []model.Listener {
 	if o.group.IsZero() {
 		return listeners
 	}

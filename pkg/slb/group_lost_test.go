@@ -76,8 +76,10 @@ func TestLostCreationIsLeft(t *testing.T) {
 								time.Sleep(5 * time.Second)
 							}
 						}
-						if own, left := w.ownersOf()["a0f5e8a1cweb"]; left && (where != "existing" && len(places) == 1 || !slices.Equal(own, []string{"tcp:80 web"})) {
-							t.Errorf("the CLB whose creation was not answered stays; CLBs %v, Service %v %v", w.ownersOf(), w.get("web").Finalizers, w.get("web").Status.Conditions)
+						if own, left := w.ownersOf()["a0f5e8a1cweb"]; left &&
+							(where != "existing" && len(places) == 1 || !slices.Equal(own, []string{"tcp:80 web"})) {
+							t.Errorf("the CLB whose creation was not answered stays; CLBs %v, Service %v %v", w.ownersOf(), w.get("web").Finalizers,
+								w.get("web").Status.Conditions)
 						}
 					})
 				})

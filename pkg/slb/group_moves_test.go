@@ -24,7 +24,9 @@ func TestGroupMoves(t *testing.T) {
 		change func(*corev1.Service)
 		want   map[string][]string
 	}{
-		{"into a group", testService("web", 80), func(svc *corev1.Service) { annotate(svc, annotation.Group, "edge") }, map[string][]string{edgeCLB: {"tcp:80 web", "tcp:81 shop"}}},
+		{"into a group", testService("web", 80), func(svc *corev1.Service) {
+			annotate(svc, annotation.Group, "edge")
+		}, map[string][]string{edgeCLB: {"tcp:80 web", "tcp:81 shop"}}},
 		{"out of a group", grouped("web", "edge", 80), func(svc *corev1.Service) { delete(svc.Annotations, key(annotation.Group)) },
 			map[string][]string{edgeCLB: {"tcp:81 shop"}, "a0f5e8a1cweb": {"tcp:80 web"}}},
 		{"to another group", grouped("web", "edge", 80), func(svc *corev1.Service) { annotate(svc, annotation.Group, "other") },
@@ -279,7 +281,8 @@ func TestMoveMeetsATakenPort(t *testing.T) {
 			if shown := w.address("web"); shown != from {
 				t.Errorf("the status shows %s, where one of two ports is served; %s served both", shown, from)
 			}
-			wantOwners(t, w, map[string][]string{edgeCLB: {"http:443 web", "tcp:8080 web"}, "k8s-group-default-other": {"tcp:443 first", "tcp:81 shop"}})
+			wantOwners(t, w,
+				map[string][]string{edgeCLB: {"http:443 web", "tcp:8080 web"}, "k8s-group-default-other": {"tcp:443 first", "tcp:81 shop"}})
 			for port, backends := range w.backendsOf("web") {
 				if len(backends) != 4 {
 					t.Errorf("port %s has the backend servers %v, want those of 4 nodes", port, backends)

@@ -14,8 +14,9 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/quota"
 )
 
-// TestNewcomersWaitForRoom: Services join a group one after the other, faster than the others can give up backend servers under the rate limits. Each one waits for
-// room without a call that the cloud would refuse, and has backend servers soon after there is some. A new process may try once: it does not know what the others have.
+// TestNewcomersWaitForRoom: Services join a group one after the other, faster than the others can give up backend servers under the rate
+// limits. Each one waits for room without a call that the cloud would refuse, and has backend servers soon after there is some. A new
+// process may try once: it does not know what the others have.
 func TestNewcomersWaitForRoom(t *testing.T) {
 	t.Parallel()
 	for name, restart := range map[string]bool{"one process": false, "a new process": true} {
@@ -57,12 +58,14 @@ func TestNewcomersWaitForRoom(t *testing.T) {
 	}
 }
 
-// TestOthersFillTheCLBOfAGroup: backend servers that no Service of the group has fill its CLB. Where the quota is only assumed, the Services share what is left. Where
-// it is configured, the one that gets nothing tries now and then, and is served soon after there is room.
+// TestOthersFillTheCLBOfAGroup: backend servers that no Service of the group has fill its CLB. Where the quota is only assumed, the
+// Services share what is left. Where it is configured, the one that gets nothing tries now and then, and is served soon after there is
+// room.
 func TestOthersFillTheCLBOfAGroup(t *testing.T) {
 	t.Parallel()
 	const nodes, members = 5, 20
-	// The pauses between attempts are one minute, two, four, and then eight: nine in an hour, each of which finds out how many of five backend servers fit.
+	// The pauses between attempts are one minute, two, four, and then eight: nine in an hour, each of which finds out how many of five backend
+	// servers fit.
 	const attempts, callsOfAnAttempt = 9, 4
 	for _, test := range []struct {
 		name                   string
@@ -92,7 +95,8 @@ func TestOthersFillTheCLBOfAGroup(t *testing.T) {
 				f.put(born(grouped("second", "edge", 81), 1))
 				first, second := after(59 * time.Minute)
 				if refused, _ := f.refused(); refused > test.refused || first != test.first || second != test.second {
-					t.Errorf("%d and %d backend servers, want %d and %d; %d calls were refused, want %d at most", first, second, test.first, test.second, refused, test.refused)
+					t.Errorf("%d and %d backend servers, want %d and %d; %d calls were refused, want %d at most", first, second, test.first, test.second,
+						refused, test.refused)
 				}
 				if err := f.api.DeleteVServerGroup(t.Context(), byHand); err != nil {
 					t.Fatal(err)
@@ -105,12 +109,14 @@ func TestOthersFillTheCLBOfAGroup(t *testing.T) {
 	}
 }
 
-// fillCLB puts a vServer group with so many backend servers, which somebody has made by hand of the nodes, on the only CLB. It returns its id.
+// fillCLB puts a vServer group with so many backend servers, which somebody has made by hand of the nodes, on the only CLB. It returns its
+// id.
 func (f *fleet) fillCLB(nodes, servers int) string {
 	f.t.Helper()
 	members := make([]alicloud.Backend, servers)
 	for i := range members {
-		members[i] = alicloud.Backend{BackendKey: alicloud.BackendKey{Type: alicloud.BackendECS, ServerID: "i-" + nodeName(i%nodes), Port: 40000 + i}, Weight: 100}
+		members[i] = alicloud.Backend{BackendKey: alicloud.BackendKey{Type: alicloud.BackendECS, ServerID: "i-" + nodeName(i%nodes),
+			Port: 40000 + i}, Weight: 100}
 	}
 	id, err := f.api.CreateVServerGroup(f.t.Context(), f.onlyCLB(), "by hand", members)
 	if err != nil {
@@ -119,8 +125,8 @@ func (f *fleet) fillCLB(nodes, servers int) string {
 	return id
 }
 
-// TestNewcomersGetWhatIsLeft: a Service is deleted, and the answer to the call that deletes its vServer group is lost, or somebody deletes it by hand. Those
-// that come then get the backend servers that it had.
+// TestNewcomersGetWhatIsLeft: a Service is deleted, and the answer to the call that deletes its vServer group is lost, or somebody deletes
+// it by hand. Those that come then get the backend servers that it had.
 func TestNewcomersGetWhatIsLeft(t *testing.T) {
 	t.Parallel()
 	for _, byHand := range []bool{false, true} {

@@ -49,7 +49,7 @@ func (e *engine) orphansOfGroup(ctx context.Context, lb *alicloud.LoadBalancer, 
 // usedInGroup reports whether a Service may be on the CLB of a group, or anybody else has a listener on it: the manager keeps such a CLB
 // when the last Service of the group goes, and the command that deletes the CLB would end the traffic of that listener.
 func (e *engine) usedInGroup(ctx context.Context, lb *alicloud.LoadBalancer, census *census) (bool, error) {
-	if census.uses(lb.ID) {
+	if census.mayBeUsed(lb.ID) {
 		return true, nil
 	}
 	listeners, err := e.api.DescribeListeners(ctx, lb.ID)
@@ -57,7 +57,7 @@ func (e *engine) usedInGroup(ctx context.Context, lb *alicloud.LoadBalancer, cen
 		return false, fmt.Errorf("read the listeners of %s: %w", lb.ID, err)
 	}
 	return slices.ContainsFunc(listeners[lb.ID], func(l alicloud.Listener) bool {
-		_, reason := census.left(l.Description, lb.ID)
+		_, reason := census.reasonLeft(l.Description, lb.ID)
 		return reason == ""
 	}), nil
 }

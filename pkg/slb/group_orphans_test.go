@@ -60,7 +60,8 @@ func TestKeptCLBOfAGroupIsNoOrphan(t *testing.T) {
 				t.Errorf("orphans without the listener (-want +got):\n%s", diff)
 			}
 			w.fault(map[string]any{"action": "DescribeLoadBalancerListeners", "code": "Forbidden.RAM", "status": 403})
-			if found, unread := w.Orphans(t.Context(), service.OrphanQuery{}); len(found.Orphans) > 0 || len(unread) == 0 || !alicloud.IsForbidden(unread[0]) {
+			if found, unread := w.Orphans(t.Context(), service.OrphanQuery{}); len(found.Orphans) > 0 || len(unread) == 0 ||
+				!alicloud.IsForbidden(unread[0]) {
 				t.Errorf("orphans %v, unread %v; want only the error of the call", found.Orphans, unread)
 			}
 		})

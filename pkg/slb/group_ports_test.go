@@ -12,7 +12,8 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
 )
 
-// TestPortOfTheOldest: a port is the oldest Service's, also where a younger one had it before; the younger one has an event that says what to do.
+// TestPortOfTheOldest: a port is the oldest Service's, also where a younger one had it before; the younger one has an event that says what
+// to do.
 func TestPortOfTheOldest(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -27,7 +28,8 @@ func TestPortOfTheOldest(t *testing.T) {
 	w.mustPass("old")
 	wantOwners(t, w, map[string][]string{edgeCLB: {"tcp:80 old", "tcp:81 young"}})
 	events := strings.Join(w.newEvents(), "\n")
-	for _, text := range []string{"Warning " + problem.ReasonListenerConflict, "port 80 of load balancer group default/edge belongs to Service default/old", annotation.GroupOverflow.Key()} {
+	for _, text := range []string{"Warning " + problem.ReasonListenerConflict,
+		"port 80 of load balancer group default/edge belongs to Service default/old", annotation.GroupOverflow.Key()} {
 		if !strings.Contains(events, text) {
 			t.Errorf("events %s lack %q", events, text)
 		}
@@ -47,8 +49,10 @@ func TestOverflow(t *testing.T) {
 	t.Parallel()
 	t.Run("conflict", func(t *testing.T) {
 		t.Parallel()
-		w := groupWorld(t, grouped("web", "edge", 80), overflowing(grouped("shop", "edge", 80)), overflowing(grouped("blog", "edge", 80)), overflowing(grouped("wiki", "edge", 81)))
-		wantOwners(t, w, map[string][]string{edgeCLB: {"tcp:80 web", "tcp:81 wiki"}, edgeCLB + "+": {"tcp:80 shop"}, edgeCLB + "++": {"tcp:80 blog"}})
+		w := groupWorld(t, grouped("web", "edge", 80), overflowing(grouped("shop", "edge", 80)), overflowing(grouped("blog", "edge", 80)),
+			overflowing(grouped("wiki", "edge", 81)))
+		wantOwners(t, w,
+			map[string][]string{edgeCLB: {"tcp:80 web", "tcp:81 wiki"}, edgeCLB + "+": {"tcp:80 shop"}, edgeCLB + "++": {"tcp:80 blog"}})
 		w.restart()
 		w.silent("after a restart", "blog", "wiki", "shop", "web")
 		w.leavesNothing("blog", "wiki", "shop", "web")
@@ -63,7 +67,8 @@ func TestOverflow(t *testing.T) {
 		wantOwners(t, w, map[string][]string{edgeCLB: {"tcp:80 web", "tcp:81 web"}, edgeCLB + "+": {"tcp:82 shop"}})
 		w.drift("blog")
 		w.mustPass("blog")
-		if condition := w.synced("blog"); condition.Status != metav1.ConditionFalse || !strings.Contains(condition.Message, "has no room for the 1 port of the Service: it has room for") {
+		if condition := w.synced("blog"); condition.Status != metav1.ConditionFalse ||
+			!strings.Contains(condition.Message, "has no room for the 1 port of the Service: it has room for") {
 			t.Errorf("condition %+v, want one that says that there is no room", condition)
 		}
 		if w.address("blog") != "" {
@@ -84,7 +89,8 @@ func TestOverflow(t *testing.T) {
 	})
 }
 
-// TestGroupSharesItsQuota: Services that share a CLB share its quota of backend servers: those that are there give up some for one that comes.
+// TestGroupSharesItsQuota: Services that share a CLB share its quota of backend servers: those that are there give up some for one that
+// comes.
 func TestGroupSharesItsQuota(t *testing.T) {
 	t.Parallel()
 	w := smallWorld(t, 8, 50)
@@ -111,7 +117,8 @@ func TestGroupSharesItsQuota(t *testing.T) {
 	w.silent("afterwards", "web", "shop")
 }
 
-// TestTooManyPortsForAnyCLB: a Service with more ports than a CLB takes gets no CLB, rather than one after the other, and one event says what to do.
+// TestTooManyPortsForAnyCLB: a Service with more ports than a CLB takes gets no CLB, rather than one after the other, and one event says
+// what to do.
 func TestTooManyPortsForAnyCLB(t *testing.T) {
 	t.Parallel()
 	for _, overflow := range []bool{false, true} {
@@ -134,19 +141,21 @@ func TestTooManyPortsForAnyCLB(t *testing.T) {
 			t.Errorf("overflow %v: %d CLBs", overflow, len(clbs))
 		}
 		events := w.newEvents()
-		if text := strings.Join(events, "\n"); strings.Count(text, problem.ReasonListenerConflict) == 0 || !strings.Contains(text, "distribute the ports over several Services") {
+		if text := strings.Join(events, "\n"); strings.Count(text, problem.ReasonListenerConflict) == 0 ||
+			!strings.Contains(text, "distribute the ports over several Services") {
 			t.Errorf("overflow %v: events %s", overflow, text)
 		}
 		w.leavesNothing("web")
 	}
 }
 
-// TestServiceThatStaysElsewhereTakesNoPort: a Service that asks for a group, and stays where it is because it would not get all its ports there, takes no port
-// from a younger Service of the group: nobody would serve it.
+// TestServiceThatStaysElsewhereTakesNoPort: a Service that asks for a group, and stays where it is because it would not get all its ports
+// there, takes no port from a younger Service of the group: nobody would serve it.
 func TestServiceThatStaysElsewhereTakesNoPort(t *testing.T) {
 	t.Parallel()
 	for _, restarted := range []bool{false, true} {
-		w := groupWorld(t, born(grouped("first", "other", 80), 1), born(grouped("comes", "edge", 80, 83), 2), born(grouped("young", "other", 83), 3))
+		w := groupWorld(t, born(grouped("first", "other", 80), 1), born(grouped("comes", "edge", 80, 83), 2),
+			born(grouped("young", "other", 83), 3))
 		from := w.address("comes")
 		w.change("comes", func(svc *corev1.Service) { annotate(svc, annotation.Group, "other") })
 		if restarted {
@@ -155,7 +164,8 @@ func TestServiceThatStaysElsewhereTakesNoPort(t *testing.T) {
 		for range 4 {
 			_, _, _ = w.pass("comes"), w.pass("young"), w.pass("first")
 		}
-		wantOwners(t, w, map[string][]string{edgeCLB: {"tcp:80 comes", "tcp:83 comes"}, "k8s-group-default-other": {"tcp:80 first", "tcp:83 young"}})
+		wantOwners(t, w,
+			map[string][]string{edgeCLB: {"tcp:80 comes", "tcp:83 comes"}, "k8s-group-default-other": {"tcp:80 first", "tcp:83 young"}})
 		if w.address("comes") != from {
 			t.Errorf("the Service shows %s, want %s", w.address("comes"), from)
 		}

@@ -31,8 +31,10 @@ type refusedID struct {
 func refusedIDs() map[string]refusedID {
 	mine := func(w *world) string { return w.makeCLB().ID }
 	return map[string]refusedID{
-		"does not exist":      {id: func(*world) string { return "lb-typo" }, text: "CLB lb-typo does not exist"},
-		"is no ID":            {id: func(*world) string { return "my CLB" }, text: "an annotation on which a new load balancer depends is not accepted"},
+		"does not exist": {id: func(*world) string { return "lb-typo" }, text: "CLB lb-typo does not exist"},
+		"is no ID": {id: func(*world) string {
+			return "my CLB"
+		}, text: "an annotation on which a new load balancer depends is not accepted"},
 		"has another address": {id: mine, text: "has the address"},
 		"is another Service's": {id: func(w *world) string {
 			return w.makeCLB(alicloud.Tag{Key: mark.TagOwner, Value: "another"}).ID
@@ -77,7 +79,8 @@ func TestRefusedIDKeepsServiceInItsGroup(t *testing.T) {
 						w.newEvents()
 						w.live("web", time.Second)
 						events := strings.Join(w.newEvents(), "\n")
-						if strings.Count(events, "Warning "+problem.ReasonMoveRefused) != 1 || strings.Contains(events, problem.ReasonSyncFailed) || !strings.Contains(events, refused.text) {
+						if strings.Count(events, "Warning "+problem.ReasonMoveRefused) != 1 || strings.Contains(events, problem.ReasonSyncFailed) ||
+							!strings.Contains(events, refused.text) {
 							t.Errorf("events %s, want one %s with %q", events, problem.ReasonMoveRefused, refused.text)
 						}
 						staysUpToDate(t, w, moveToNewCLB{owners: owners}, address)
@@ -218,7 +221,8 @@ func TestAPIServersIDKeepsServiceInItsGroup(t *testing.T) {
 	w.restart()
 	w.change("web", func(svc *corev1.Service) { annotate(svc, annotation.LoadBalancerID, lb.ID) })
 	w.mustPass("web")
-	if events := strings.Join(w.newEvents(), "\n"); !strings.Contains(events, "Warning "+problem.ReasonMoveRefused) || !strings.Contains(events, "is that of the API server") {
+	if events := strings.Join(w.newEvents(), "\n"); !strings.Contains(events, "Warning "+problem.ReasonMoveRefused) ||
+		!strings.Contains(events, "is that of the API server") {
 		t.Errorf("events %s, want %s", events, problem.ReasonMoveRefused)
 	}
 	w.deleteNode("a")

@@ -74,12 +74,12 @@ func (c clb) refreshFormer(ctx context.Context, svc *corev1.Service) (service.Ba
 	if group, ok := mark.ParseGroup(c.former); ok {
 		return c.refreshInGroup(ctx, svc, group, "")
 	}
-	lb, err := c.read(ctx, c.former)
+	lb, err := c.readCLB(ctx, c.former)
 	if err != nil {
 		return c, err
 	}
 	if lb == nil {
-		return c.emptied("CLB " + c.former)
+		return c.confirmEmptied("CLB " + c.former)
 	}
 	if group, in := c.clusterGroupOn(lb); in {
 		return c.refreshInGroup(ctx, svc, group, lb.ID)
@@ -97,8 +97,8 @@ func (c clb) refreshFormer(ctx context.Context, svc *corev1.Service) (service.Ba
 	return c, err
 }
 
-// emptied is an error until nothing was found for some seconds: one answer proves nothing.
-func (c clb) emptied(what string) (service.Balancer, error) {
+// confirmEmptied is an error until nothing was found for some seconds: one answer proves nothing.
+func (c clb) confirmEmptied(what string) (service.Balancer, error) {
 	c.presence = presence.Presence{}
 	err := c.confirmEmpty(what)
 	return c, err
@@ -113,7 +113,7 @@ func (c *clb) confirmEmpty(what string) (err error) {
 // refreshInGroup reads the CLB of a group on which the Service has something: the one with the id, else one with its marks, else one on
 // which nobody is, which it may have begun to make.
 func (c clb) refreshInGroup(ctx context.Context, svc *corev1.Service, group mark.Group, id string) (service.Balancer, error) {
-	found, named, err := c.shared.Candidates(ctx, svc, group, c.place(), id)
+	found, named, err := c.shared.Candidates(ctx, svc, group, c.knownPlace(), id)
 	if err != nil {
 		return c, err
 	}
@@ -124,7 +124,7 @@ func (c clb) refreshInGroup(ctx context.Context, svc *corev1.Service, group mark
 		}
 	}
 	if c.former != "" {
-		return c.emptied("something of the Service in load balancer group " + group.String())
+		return c.confirmEmptied("something of the Service in load balancer group " + group.String())
 	}
 	return c, errNotInGroup
 }
@@ -146,7 +146,7 @@ func (c clb) readInGroup(ctx context.Context, svc *corev1.Service, group mark.Gr
 	}
 	if !c.hasOthersListener(svc) && !used {
 		if !has && c.former == "" {
-			if begun, err := c.shared.MayHaveBegun(ctx, svc, group, before.place(), lb.ID); err != nil || !begun {
+			if begun, err := c.shared.MayHaveBegun(ctx, svc, group, before.knownPlace(), lb.ID); err != nil || !begun {
 				return before, false, err
 			}
 		}
@@ -169,7 +169,7 @@ func (c clb) lastOfGroup(ctx context.Context, svc *corev1.Service) (found clb, l
 	if err != nil || used {
 		return c, false, err
 	}
-	lb, err := c.read(ctx, c.ID())
+	lb, err := c.readCLB(ctx, c.ID())
 	if err != nil || lb == nil {
 		return c, false, err
 	}
@@ -182,7 +182,7 @@ func (c clb) lastOfGroup(ctx context.Context, svc *corev1.Service) (found clb, l
 // planGroupRemoval removes what the Service has on the CLB of a group, and the CLB with the last of them. Listeners of anybody else keep
 // it.
 func (c clb) planGroupRemoval(svc *corev1.Service, applied *service.Record, removal service.Removal) (service.Removal, error) {
-	actual := c.model()
+	actual := c.wholeModel()
 	used, err := c.shared.IsUsed(svc, c.group, c.ID())
 	if err != nil {
 		return removal, err
@@ -205,7 +205,8 @@ func (c clb) planGroupRemoval(svc *corev1.Service, applied *service.Record, remo
 		removal.Reused = true
 		record := loadRecord(applied, svc, actual)
 		removal.Kept, removal.KeptFor, err = c.shared.Kept(svc, c.group, c.ID(), tagged, "listeners and vServer groups")
-		removal = c.leaves(removal, &model.Model{RemoveTags: c.shared.TagsOfNobody(c.group, svc, record.TagKeys)}, mark.OwnerOf(svc, c.group.ClusterID))
+		removal = c.planLeave(removal, &model.Model{RemoveTags: c.shared.TagsOfNobody(c.group, svc, record.TagKeys)},
+			mark.OwnerOf(svc, c.group.ClusterID))
 	}
 	return removal, err
 }
@@ -243,7 +244,7 @@ func (c clb) refreshUsed(ctx context.Context, svc *corev1.Service) (service.Bala
 	if used, err := c.shared.IsUsed(svc, c.group, c.ID()); err != nil || !used {
 		return nil, nil //nolint:nilerr // the search for the CLB reports it
 	}
-	if c.trusted() {
+	if c.isTrusted() {
 		return c, nil
 	}
 	found, _, err := c.readInGroup(ctx, svc, c.group, &c.loadBalancer.Value)
@@ -254,14 +255,16 @@ func (c clb) refreshUsed(ctx context.Context, svc *corev1.Service) (service.Bala
 }
 
 // withAccess adds the access control list of the Service, which goes with it.
-func (c clb) withAccess(ctx context.Context, svc *corev1.Service, applied *service.Record, found service.Balancer, err error) (service.Balancer, error) {
+func (c clb) withAccess(
+	ctx context.Context, svc *corev1.Service, applied *service.Record, found service.Balancer, err error,
+) (service.Balancer, error) {
 	on, ok := found.(clb)
 	if err != nil || !ok {
 		return found, err
 	}
 	params, _ := annotation.Parse(svc.Annotations)
 	had := c.access.Known() || c.access.Value != nil || !c.listUnreadSince.IsZero()
-	if !had && !mayHaveAccessList(svc, params, on.model(), loadRecord(applied, svc, on.model())) {
+	if !had && !mayHaveAccessList(svc, params, on.wholeModel(), loadRecord(applied, svc, on.wholeModel())) {
 		on.access = service.Part[*alicloud.AccessList]{}
 		return on, nil
 	}

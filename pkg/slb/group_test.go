@@ -239,7 +239,8 @@ func TestGroupAttributes(t *testing.T) {
 	if lb.DeleteProtection != "on" || lb.Tags["team"] != "web" || len(lb.Listeners) != 2 {
 		t.Errorf("the CLB is %+v, want the attributes of web", lb)
 	}
-	for _, text := range []string{"Warning " + problem.ReasonAnnotationNoEffect, annotation.Name.Key() + `: "shops" has no effect`, annotation.DeleteProtection.Key(), "default/web"} {
+	for _, text := range []string{"Warning " + problem.ReasonAnnotationNoEffect, annotation.Name.Key() + `: "shops" has no effect`,
+		annotation.DeleteProtection.Key(), "default/web"} {
 		if !strings.Contains(events, text) {
 			t.Errorf("events %s lack %q", events, text)
 		}
@@ -289,7 +290,8 @@ func TestGroupsOfOtherNamespaces(t *testing.T) {
 	if events := strings.Join(w.newEvents(), "\n"); !strings.Contains(events, "allowedGroups has no rule") {
 		t.Errorf("events %s", events)
 	}
-	w.config.Policy.AllowedGroups = append(w.config.Policy.AllowedGroups, policy.GroupRule{Namespaces: []string{testNamespace}, Groups: []string{"shared/*"}})
+	w.config.Policy.AllowedGroups = append(w.config.Policy.AllowedGroups,
+		policy.GroupRule{Namespaces: []string{testNamespace}, Groups: []string{"shared/*"}})
 	w.restart()
 	w.mustPass("web")
 	wantOwners(t, w, map[string][]string{"k8s-group-shared-edge": {"tcp:80 web"}})

@@ -116,7 +116,8 @@ func TestUnnamedCLBOfAGroupGoes(t *testing.T) {
 						w, id := hopefulWorld(t, hopes)
 						w.newEvents()
 						w.goes("shop")
-						if events := strings.Join(w.newEvents(), "\n"); strings.Count(events, problem.ReasonLoadBalancerKept) != 1 || !strings.Contains(events, "default/web") {
+						if events := strings.Join(w.newEvents(), "\n"); strings.Count(events, problem.ReasonLoadBalancerKept) != 1 ||
+							!strings.Contains(events, "default/web") {
 							t.Errorf("events %s, want one %s that names the other Service", events, problem.ReasonLoadBalancerKept)
 						}
 						if kept := Product.KeptFor(w.get("web")); !slices.Equal(kept, []string{id}) {
@@ -362,7 +363,8 @@ func TestKeptOnTheWayOut(t *testing.T) {
 				})
 				then(w)
 				w.awhile("web", 50*time.Second)
-				if left := w.ownersOf(); !slices.Equal(left[edgeCLB], []string{"tcp:80 web"}) || !slices.Equal(left["k8s-group-default-third"], []string{"tcp:80 web"}) {
+				if left := w.ownersOf(); !slices.Equal(left[edgeCLB], []string{"tcp:80 web"}) ||
+					!slices.Equal(left["k8s-group-default-third"], []string{"tcp:80 web"}) {
 					t.Errorf("within the grace: %v", left)
 				}
 				w.awhile("web", 3*time.Minute)

@@ -13,8 +13,8 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
 )
 
-// TestGroupWakesWhomItConcerns: a Service of a group that comes, changes or goes has passes made over those of the others for which something changes, and over
-// no other ones: in a large group, there would be as many passes as the square of the Services.
+// TestGroupWakesWhomItConcerns: a Service of a group that comes, changes or goes has passes made over those of the others for which
+// something changes, and over no other ones: in a large group, there would be as many passes as the square of the Services.
 func TestGroupWakesWhomItConcerns(t *testing.T) {
 	t.Parallel()
 	w, woken := smallWorld(t, 160, 100), sets.New[string]()

@@ -20,7 +20,8 @@ func TestWriteThatOutlivesItsProcess(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		e := processCloud(t)
-		w := &world{t: t, emulator: e, kube: testkit.NewClientset(), transport: &mortal{}, config: config.Config{ClusterID: testCluster, VPCID: "vpc-emulator", VSwitchIDs: []string{"vsw-a"}}}
+		w := &world{t: t, emulator: e, kube: testkit.NewClientset(), transport: &mortal{},
+			config: config.Config{ClusterID: testCluster, VPCID: "vpc-emulator", VSwitchIDs: []string{"vsw-a"}}}
 		w.factory = informers.NewSharedInformerFactory(w.kube, 0)
 		w.events = make(chan string, 100)
 		threeNodes(w)
@@ -29,7 +30,8 @@ func TestWriteThatOutlivesItsProcess(t *testing.T) {
 
 		last := &mortal{limit: 2, next: e.Transport()} // the creations of the CLB and of the group
 		client, err := alicloud.New(alicloud.Options{
-			Region: testRegion, Credentials: testKey(), Transport: last, Endpoints: alicloud.Endpoints{PlainHTTP: true, SLB: "cloud", VPC: "cloud", ECS: "cloud"},
+			Region: testRegion, Credentials: testKey(), Transport: last,
+			Endpoints: alicloud.Endpoints{PlainHTTP: true, SLB: "cloud", VPC: "cloud", ECS: "cloud"},
 		})
 		if err != nil {
 			t.Fatal(err)

@@ -28,7 +28,8 @@ func processCloud(tb testing.TB) *emulatortest.Cloud {
 func processWorld(tb testing.TB, e *emulatortest.Cloud, next http.RoundTripper) *world {
 	tb.Helper()
 	client, err := alicloud.New(alicloud.Options{
-		Region: testRegion, Credentials: testKey(), Transport: next, Endpoints: alicloud.Endpoints{PlainHTTP: true, SLB: "cloud", VPC: "cloud", ECS: "cloud"},
+		Region: testRegion, Credentials: testKey(), Transport: next,
+		Endpoints: alicloud.Endpoints{PlainHTTP: true, SLB: "cloud", VPC: "cloud", ECS: "cloud"},
 	})
 	if err != nil {
 		tb.Fatal(err)

@@ -55,7 +55,9 @@ func TestInvalidVGroupPortMovesNoBackends(t *testing.T) {
 		before func(*corev1.Service)
 		change func(svc *corev1.Service, group string)
 	}{
-		"InvalidVGroupPort": {func(*corev1.Service) {}, func(svc *corev1.Service, group string) { annotate(svc, annotation.VGroupPort, group+":8o") }},
+		"InvalidVGroupPort": {func(*corev1.Service) {}, func(svc *corev1.Service, group string) {
+			annotate(svc, annotation.VGroupPort, group+":8o")
+		}},
 		"PortNamedTwice": {func(*corev1.Service) {}, func(svc *corev1.Service, group string) {
 			annotate(svc, annotation.VGroupPort, group+":80,rsp-other:80")
 		}},
@@ -168,7 +170,8 @@ func TestInvalidListenerAnnotationsAfterRestart(t *testing.T) {
 		annotate(svc, annotation.ACLID, testACL)
 		return svc
 	}
-	for _, suffix := range []annotation.Suffix{annotation.ProtocolPort, annotation.ForwardPort, annotation.HealthyThreshold, annotation.ACLStatus, annotation.ACLID} {
+	for _, suffix := range []annotation.Suffix{annotation.ProtocolPort, annotation.ForwardPort, annotation.HealthyThreshold,
+		annotation.ACLStatus, annotation.ACLID} {
 		t.Run(string(suffix), func(t *testing.T) {
 			t.Parallel()
 			w := settled(t, service())

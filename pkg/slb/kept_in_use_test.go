@@ -31,7 +31,8 @@ func (w *world) passesOver(name string, d time.Duration) []string {
 func (w *world) listenBy(id string, port int, group, text string) {
 	w.t.Helper()
 	w.must(w.api.CreateListener(w.t.Context(), id, alicloud.Listener{
-		ListenerKey: alicloud.ListenerKey{Port: port, Protocol: alicloud.ProtocolTCP}, Description: text, VServerGroupID: w.groupID(group), Attributes: alicloud.Attributes{},
+		ListenerKey: alicloud.ListenerKey{Port: port, Protocol: alicloud.ProtocolTCP}, Description: text, VServerGroupID: w.groupID(group),
+		Attributes: alicloud.Attributes{},
 	}))
 	w.calls()
 }
@@ -126,7 +127,8 @@ func TestAGroupOfAFormerPortThatOthersUse(t *testing.T) {
 				if condition := w.synced("web"); condition.Status != "True" {
 					t.Errorf("condition %+v", condition)
 				}
-				if events := strings.Join(w.newEvents(), "\n"); strings.Count(events, problem.ReasonKeptInUse) != 1 || !strings.Contains(events, "tcp:8080") {
+				if events := strings.Join(w.newEvents(), "\n"); strings.Count(events, problem.ReasonKeptInUse) != 1 ||
+					!strings.Contains(events, "tcp:8080") {
 					t.Errorf("events %s, want one %s that names the listener", events, problem.ReasonKeptInUse)
 				}
 				w.deleteListener(lb.ID, 8080)

@@ -128,7 +128,8 @@ func TestPortsChange(t *testing.T) {
 	// A new node port means a new group: it stands before the listener turns to it, and the old one goes last.
 	w.change("web", func(svc *corev1.Service) { svc.Spec.Ports[0].NodePort = 31111 })
 	w.mustPass("web")
-	if diff := cmp.Diff([]string{"CreateVServerGroup", "SetLoadBalancerTCPListenerAttribute", "DeleteVServerGroup"}, writesOf(w.calls())); diff != "" {
+	if diff := cmp.Diff([]string{"CreateVServerGroup", "SetLoadBalancerTCPListenerAttribute", "DeleteVServerGroup"},
+		writesOf(w.calls())); diff != "" {
 		t.Errorf("writes (-want +got):\n%s", diff)
 	}
 }

@@ -28,19 +28,19 @@ type location struct {
 	// leaves are ids of CLBs and marks of groups that the Service was on, and leaves.
 	leaves []string
 	// stays is why the Service stays here although it asks for another place, nil where it does not.
-	stays *groups.Staying
+	stays *groups.StayReason
 	// from is the id of the CLB that the Service is on until there is another one for it, empty for none.
 	from string
 	// others are the ids of further CLBs with the owner tag of the Service.
 	others []string
 }
 
-// locate returns the CLB of a Service as it is.
+// locateCLB returns the CLB of a Service as it is.
 //
 // A Service stays on the CLB that it is on, whatever its annotation says later: moving would change its address. So that CLB comes
 // first, then the one of the annotation. adopted says that the Service had a CLB before this program saw it. With an error, the
 // location may say what is known all the same.
-func (e *engine) locate(ctx context.Context, of service.Request, known observed) (location, error) {
+func (e *engine) locateCLB(ctx context.Context, of service.Request, known observed) (location, error) {
 	if group, in := e.shared.Wanted(of.Service, of.Params, known.group); in {
 		return e.locateInGroup(ctx, of, group, known)
 	}
@@ -48,7 +48,9 @@ func (e *engine) locate(ctx context.Context, of service.Request, known observed)
 }
 
 // locateOutside returns the CLB of a Service that is in no group.
-func (e *engine) locateOutside(ctx context.Context, svc *corev1.Service, params annotation.Params, known observed, adopted bool) (location, error) {
+func (e *engine) locateOutside(
+	ctx context.Context, svc *corev1.Service, params annotation.Params, known observed, adopted bool,
+) (location, error) {
 	asked, lastID := params.Get(annotation.LoadBalancerID), cmp.Or(known.presence.ID(), service.Labeled(svc))
 	current, err := e.locateCurrent(ctx, svc, known, lastID, asked, adopted)
 	if err != nil || !current.presence.IsZero() {
@@ -59,22 +61,24 @@ func (e *engine) locateOutside(ctx context.Context, svc *corev1.Service, params 
 		if leaves == nil {
 			leaves = known.leftGroup()
 		}
-		if doubt, unproven := e.shared.NoneCreated(ctx, svc, known.place(), adopted); unproven != nil {
-			refused := e.refuses(ctx, svc, params, asked) // what the author can do something about comes first
+		if doubt, unproven := e.shared.NoneCreated(ctx, svc, known.knownPlace(), adopted); unproven != nil {
+			refused := e.refusesCLB(ctx, svc, params, asked) // what the author can do something about comes first
 			return location{presence: doubt, leaves: leaves}, errors.Join(refused, unproven)
 		}
-		return e.locateAsked(ctx, svc, params, asked, known.place().ShownFirst(leaves))
+		return e.locateAsked(ctx, svc, params, asked, known.knownPlace().ShownFirst(leaves))
 	}
 	if len(current.leaves) > 0 {
-		return e.locateAfterGroup(ctx, svc, known, known.place().ShownFirst(current.leaves), adopted)
+		return e.locateAfterGroup(ctx, svc, known, known.knownPlace().ShownFirst(current.leaves), adopted)
 	}
-	return e.absent(ctx, svc, known, lastID, mayHaveHad(svc, known, lastID, adopted))
+	return e.decideAbsence(ctx, svc, known, lastID, mayHaveHad(svc, known, lastID, adopted))
 }
 
 // locateAfterGroup returns the CLB of its own that a Service gets which leaves the CLB of a group, or that CLB while it cannot get one.
 // What the Service shows is that of its group, and says nothing about one of its own.
-func (e *engine) locateAfterGroup(ctx context.Context, svc *corev1.Service, known observed, leaves []string, adopted bool) (location, error) {
-	if back, err := e.neverLeft(ctx, svc, known.place().Shows, leaves); err != nil || back.presence.Present() {
+func (e *engine) locateAfterGroup(
+	ctx context.Context, svc *corev1.Service, known observed, leaves []string, adopted bool,
+) (location, error) {
+	if back, err := e.neverLeft(ctx, svc, known.knownPlace().Shows, leaves); err != nil || back.presence.Present() {
 		return back, err
 	}
 	from, err := e.formerInGroup(ctx, svc, known, leaves)
@@ -84,11 +88,13 @@ func (e *engine) locateAfterGroup(ctx context.Context, svc *corev1.Service, know
 	if from != nil {
 		if refused := e.shared.OwnRefused(svc); refused != nil {
 			group, _ := groupOn(from)
-			return location{presence: presence.Found(from.ID, false), lb: *from, group: group, leaves: leaves, stays: e.shared.StayingRefused(from.ID, mark.Group{}, refused)}, nil
+			return location{presence: presence.Found(from.ID, false), lb: *from, group: group, leaves: leaves,
+				stays: e.shared.StayingRefused(from.ID, mark.Group{}, refused)}, nil
 		}
 	}
 	record, _ := service.RecordOn(svc)
-	decided, err := e.absent(ctx, svc, observed{presence: known.ownPresence()}, "", known.maybeCreated(false) || adopted && len(record.Leaving) > 0)
+	decided, err := e.decideAbsence(ctx, svc, observed{presence: known.ownPresence()}, "",
+		known.maybeCreated(false) || adopted && len(record.Leaving) > 0)
 	if decided.leaves = leaves; from != nil {
 		decided.from = from.ID
 	}
@@ -105,7 +111,7 @@ func (e *engine) neverLeft(ctx context.Context, svc *corev1.Service, shows strin
 	if err != nil || lb == nil {
 		return location{}, err
 	}
-	back := e.seen(svc, lb, by != claimOwn) // one that is an existing one for all that anybody knows is not deleted with the Service
+	back := e.foundLocation(svc, lb, by != claimOwn) // one that is an existing one for all that anybody knows is not deleted with the Service
 	back.leaves = leaves
 	return back, nil
 }
@@ -113,7 +119,7 @@ func (e *engine) neverLeft(ctx context.Context, svc *corev1.Service, shows strin
 // formerInGroup returns the CLB of a group on which a Service was, nil where it is gone, or where only its label says so: whoever can edit
 // Services can also set that, and would get listeners on a CLB of others.
 func (e *engine) formerInGroup(ctx context.Context, svc *corev1.Service, known observed, leaves []string) (*alicloud.LoadBalancer, error) {
-	lb, err := e.read(ctx, leaves[0])
+	lb, err := e.readCLB(ctx, leaves[0])
 	if err != nil || lb == nil {
 		return nil, err
 	}
@@ -133,7 +139,9 @@ func (e *engine) formerInGroup(ctx context.Context, svc *corev1.Service, known o
 
 // locateCurrent returns the CLB that a Service is on already: the one that is known, else one of our own by its tag, else the one
 // that the label names. Its presence is zero when none of them is there, which proves nothing yet.
-func (e *engine) locateCurrent(ctx context.Context, svc *corev1.Service, known observed, lastID, asked string, adopted bool) (location, error) {
+func (e *engine) locateCurrent(
+	ctx context.Context, svc *corev1.Service, known observed, lastID, asked string, adopted bool,
+) (location, error) {
 	wasThere := known.presence.Present()
 	var leaves []string
 	if wasThere {
@@ -145,7 +153,7 @@ func (e *engine) locateCurrent(ctx context.Context, svc *corev1.Service, known o
 	}
 	if asked == "" || adopted || known.maybeCreated(false) {
 		if lb, _, err := e.findOwn(ctx, svc, lastID); err != nil || lb != nil {
-			own := e.seen(svc, lb, false)
+			own := e.foundLocation(svc, lb, false)
 			own.leaves = leaves
 			return own, err
 		}
@@ -164,7 +172,7 @@ func (e *engine) findOwn(ctx context.Context, svc *corev1.Service, lastID string
 	if err != nil || lb != nil || record.Made == "" || record.Made == lastID { // that one is read anyway
 		return lb, others, err
 	}
-	lb, err = e.read(ctx, record.Made)
+	lb, err = e.readCLB(ctx, record.Made)
 	if err != nil || lb == nil || !isTagged(lb, svc) && !(service.Evidence{ID: lb.ID, Name: lb.Name, Tags: lb.Tags}).MadeFor(svc) {
 		return nil, nil, err
 	}
@@ -172,7 +180,9 @@ func (e *engine) findOwn(ctx context.Context, svc *corev1.Service, lastID string
 }
 
 // locateShown returns the CLB that the Service shows: by its label, and by its address where the annotation names none.
-func (e *engine) locateShown(ctx context.Context, svc *corev1.Service, known observed, lastID, asked string, adopted bool) (location, error) {
+func (e *engine) locateShown(
+	ctx context.Context, svc *corev1.Service, known observed, lastID, asked string, adopted bool,
+) (location, error) {
 	if lastID != "" && lastID != asked {
 		at, err := e.byID(ctx, svc, lastID, adopted)
 		if err != nil || !at.presence.IsZero() || at.leaves != nil {
@@ -187,14 +197,14 @@ func (e *engine) locateShown(ctx context.Context, svc *corev1.Service, known obs
 
 // stillThere returns the CLB that a Service is on, if it is there. One of a group that the Service has left is only what it leaves.
 func (e *engine) stillThere(ctx context.Context, svc *corev1.Service, id string, reused bool) (location, error) {
-	lb, err := e.read(ctx, id)
+	lb, err := e.readCLB(ctx, id)
 	if err != nil || lb == nil {
 		return location{}, err
 	}
 	if leaves := leavesGroup(lb); leaves != nil && !reused {
 		return location{leaves: leaves}, nil
 	}
-	return e.seen(svc, lb, reused), nil
+	return e.foundLocation(svc, lb, reused), nil
 }
 
 // leavesGroup returns what a Service leaves that is in no group any more and was on a CLB of one, nil for any other CLB.
@@ -218,7 +228,7 @@ func (e *engine) locateForRemoval(ctx context.Context, svc *corev1.Service, know
 	missing := mayHaveHad(svc, known, lastID, asked == "")
 	ids := slices.Compact([]string{lastID, asked})
 	for _, id := range slices.DeleteFunc(ids, func(id string) bool { return id == "" }) {
-		lb, claimed, err := e.claimed(ctx, svc, id, id == lastID)
+		lb, claimed, err := e.claimedCLB(ctx, svc, id, id == lastID)
 		switch {
 		case err != nil:
 			return location{}, err
@@ -245,7 +255,7 @@ func (e *engine) ownForRemoval(ctx context.Context, svc *corev1.Service, known o
 	if stranger, err := e.isStranger(ctx, svc, lb, lastID); stranger || err != nil {
 		return location{}, err
 	}
-	own := e.seen(svc, lb, false)
+	own := e.foundLocation(svc, lb, false)
 	own.others = others
 	return own, nil
 }
@@ -253,16 +263,16 @@ func (e *engine) ownForRemoval(ctx context.Context, svc *corev1.Service, known o
 // seenForRemoval is the location of a CLB on which something is the Service's: its own one, or one that is treated like an existing one.
 func (e *engine) seenForRemoval(ctx context.Context, svc *corev1.Service, lb *alicloud.LoadBalancer) (location, error) {
 	if isTagged(lb, svc) {
-		return e.seen(svc, lb, false), nil
+		return e.foundLocation(svc, lb, false), nil
 	}
 	listeners, err := e.api.DescribeListeners(ctx, lb.ID)
 	if err != nil {
 		return location{}, fmt.Errorf("read the listeners of %s: %w", lb.ID, err)
 	}
-	return e.seen(svc, lb, !isOwn(svc, lb, observe.New(*lb, listeners[lb.ID]).Listeners)), nil
+	return e.foundLocation(svc, lb, !isOwn(svc, lb, observe.New(*lb, listeners[lb.ID]).Listeners)), nil
 }
 
-// absentForRemoval is [engine.absent], unless the address that the Service shows leads to its CLB.
+// absentForRemoval is [engine.decideAbsence], unless the address that the Service shows leads to its CLB.
 func (e *engine) absentForRemoval(ctx context.Context, svc *corev1.Service, known observed, lastID string, missed bool) (location, error) {
 	lb, by, err := e.atAddress(ctx, svc, known)
 	if err != nil {
@@ -271,7 +281,7 @@ func (e *engine) absentForRemoval(ctx context.Context, svc *corev1.Service, know
 	if lb != nil && by != claimGroup {
 		return e.seenForRemoval(ctx, svc, lb)
 	}
-	return e.absent(ctx, svc, known, lastID, missed)
+	return e.decideAbsence(ctx, svc, known, lastID, missed)
 }
 
 // mayHaveHad reports whether a Service had a CLB, or may have had one whose id nobody knows.
@@ -279,26 +289,27 @@ func mayHaveHad(svc *corev1.Service, known observed, lastID string, adopted bool
 	return lastID != "" || len(svc.Status.LoadBalancer.Ingress) > 0 || known.maybeCreated(adopted)
 }
 
-// claimed returns a CLB, nil where there is none, and whether it or something on it is the Service's. One that the Service had may be its
-// own although nothing shows it any more.
-func (e *engine) claimed(ctx context.Context, svc *corev1.Service, id string, had bool) (*alicloud.LoadBalancer, bool, error) {
-	lb, err := e.read(ctx, id)
+// claimedCLB returns a CLB, nil where there is none, and whether it or something on it is the Service's. One that the Service had may be
+// its own although nothing shows it any more.
+func (e *engine) claimedCLB(ctx context.Context, svc *corev1.Service, id string, had bool) (*alicloud.LoadBalancer, bool, error) {
+	lb, err := e.readCLB(ctx, id)
 	if err != nil || lb == nil {
 		return nil, false, err
 	}
 	claim, err := e.claimOf(ctx, svc, lb)
-	if err == nil && (claim == claimGroup || claim == claimOther) { // one that the Service uses by its id, without being in the group, or that got the tag of another Service
+	// One that the Service uses by its id, without being in the group, or that got the tag of another Service.
+	if err == nil && (claim == claimGroup || claim == claimOther) {
 		marked, failure := e.marksOn(ctx, svc, lb)
 		return lb, marked, failure
 	}
-	return lb, claim.has() || had && claim == claimNone, err
+	return lb, claim.holdsCLB() || had && claim == claimNone, err
 }
 
 // byID returns the CLB that the Service names by its label or had a moment ago, if it is the Service's although the search by tag
 // did not find it. A CLB that is there and that nothing gives to the Service or to another one is an error: it may be the Service's,
 // and a second one in its place would change the address.
 func (e *engine) byID(ctx context.Context, svc *corev1.Service, id string, adopted bool) (location, error) {
-	lb, err := e.read(ctx, id)
+	lb, err := e.readCLB(ctx, id)
 	if err != nil || lb == nil {
 		return location{}, err
 	}
@@ -325,8 +336,8 @@ func (e *engine) byAddress(ctx context.Context, svc *corev1.Service, known obser
 	return e.claimedBy(ctx, svc, lb, by, adopted)
 }
 
-// seen is the location of a CLB that an answer showed, and none for nil.
-func (e *engine) seen(svc *corev1.Service, lb *alicloud.LoadBalancer, reused bool) location {
+// foundLocation is the location of a CLB that an answer showed, and none for nil.
+func (e *engine) foundLocation(svc *corev1.Service, lb *alicloud.LoadBalancer, reused bool) location {
 	if lb == nil {
 		return location{}
 	}
@@ -334,16 +345,16 @@ func (e *engine) seen(svc *corev1.Service, lb *alicloud.LoadBalancer, reused boo
 	return location{presence: presence.Found(lb.ID, reused), lb: *lb}
 }
 
-// absent decides what it means that a Service has a CLB neither by id nor by tag. missed says that it should have one, or may.
-func (e *engine) absent(ctx context.Context, svc *corev1.Service, known observed, lastID string, missed bool) (location, error) {
+// decideAbsence decides what it means that a Service has a CLB neither by id nor by tag. missed says that it should have one, or may.
+func (e *engine) decideAbsence(ctx context.Context, svc *corev1.Service, known observed, lastID string, missed bool) (location, error) {
 	decided, err := e.missing.Decide(ctx, known.presence, presence.Absence{
 		Service: svc.UID, ID: lastID, NeverCreated: !missed, MaybeCreated: lastID == "",
 	})
 	return location{presence: decided}, err
 }
 
-// read returns a CLB by its id, nil when it does not exist.
-func (e *engine) read(ctx context.Context, id string) (*alicloud.LoadBalancer, error) {
+// readCLB returns a CLB by its id, nil when it does not exist.
+func (e *engine) readCLB(ctx context.Context, id string) (*alicloud.LoadBalancer, error) {
 	lb, err := e.api.DescribeLoadBalancer(ctx, id)
 	if alicloud.IsNotFound(err) {
 		return nil, nil
@@ -354,18 +365,18 @@ func (e *engine) read(ctx context.Context, id string) (*alicloud.LoadBalancer, e
 	return &lb, nil
 }
 
-// refuses returns why the Service may not use the CLB that the annotation names, as far as that shows without its listeners.
-func (e *engine) refuses(ctx context.Context, svc *corev1.Service, params annotation.Params, id string) error {
-	lb, err := e.named(ctx, svc, id)
+// refusesCLB returns why the Service may not use the CLB that the annotation names, as far as that shows without its listeners.
+func (e *engine) refusesCLB(ctx context.Context, svc *corev1.Service, params annotation.Params, id string) error {
+	lb, err := e.namedCLB(ctx, svc, id)
 	if err != nil {
 		return err
 	}
-	return e.admit(ctx, svc, params, lb)
+	return e.checkExisting(ctx, svc, params, lb)
 }
 
-// named returns the CLB that the annotation names. Whether the Service may use it, [engine.admit] says.
-func (e *engine) named(ctx context.Context, svc *corev1.Service, id string) (*alicloud.LoadBalancer, error) {
-	lb, err := e.read(ctx, id)
+// namedCLB returns the CLB that the annotation names. Whether the Service may use it, [engine.checkExisting] says.
+func (e *engine) namedCLB(ctx context.Context, svc *corev1.Service, id string) (*alicloud.LoadBalancer, error) {
+	lb, err := e.readCLB(ctx, id)
 	if err != nil {
 		return nil, err
 	}

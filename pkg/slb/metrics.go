@@ -11,7 +11,8 @@ import (
 )
 
 var certificateExpiry = instruments.NewGaugeVec("slb", "certificate_expiration_timestamp_seconds",
-	"Expiration time of a certificate that annotations of Services with a CLB name, in seconds since 1970. Absent for certificates of NLBs.", "certificate")
+	"Expiration time of a certificate that annotations of Services with a CLB name, in seconds since 1970. Absent for certificates of NLBs.",
+	"certificate")
 
 // Metrics are those of this package.
 func Metrics() []metrics.Registerable { return []metrics.Registerable{certificateExpiry} }

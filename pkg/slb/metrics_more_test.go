@@ -57,12 +57,12 @@ func TestCertificateExpiryInMetrics(t *testing.T) {
 			return value
 		}
 		registerMetrics()
-		c.remember(t.Name(), build.Certificate{Read: true, Found: true, Expires: expires})
+		c.rememberState(t.Name(), build.Certificate{Read: true, Found: true, Expires: expires})
 		if got := shown(); got != float64(expires.Unix()) {
 			t.Errorf("expiry %v, want %v", got, expires.Unix())
 		}
 		time.Sleep(2 * certificateUnused)
-		c.remember(t.Name()+"/other", build.Certificate{Read: true, Found: true, Expires: expires})
+		c.rememberState(t.Name()+"/other", build.Certificate{Read: true, Found: true, Expires: expires})
 		if certificateExpiry.Delete(map[string]string{"certificate": t.Name()}) {
 			t.Error("a certificate is shown that nobody names")
 		}

@@ -31,7 +31,8 @@ func TestMetricsCount(t *testing.T) {
 		verb      string
 		status    string
 	}{
-		{"create", func() { w.put(testService("web", 80)); w.mustPass("web") }, "ensure", "ok", model.OpCreateLoadBalancer, "Creation", "Success"},
+		{"create", func() { w.put(testService("web", 80)); w.mustPass("web") }, "ensure", "ok", model.OpCreateLoadBalancer, "Creation",
+			"Success"},
 		{"change", func() { w.change("web", interval("7")); w.mustPass("web") }, "ensure", "ok", model.OpSetListener, "Update", "Success"},
 		{"refused", func() {
 			w.fault(map[string]any{"action": "SetLoadBalancerTCPListenerAttribute", "status": 400, "code": "OperationDenied", "times": 1})

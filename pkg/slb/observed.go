@@ -30,7 +30,7 @@ type observed struct {
 	showing string
 	// stays is why the Service stays where it is although it asks for another place, nil where it does not. from is the id of the CLB that it
 	// is on until there is another one for it, empty for none.
-	stays *groups.Staying
+	stays *groups.StayReason
 	from  string
 	// empty is what was found empty where the Service is to be removed, zero while nothing is, and formerEmpty the same for what it has left.
 	empty       presence.Emptiness
@@ -47,8 +47,8 @@ type observed struct {
 	groupsAsked string
 }
 
-// model returns the CLB, nil while none is known.
-func (o observed) model() *model.Model {
+// wholeModel returns the CLB, nil while none is known.
+func (o observed) wholeModel() *model.Model {
 	if !o.presence.Present() {
 		return nil
 	}
@@ -75,8 +75,8 @@ func (o observed) ownPresence() presence.Presence {
 // mayBeShared reports whether other Services may have listeners on the CLB.
 func (o observed) mayBeShared() bool { return !o.group.IsZero() || o.presence.Reused() }
 
-// leaving returns what is known when the Service leaves load balancers and groups for the CLB that it is on now.
-func (o observed) leaving(places []string) observed {
+// withLeaving returns what is known when the Service leaves load balancers and groups for the CLB that it is on now.
+func (o observed) withLeaving(places []string) observed {
 	lb := &o.loadBalancer.Value
 	id, group := "", o.group
 	if o.presence.Present() {
@@ -97,8 +97,8 @@ func (o observed) leftGroup() []string {
 	return o.left
 }
 
-// trusted reports whether nothing of the CLB needs reading.
-func (o observed) trusted() bool {
+// isTrusted reports whether nothing of the CLB needs reading.
+func (o observed) isTrusted() bool {
 	if o.presence.Gone() {
 		return o.loadBalancer.Trusted()
 	}
@@ -113,10 +113,11 @@ func (o observed) trustedListeners() []model.Listener {
 	return o.listeners.Value
 }
 
-// invalidate has everything read again.
-func (o observed) invalidate(reason string) observed {
+// invalidateAll has everything read again.
+func (o observed) invalidateAll(reason string) observed {
 	return o.invalidateParts(map[model.Part]string{
-		model.PartLoadBalancer: reason, model.PartListeners: reason, model.PartGroups: reason, model.PartExtensions: reason, model.PartAccess: reason,
+		model.PartLoadBalancer: reason, model.PartListeners: reason, model.PartGroups: reason, model.PartExtensions: reason,
+		model.PartAccess: reason,
 	})
 }
 
@@ -141,7 +142,7 @@ func (o observed) invalidateParts(reasons map[model.Part]string) observed {
 // asksForGroups reports whether the annotation was changed to name a group that was not there when groups was read. It may have
 // been created since.
 func (o observed) asksForGroups(params annotation.Params) bool {
-	actual := o.model()
+	actual := o.wholeModel()
 	if actual == nil || !actual.Reused || params.Get(annotation.VGroupPort) == o.groupsAsked {
 		return false
 	}
@@ -163,12 +164,12 @@ func (o *observed) setObserved(model *model.Model) {
 	o.groups.Set(model.Groups)
 }
 
-// compared returns what is known after a comparison showed no drift. What few Services have is read again.
-func (o observed) compared() observed {
+// afterComparison returns what is known after a comparison showed no drift. What few Services have is read again.
+func (o observed) afterComparison() observed {
 	o.loadBalancer.Set(o.loadBalancer.Value)
 	o.listeners.Set(o.listeners.Value)
 	o.extensions = service.Part[struct{}]{}
-	o.addresses.ask()
+	o.addresses.askAgain()
 	o.access.Invalidate("due for drift detection")
 	o.groupsUnlisted = false
 	o.comparisons--
@@ -180,8 +181,8 @@ func observedAfterDeletion(o observed) observed {
 	return observed{presence: o.presence.AfterDeletion(), access: o.access, left: o.left, showing: o.showing}
 }
 
-// deployed returns what is known after a plan was carried out.
-func (o observed) deployed(d deployment) observed {
+// afterDeployment returns what is known after a plan was carried out.
+func (o observed) afterDeployment(d deployment) observed {
 	o.access.Value, o.comparisons = d.model.Access, 0
 	switch {
 	case d.lost != "" && o.presence.Reused():

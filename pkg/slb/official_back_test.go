@@ -18,7 +18,8 @@ func (o officialCCM) wouldWrite() []string {
 	o.t.Helper()
 	id := o.get("loadbalancer-id")
 	if id == "" {
-		found, err := o.api.DescribeLoadBalancers(o.t.Context(), alicloud.LoadBalancerQuery{Tag: &alicloud.Tag{Key: "kubernetes.do.not.delete", Value: o.name()}})
+		found, err := o.api.DescribeLoadBalancers(o.t.Context(),
+			alicloud.LoadBalancerQuery{Tag: &alicloud.Tag{Key: "kubernetes.do.not.delete", Value: o.name()}})
 		if o.must(err); len(found) != 1 {
 			return []string{fmt.Sprintf("finds %d CLBs by tag", len(found))}
 		}
@@ -78,7 +79,8 @@ func (o officialCCM) tagWrites(lb alicloud.LoadBalancer) (writes []string) {
 	}
 	for _, tag := range lb.Tags {
 		_, wanted := want[tag.Key]
-		if foreign := !slices.Contains([]string{"kubernetes.do.not.delete", "ack.aliyun.com", "kubernetes.reused.by.user", "mine"}, tag.Key); foreign && !wanted && len(want) > 0 {
+		if foreign := !slices.Contains([]string{"kubernetes.do.not.delete", "ack.aliyun.com", "kubernetes.reused.by.user", "mine"},
+			tag.Key); foreign && !wanted && len(want) > 0 {
 			writes = append(writes, "untag "+tag.Key)
 		}
 	}
@@ -163,7 +165,9 @@ func (o officialCCM) changesOf(id string, want, have alicloud.Listener) (writes 
 	if have.Status == alicloud.ListenerStopped {
 		note("status", have.Status, "running")
 	}
-	if want.Protocol == "http" && (want.Attributes["ForwardPort"] != have.Attributes["ForwardPort"] || (want.Attributes["ListenerForward"] == "on") != (have.Attributes["ListenerForward"] == "on")) {
+	if want.Protocol == "http" &&
+		(want.Attributes["ForwardPort"] != have.Attributes["ForwardPort"] ||
+			(want.Attributes["ListenerForward"] == "on") != (have.Attributes["ListenerForward"] == "on")) {
 		note("redirect, which makes it anew", have.Attributes["ForwardPort"], want.Attributes["ForwardPort"])
 	}
 	if want.Attributes["ListenerForward"] == "on" {

@@ -25,7 +25,8 @@ func (o officialCCM) nodes() []*corev1.Node {
 func (o officialCCM) mayServe(node *corev1.Node) bool {
 	for _, label := range []string{
 		"node-role.kubernetes.io/master", "node.kubernetes.io/exclude-from-external-load-balancers",
-		"alpha.service-controller.kubernetes.io/exclude-balancer", "service.alibabacloud.com/exclude-node", "service.beta.kubernetes.io/exclude-node",
+		"alpha.service-controller.kubernetes.io/exclude-balancer", "service.alibabacloud.com/exclude-node",
+		"service.beta.kubernetes.io/exclude-node",
 	} {
 		if _, excluded := node.Labels[label]; excluded {
 			return false

@@ -119,7 +119,8 @@ func (o officialCCM) listeners() []alicloud.Listener {
 			Description: o.mark(number), VServerGroupID: o.groupOf(port), Attributes: alicloud.Attributes{},
 		}
 		for _, row := range officialAttributes {
-			if value := o.get(annotation.Suffix("loadbalancer-" + row.suffix)); value != "" && slices.Contains(strings.Fields(row.protocols), listener.Protocol) {
+			if value := o.get(annotation.Suffix("loadbalancer-" + row.suffix)); value != "" &&
+				slices.Contains(strings.Fields(row.protocols), listener.Protocol) {
 				listener.Attributes[row.attribute] = value
 			}
 		}
@@ -214,8 +215,9 @@ func (o officialCCM) createLB() string {
 		MasterZoneID: o.get("loadbalancer-master-zoneid"), SlaveZoneID: o.get("loadbalancer-slave-zoneid"),
 		ResourceGroupID: o.get("loadbalancer-resource-group-id"), InstanceChargeType: o.or("loadbalancer-instance-charge-type", "PayByCLCU"),
 		InternetChargeType: o.get("loadbalancer-charge-type"), Spec: o.get("loadbalancer-spec"),
-		DeleteProtection: o.or("loadbalancer-delete-protection", "on"), ModificationProtection: o.or("loadbalancer-modification-protection", "ConsoleProtection"),
-		Tags: []alicloud.Tag{{Key: "kubernetes.do.not.delete", Value: o.name()}, {Key: "ack.aliyun.com", Value: o.clusterID}},
+		DeleteProtection:       o.or("loadbalancer-delete-protection", "on"),
+		ModificationProtection: o.or("loadbalancer-modification-protection", "ConsoleProtection"),
+		Tags:                   []alicloud.Tag{{Key: "kubernetes.do.not.delete", Value: o.name()}, {Key: "ack.aliyun.com", Value: o.clusterID}},
 	}
 	lb.Bandwidth, _ = strconv.Atoi(o.get("loadbalancer-bandwidth"))
 	if lb.AddressType == alicloud.AddressIntranet {
@@ -284,7 +286,8 @@ func (o officialCCM) makeListeners(id string) {
 		o.must(o.api.CreateListener(o.t.Context(), id, listener))
 		for item := range strings.SplitSeq(o.get("loadbalancer-domain-extensions"), ",") {
 			if domain, certificate, ok := strings.Cut(item, ":"); ok && listener.Protocol == "https" {
-				_, err := o.api.CreateDomainExtension(o.t.Context(), id, listener.Port, alicloud.DomainExtension{Domain: domain, CertificateID: certificate})
+				_, err := o.api.CreateDomainExtension(o.t.Context(), id, listener.Port,
+					alicloud.DomainExtension{Domain: domain, CertificateID: certificate})
 				o.must(err)
 			}
 		}

@@ -69,9 +69,10 @@ func everyday() []operation {
 			annotate(svc, annotation.Scheduler, "wrr")
 			annotate(svc, annotation.HealthyThreshold, "9")
 		})},
-		{"http becomes https", standing(with(fourProtocols, annotation.ProtocolPort, "http:80,http:443,tcp:22,udp:53")), changing(func(svc *corev1.Service) {
-			annotate(svc, annotation.ProtocolPort, "http:80,https:443,tcp:22,udp:53")
-		})},
+		{"http becomes https", standing(with(fourProtocols, annotation.ProtocolPort, "http:80,http:443,tcp:22,udp:53")),
+			changing(func(svc *corev1.Service) {
+				annotate(svc, annotation.ProtocolPort, "http:80,https:443,tcp:22,udp:53")
+			})},
 		{"weights", standing(webService), changing(func(svc *corev1.Service) { annotate(svc, annotation.DefaultWeight, "7") })},
 		{"nodes leave", standing(webService), func(w *world) { w.deleteNode("a"); w.deleteNode("b") }},
 		{"pods replaced", func(w *world) {
@@ -203,17 +204,23 @@ func attributeChanges() []operation {
 		return svc
 	}
 	return []operation{
-		{"fewer tags", standing(with(webService, annotation.AdditionalTags, "a=1,b=2")), changing(func(svc *corev1.Service) { annotate(svc, annotation.AdditionalTags, "a=2") })},
-		{"annotations removed", standing(with(with(with(webService, annotation.Scheduler, "wlc"), annotation.HealthyThreshold, "9"), annotation.DeleteProtection, "off")), changing(func(svc *corev1.Service) {
-			for _, suffix := range []annotation.Suffix{annotation.Scheduler, annotation.HealthyThreshold, annotation.DeleteProtection} {
-				delete(svc.Annotations, key(suffix))
-			}
+		{"fewer tags", standing(with(webService, annotation.AdditionalTags, "a=1,b=2")), changing(func(svc *corev1.Service) {
+			annotate(svc, annotation.AdditionalTags, "a=2")
 		})},
+		{"annotations removed",
+			standing(with(with(with(webService, annotation.Scheduler, "wlc"), annotation.HealthyThreshold, "9"), annotation.DeleteProtection,
+				"off")), changing(func(svc *corev1.Service) {
+				for _, suffix := range []annotation.Suffix{annotation.Scheduler, annotation.HealthyThreshold, annotation.DeleteProtection} {
+					delete(svc.Annotations, key(suffix))
+				}
+			})},
 		{"charges", standing(public), changing(func(svc *corev1.Service) {
 			annotate(svc, annotation.Spec, "slb.s2.small")
 			annotate(svc, annotation.ChargeType, "paybytraffic")
 		})},
-		{"modification protection", standing(webService), changing(func(svc *corev1.Service) { annotate(svc, annotation.ModificationProtection, "NonProtection") })},
+		{"modification protection", standing(webService), changing(func(svc *corev1.Service) {
+			annotate(svc, annotation.ModificationProtection, "NonProtection")
+		})},
 		{"bandwidth", standing(public), changing(func(svc *corev1.Service) { annotate(svc, annotation.Bandwidth, "9") })},
 		{"charged by use", standing(with(public, annotation.ChargeType, "paybytraffic")), changing(func(svc *corev1.Service) {
 			annotate(svc, annotation.InstanceChargeType, "PayByCLCU")

@@ -44,11 +44,11 @@ func (e *engine) orphanCLBs(ctx context.Context, census *census) error {
 		return err
 	}
 	for i := range balancers {
-		census.learn(balancers[i].Tags)
+		census.learnClusterID(balancers[i].Tags)
 	}
 	for i := range balancers {
 		lb := &balancers[i]
-		census.tagged(orphanOf(lb), lb.Tags)
+		census.addTagged(orphanOf(lb), lb.Tags)
 	}
 	return nil
 }
@@ -63,7 +63,8 @@ func (e *engine) orphanLists(ctx context.Context, census *census) error {
 	var errs []error
 	others := len(census.found)
 	for _, list := range lists {
-		census.tagged(service.Orphan{Kind: service.OrphanAccessList, ID: list.ID, Name: list.Name, Delete: []string{cli("DeleteAccessControlList", "AclId", list.ID)}}, list.Tags)
+		census.addTagged(service.Orphan{Kind: service.OrphanAccessList, ID: list.ID, Name: list.Name,
+			Delete: []string{cliCommand("DeleteAccessControlList", "AclId", list.ID)}}, list.Tags)
 	}
 	candidates := slices.Clone(census.found[others:])
 	census.found = census.found[:others]
@@ -121,9 +122,10 @@ func (e *engine) orphansOn(ctx context.Context, lb *alicloud.LoadBalancer, censu
 		return fmt.Errorf("read the listeners of %s: %w", lb.ID, err)
 	}
 	for _, listener := range listeners[lb.ID] {
-		census.marked(service.Orphan{
+		census.addMarked(service.Orphan{
 			Kind: service.OrphanListener, ID: listener.ListenerKey.String(), Name: listener.Description, In: lb.ID,
-			Delete: []string{cli("DeleteLoadBalancerListener", "LoadBalancerId", lb.ID, "ListenerPort", strconv.Itoa(listener.Port), "ListenerProtocol", listener.Protocol)},
+			Delete: []string{cliCommand("DeleteLoadBalancerListener", "LoadBalancerId", lb.ID, "ListenerPort", strconv.Itoa(listener.Port),
+				"ListenerProtocol", listener.Protocol)},
 		}, listener.Description, lb.ID)
 	}
 	vgroups, err := e.api.DescribeVServerGroups(ctx, lb.ID)
@@ -132,8 +134,9 @@ func (e *engine) orphansOn(ctx context.Context, lb *alicloud.LoadBalancer, censu
 	}
 	for _, group := range vgroups {
 		if _, _, ok := mark.Parse(group.Name); ok {
-			census.marked(service.Orphan{
-				Kind: service.OrphanGroup, ID: group.ID, Name: group.Name, In: lb.ID, Delete: []string{cli("DeleteVServerGroup", "VServerGroupId", group.ID)},
+			census.addMarked(service.Orphan{
+				Kind: service.OrphanGroup, ID: group.ID, Name: group.Name, In: lb.ID,
+				Delete: []string{cliCommand("DeleteVServerGroup", "VServerGroupId", group.ID)},
 			}, group.Name, lb.ID)
 			continue
 		}
@@ -145,16 +148,17 @@ func (e *engine) orphansOn(ctx context.Context, lb *alicloud.LoadBalancer, censu
 			return fmt.Errorf("read the backend servers of group %s: %w", group.ID, err)
 		}
 		for _, server := range full.Backends {
-			census.marked(service.Orphan{
-				Kind: service.OrphanBackend, ID: server.String(), Name: server.Description, In: group.ID, Delete: []string{removeBackend(group.ID, server)},
+			census.addMarked(service.Orphan{
+				Kind: service.OrphanBackend, ID: server.String(), Name: server.Description, In: group.ID,
+				Delete: []string{removeBackend(group.ID, server)},
 			}, server.Description, lb.ID)
 		}
 	}
 	return nil
 }
 
-// cli returns a command of the command line of Alibaba Cloud.
-func cli(action string, parameters ...string) string {
+// cliCommand returns a command of the command line of Alibaba Cloud.
+func cliCommand(action string, parameters ...string) string {
 	text := "aliyun slb " + action
 	for i := 0; i+1 < len(parameters); i += 2 {
 		text += " --" + parameters[i] + " " + parameters[i+1]
@@ -171,17 +175,19 @@ func orphanOf(lb *alicloud.LoadBalancer) service.Orphan {
 func deleteCLB(lb *alicloud.LoadBalancer) []string {
 	var commands []string
 	if lb.DeleteProtection != alicloud.ProtectionOff {
-		commands = append(commands, cli("SetLoadBalancerDeleteProtection", "LoadBalancerId", lb.ID, "DeleteProtection", alicloud.ProtectionOff))
+		commands = append(commands,
+			cliCommand("SetLoadBalancerDeleteProtection", "LoadBalancerId", lb.ID, "DeleteProtection", alicloud.ProtectionOff))
 	}
-	return append(commands, cli("DeleteLoadBalancer", "LoadBalancerId", lb.ID))
+	return append(commands, cliCommand("DeleteLoadBalancer", "LoadBalancerId", lb.ID))
 }
 
 func removeBackend(group string, server alicloud.Backend) string {
-	fields := []string{fmt.Sprintf(`"ServerId":%q`, server.ServerID), fmt.Sprintf(`"Port":"%d"`, server.Port), fmt.Sprintf(`"Type":%q`, server.Type)}
+	fields := []string{fmt.Sprintf(`"ServerId":%q`, server.ServerID), fmt.Sprintf(`"Port":"%d"`, server.Port),
+		fmt.Sprintf(`"Type":%q`, server.Type)}
 	if server.ServerIP != "" {
 		fields = append(fields, fmt.Sprintf(`"ServerIp":%q`, server.ServerIP))
 	}
-	return cli("RemoveVServerGroupBackendServers", "VServerGroupId", group, "BackendServers", "'[{"+strings.Join(fields, ",")+"}]'")
+	return cliCommand("RemoveVServerGroupBackendServers", "VServerGroupId", group, "BackendServers", "'[{"+strings.Join(fields, ",")+"}]'")
 }
 
 // census knows the Services that may own something, and collects what none of them owns.
@@ -196,7 +202,8 @@ type census struct {
 
 func newCensus(query service.OrphanQuery, clusterID string) *census {
 	c := &census{
-		clusterIDs: sets.New(query.ClusterIDs...).Insert(clusterID), byTag: map[string]*corev1.Service{}, byName: map[types.NamespacedName]*corev1.Service{},
+		clusterIDs: sets.New(query.ClusterIDs...).Insert(clusterID), byTag: map[string]*corev1.Service{},
+		byName: map[types.NamespacedName]*corev1.Service{},
 		groups: map[string]mark.Group{}, found: []service.Orphan{},
 	}
 	for _, svc := range query.Services {
@@ -205,7 +212,7 @@ func newCensus(query service.OrphanQuery, clusterID string) *census {
 	return c
 }
 
-func values(tags []alicloud.Tag) map[string]string {
+func tagValues(tags []alicloud.Tag) map[string]string {
 	found := map[string]string{}
 	for _, tag := range tags {
 		found[tag.Key] = tag.Value
@@ -213,16 +220,16 @@ func values(tags []alicloud.Tag) map[string]string {
 	return found
 }
 
-// learn notes the cluster id on the CLB of a Service that is there: the cluster had it when the CLB was made.
-func (c *census) learn(tags []alicloud.Tag) {
-	if on := values(tags); c.byTag[on[mark.TagOwner]] != nil && on[mark.TagCluster] != "" {
+// learnClusterID notes the cluster id on the CLB of a Service that is there: the cluster had it when the CLB was made.
+func (c *census) learnClusterID(tags []alicloud.Tag) {
+	if on := tagValues(tags); c.byTag[on[mark.TagOwner]] != nil && on[mark.TagCluster] != "" {
 		c.clusterIDs.Insert(on[mark.TagCluster])
 	}
 }
 
-// tagged adds a resource whose tag names a Service, unless the Service owns it.
-func (c *census) tagged(orphan service.Orphan, tags []alicloud.Tag) {
-	on := values(tags)
+// addTagged adds a resource whose tag names a Service, unless the Service owns it.
+func (c *census) addTagged(orphan service.Orphan, tags []alicloud.Tag) {
+	on := tagValues(tags)
 	if orphan.ClusterID = on[mark.TagCluster]; !c.clusterIDs.Has(orphan.ClusterID) {
 		return
 	}
@@ -238,16 +245,16 @@ func (c *census) tagged(orphan service.Orphan, tags []alicloud.Tag) {
 	c.found = append(c.found, orphan)
 }
 
-// marked adds something on an existing CLB whose mark names a Service, unless the Service owns it.
-func (c *census) marked(orphan service.Orphan, text, loadBalancerID string) {
-	if orphan.ClusterID, orphan.Reason = c.left(text, loadBalancerID); orphan.Reason != "" {
+// addMarked adds something on an existing CLB whose mark names a Service, unless the Service owns it.
+func (c *census) addMarked(orphan service.Orphan, text, loadBalancerID string) {
+	if orphan.ClusterID, orphan.Reason = c.reasonLeft(text, loadBalancerID); orphan.Reason != "" {
 		c.found = append(c.found, orphan)
 	}
 }
 
-// left returns why the Service that a mark names does not own what carries it, and the cluster. It returns no reason for a mark of another
-// cluster, or none.
-func (c *census) left(text, loadBalancerID string) (clusterID, reason string) {
+// reasonLeft returns why the Service that a mark names does not own what carries it, and the cluster. It returns no reason for a mark of
+// another cluster, or none.
+func (c *census) reasonLeft(text, loadBalancerID string) (clusterID, reason string) {
 	name, clusterID, ok := mark.Parse(text)
 	if !ok || !c.clusterIDs.Has(clusterID) {
 		return clusterID, ""
@@ -272,8 +279,8 @@ func (c *census) hasFound(user alicloud.ACLUser) bool {
 	})
 }
 
-// uses reports whether a Service may be on the CLB that wants one, or has one.
-func (c *census) uses(loadBalancerID string) bool {
+// mayBeUsed reports whether a Service may be on the CLB that wants one, or has one.
+func (c *census) mayBeUsed(loadBalancerID string) bool {
 	for _, svc := range c.byName {
 		if (Product.Wants(svc) || service.HasFinalizer(svc, Finalizer)) && groups.MayBeOn(svc, loadBalancerID, c.groups[loadBalancerID]) {
 			return true

@@ -36,7 +36,8 @@ func TestPreservedAccessListIsNoOrphan(t *testing.T) {
 			service: listedAlone, preserves: true, after: func(w *world, id string) { w.deleteListener(id, 80) }, without: true, with: true,
 		},
 		"preserved, another Service uses the CLB": {
-			service: listedAlone, preserves: true, after: func(w *world, id string) { w.put(reusing("shop", id, "false", 81)); w.mustPass("shop") }, with: true,
+			service: listedAlone, preserves: true, after: func(w *world, id string) { w.put(reusing("shop", id, "false", 81)); w.mustPass("shop") },
+			with: true,
 		},
 		"left behind":                    {service: listedAlone, byHand: true, without: true, with: true},
 		"left behind in a group":         {service: listedInGroup, byHand: true, without: true, with: true},

@@ -31,7 +31,8 @@ func TestPreservedIsFound(t *testing.T) {
 		t.Errorf("tags of a CLB that stays (-want +got):\n%s", diff)
 	}
 	preserved := service.OrphanQuery{Preserved: true}
-	want := []string{"load balancer lb (a0f5e8a1cweb): Service default/web left it with the annotation " + ids.ReplaceAllString(annotation.PreserveOnDelete.Key(), "$1")}
+	want := []string{"load balancer lb (a0f5e8a1cweb): Service default/web left it with the annotation " +
+		ids.ReplaceAllString(annotation.PreserveOnDelete.Key(), "$1")}
 	if diff := cmp.Diff(want, w.orphans(preserved)); diff != "" {
 		t.Errorf("with the flag (-want +got):\n%s", diff)
 	}
@@ -40,7 +41,9 @@ func TestPreservedIsFound(t *testing.T) {
 	}
 	w.put(reusing("shop", id, "true", 81))
 	w.converge("shop")
-	if got := w.orphans(preserved); slices.ContainsFunc(got, func(line string) bool { return strings.HasPrefix(line, service.OrphanLoadBalancer) }) {
+	if got := w.orphans(preserved); slices.ContainsFunc(got, func(line string) bool {
+		return strings.HasPrefix(line, service.OrphanLoadBalancer)
+	}) {
 		t.Errorf("although a Service uses it: %q", got)
 	}
 }

@@ -142,7 +142,8 @@ func TestOrphans(t *testing.T) {
 func TestOrphansNeedEveryRead(t *testing.T) {
 	t.Parallel()
 	for _, action := range []string{
-		"DescribeLoadBalancers", "DescribeAccessControlLists", "DescribeLoadBalancerListeners", "DescribeVServerGroups", "DescribeVServerGroupAttribute",
+		"DescribeLoadBalancers", "DescribeAccessControlLists", "DescribeLoadBalancerListeners", "DescribeVServerGroups",
+		"DescribeVServerGroupAttribute",
 	} {
 		t.Run(action, func(t *testing.T) {
 			t.Parallel()

@@ -11,7 +11,9 @@ import (
 )
 
 // keepOwnersTags leaves out of what is wanted, and of the Record, tags that are the owner's of an existing CLB.
-func (e *engine) keepOwnersTags(desired *model.Model, record *service.Record, applied service.Record, actual *model.Model) ([]problem.Problem, error) {
+func (e *engine) keepOwnersTags(
+	desired *model.Model, record *service.Record, applied service.Record, actual *model.Model,
+) ([]problem.Problem, error) {
 	if actual == nil || !actual.Reused || len(desired.LoadBalancer.Tags) <= 1 && len(record.TagKeys) == 0 {
 		return nil, nil
 	}

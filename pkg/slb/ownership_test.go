@@ -45,7 +45,8 @@ func TestTypeBehindGate(t *testing.T) {
 	if calls := w.calls(); len(calls) != 0 {
 		t.Errorf("calls %v, want none", calls)
 	}
-	if events := w.newEvents(); len(events) != 1 || !strings.HasPrefix(events[0], "Warning "+problem.ReasonFeatureNotSupported) || !strings.Contains(events[0], `"nlb"`) {
+	if events := w.newEvents(); len(events) != 1 || !strings.HasPrefix(events[0], "Warning "+problem.ReasonFeatureNotSupported) ||
+		!strings.Contains(events[0], `"nlb"`) {
 		t.Errorf("events %q, want one", events)
 	}
 	if got := w.get("web"); service.HasFinalizer(got, Finalizer) || len(got.Status.Conditions) > 0 {

@@ -61,7 +61,8 @@ func TestBackendsGoInParts(t *testing.T) {
 		},
 		{
 			"20 a call", 20,
-			[]string{"CreateVServerGroup 40=TooManyBackendServers", "CreateVServerGroup 20", "AddVServerGroupBackendServers 20", "AddVServerGroupBackendServers 5"},
+			[]string{"CreateVServerGroup 40=TooManyBackendServers", "CreateVServerGroup 20", "AddVServerGroupBackendServers 20",
+				"AddVServerGroupBackendServers 5"},
 			[]string{"SetVServerGroupAttribute 20", "SetVServerGroupAttribute 20", "SetVServerGroupAttribute 5"},
 			[]string{"ModifyVServerGroupBackendServers 20", "ModifyVServerGroupBackendServers 20", "ModifyVServerGroupBackendServers 4"},
 			[]string{"RemoveVServerGroupBackendServers 20", "RemoveVServerGroupBackendServers 20", "RemoveVServerGroupBackendServers 4"},

@@ -57,7 +57,8 @@ func TestPausedService(t *testing.T) {
 				if writes := writesOf(w.calls()); len(writes) > 0 {
 					t.Errorf("%s: writes %v", after, writes)
 				}
-				if condition := w.synced("web"); condition.Reason != problem.ReasonPaused || condition.Status != status || !strings.Contains(condition.Message, naming) {
+				if condition := w.synced("web"); condition.Reason != problem.ReasonPaused || condition.Status != status ||
+					!strings.Contains(condition.Message, naming) {
 					t.Errorf("%s: condition %+v, want %s that names %q", after, condition, status, naming)
 				}
 			}
@@ -82,7 +83,9 @@ func TestPausedService(t *testing.T) {
 			if ingress := w.get("web").Status.LoadBalancer.Ingress; len(ingress) != 1 || ingress[0].IP != address {
 				t.Errorf("ingress %v, want %s as before", ingress, address)
 			}
-			if events := w.newEvents(); !slices.ContainsFunc(events, func(e string) bool { return strings.HasPrefix(e, "Normal Paused") && strings.Contains(e, "tcp:80") }) {
+			if events := w.newEvents(); !slices.ContainsFunc(events, func(e string) bool {
+				return strings.HasPrefix(e, "Normal Paused") && strings.Contains(e, "tcp:80")
+			}) {
 				t.Errorf("events %q, want one about the pause that names tcp:80", events)
 			}
 			pause.end()
@@ -111,7 +114,8 @@ func TestPauseShowsWhatElseIsWrong(t *testing.T) {
 		annotate(svc, annotation.Scheduler, "fastest")
 	})
 	w.mustPass("web")
-	if condition := w.synced("web"); condition.Status != metav1.ConditionFalse || condition.Reason != problem.ReasonPaused || !strings.Contains(condition.Message, "fastest") {
+	if condition := w.synced("web"); condition.Status != metav1.ConditionFalse || condition.Reason != problem.ReasonPaused ||
+		!strings.Contains(condition.Message, "fastest") {
 		t.Errorf("condition %+v, want one that names the pause and the annotation", condition)
 	}
 }

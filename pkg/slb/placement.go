@@ -28,8 +28,8 @@ func addressDiffers(lb *alicloud.LoadBalancer, svc *corev1.Service, params annot
 	return ""
 }
 
-// placement reports an annotation id that the Service cannot follow.
-func placement(actual *model.Model, params annotation.Params) []problem.Problem {
+// reportPlacement reports an annotation id that the Service cannot follow.
+func reportPlacement(actual *model.Model, params annotation.Params) []problem.Problem {
 	asked := params.Get(annotation.LoadBalancerID)
 	if actual == nil || asked == actual.LoadBalancer.ID || asked == "" && !actual.Reused {
 		return nil
@@ -38,7 +38,8 @@ func placement(actual *model.Model, params annotation.Params) []problem.Problem 
 	if asked == "" {
 		wish = "be removed"
 	}
-	return []problem.Problem{problem.Newf(problem.ReasonImmutableAttribute, "%s cannot %s, because the Service would get another address; accepted: %s", annotation.LoadBalancerID, wish, acceptedID(actual))}
+	return []problem.Problem{problem.Newf(problem.ReasonImmutableAttribute,
+		"%s cannot %s, because the Service would get another address; accepted: %s", annotation.LoadBalancerID, wish, acceptedID(actual))}
 }
 
 // acceptedID says what the annotation id may be on a Service that is on a CLB.

@@ -48,10 +48,10 @@ func (p plan) Deploy(ctx context.Context, svc *corev1.Service, create service.Cr
 	if p.Empty() {
 		p.clb.shared.WakeOnConflict(p.clb.group, svc, p.clb.ID(), p.Problems)
 		p.clb.waitsNoMore(svc)
-		p.clb.hold(svc)
-		return service.Deployment{Balancer: p.clb, Registered: p.registered(p.clb), Problems: p.kept()}
+		p.clb.noteServers(svc)
+		return service.Deployment{Balancer: p.clb, Registered: p.registeredAfter(p.clb), Problems: p.reportKept()}
 	}
-	observed := p.clb.model()
+	observed := p.clb.wholeModel()
 	if observed == nil {
 		observed = &model.Model{Access: p.clb.access.Value}
 	}
@@ -61,7 +61,7 @@ func (p plan) Deploy(ctx context.Context, svc *corev1.Service, create service.Cr
 		applier.Limit(most)
 	}
 	applier.Turn = func(create func() error) error {
-		return p.clb.answers.Creations.Create(creator(svc), p.clb.config.Quotas.Limit(Product.BalancerQuota).Value, create)
+		return p.clb.answers.Creations.Create(creatorOf(svc), p.clb.config.Quotas.Limit(Product.BalancerQuota).Value, create)
 	}
 	err := applier.Run(ctx, p.Plan)
 	if !p.OnlyBackends() {
@@ -73,7 +73,7 @@ func (p plan) Deploy(ctx context.Context, svc *corev1.Service, create service.Cr
 	if applier.Lost != "" {
 		err = p.clb.missing.Unproven(applier.Lost)
 	}
-	after := p.clb.with(p.clb.deployed(deployment{model: observed, doubts: applier.Doubts, lost: applier.Lost}))
+	after := p.clb.withKnown(p.clb.afterDeployment(deployment{model: observed, doubts: applier.Doubts, lost: applier.Lost}))
 	if err == nil && p.Has(model.OpDeleteLoadBalancer) && p.unwanted {
 		after.observed = observedAfterDeletion(p.clb.observed)
 		err = &problem.WaitError{Reason: "the CLB that was created is not what the Service asks for by now, and was deleted", For: unwantedPoll}
@@ -83,30 +83,32 @@ func (p plan) Deploy(ctx context.Context, svc *corev1.Service, create service.Cr
 		after.charge = applier.Charge
 	}
 	after.noteInGroup(svc, p.Plan)
-	after.learn(err)
+	after.learnFull(err)
 	goesBack, err := after.noteCreation(svc, p.Plan, applier.NotCreated, after.waitsForOthers(svc, err))
 	return service.Deployment{
-		Balancer: after, Writes: applier.Writes, Progress: applier.Progress, Refused: applier.RefusedAnnotations(), Untagged: applier.Untagged, Uncertain: len(applier.Doubts) > 0,
-		RefusedBackend: applier.RefusedServer, Interrupted: applier.Interrupted, Lost: applier.Lost, Shared: p.shared(), Exhausted: applier.Exhausted,
-		GoesBack: goesBack, Registered: p.registered(after), Problems: p.kept(), Err: err,
+		Balancer: after, Writes: applier.Writes, Progress: applier.Progress, Refused: applier.RefusedAnnotations(), Untagged: applier.Untagged,
+		Uncertain:      len(applier.Doubts) > 0,
+		RefusedBackend: applier.RefusedServer, Interrupted: applier.Interrupted, Lost: applier.Lost, Shared: p.sharedGroups(),
+		Exhausted: applier.Exhausted,
+		GoesBack:  goesBack, Registered: p.registeredAfter(after), Problems: p.reportKept(), Err: err,
 	}
 }
 
-// kept is what a removal leaves in the cloud. Problems of other plans are known before they are carried out.
-func (p plan) kept() []problem.Problem {
+// reportKept is what a removal leaves in the cloud. Problems of other plans are known before they are carried out.
+func (p plan) reportKept() []problem.Problem {
 	if p.desired != nil {
 		return nil
 	}
 	return slices.DeleteFunc(slices.Clone(p.Problems), func(found problem.Problem) bool { return found.Reason != problem.ReasonKeptInUse })
 }
 
-// creator is the Service as one that needs a CLB.
-func creator(svc *corev1.Service) refusal.Creator {
+// creatorOf is the Service as one that needs a CLB.
+func creatorOf(svc *corev1.Service) refusal.Creator {
 	return refusal.Creator{UID: svc.UID, Name: mark.ServiceName(svc)}
 }
 
-// shared returns the ids of the groups on an existing CLB whose backend servers the plan changes.
-func (p plan) shared() []string {
+// sharedGroups returns the ids of the groups on an existing CLB whose backend servers the plan changes.
+func (p plan) sharedGroups() []string {
 	var ids []string
 	if !p.clb.Reused() {
 		return nil
@@ -124,9 +126,9 @@ func (p plan) shared() []string {
 	return ids
 }
 
-// registered returns whether the address of a pod gets traffic in every group that is to have it.
-func (p plan) registered(after clb) func(address string) bool {
-	return func(address string) bool { return model.IsRegistered(address, p.desired, after.model()) }
+// registeredAfter returns whether the address of a pod gets traffic in every group that is to have it.
+func (p plan) registeredAfter(after clb) func(address string) bool {
+	return func(address string) bool { return model.IsRegistered(address, p.desired, after.wholeModel()) }
 }
 
 // deployment is what came of a plan, as far as it changes what is known of a CLB.

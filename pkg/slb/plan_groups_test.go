@@ -20,12 +20,16 @@ import (
 
 // actionOf is the call that a step makes.
 var actionOf = map[model.Op]string{
-	model.OpCreateLoadBalancer: "CreateLoadBalancer", model.OpSetProtection: "SetLoadBalancerDeleteProtection", model.OpDeleteLoadBalancer: "DeleteLoadBalancer",
-	model.OpSetInternet: "ModifyLoadBalancerInternetSpec", model.OpTag: "TagResources", model.OpUntag: "UntagResources", model.OpSetName: "SetLoadBalancerName",
+	model.OpCreateLoadBalancer: "CreateLoadBalancer", model.OpSetProtection: "SetLoadBalancerDeleteProtection",
+	model.OpDeleteLoadBalancer: "DeleteLoadBalancer",
+	model.OpSetInternet:        "ModifyLoadBalancerInternetSpec", model.OpTag: "TagResources", model.OpUntag: "UntagResources",
+	model.OpSetName:     "SetLoadBalancerName",
 	model.OpCreateGroup: "CreateVServerGroup", model.OpDeleteGroup: "DeleteVServerGroup", model.OpAddBackends: "AddVServerGroupBackendServers",
 	model.OpRemoveBackends: "RemoveVServerGroupBackendServers", model.OpReplaceBackends: "ModifyVServerGroupBackendServers",
-	model.OpCreateListener: "CreateLoadBalancerTCPListener", model.OpStartListener: "StartLoadBalancerListener", model.OpDeleteListener: "DeleteLoadBalancerListener",
-	model.OpCreateAccess: "CreateAccessControlList", model.OpAddEntries: "AddAccessControlListEntry", model.OpDeleteAccess: "DeleteAccessControlList",
+	model.OpCreateListener: "CreateLoadBalancerTCPListener", model.OpStartListener: "StartLoadBalancerListener",
+	model.OpDeleteListener: "DeleteLoadBalancerListener",
+	model.OpCreateAccess:   "CreateAccessControlList", model.OpAddEntries: "AddAccessControlListEntry",
+	model.OpDeleteAccess: "DeleteAccessControlList",
 }
 
 // all returns the Services of the API server, the oldest first.

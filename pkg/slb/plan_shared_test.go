@@ -48,8 +48,8 @@ func withNodes(svc *corev1.Service, n int) *corev1.Service {
 	return svc
 }
 
-// TestPlanOfExistingCLBs: the plan is what the manager then does, also where Services share an existing CLB, or move between that and the one of a group. Each
-// Service is planned with what is there before.
+// TestPlanOfExistingCLBs: the plan is what the manager then does, also where Services share an existing CLB, or move between that and the
+// one of a group. Each Service is planned with what is there before.
 func TestPlanOfExistingCLBs(t *testing.T) {
 	t.Parallel()
 	const creates = "set tags, create group, create listener, start listener"

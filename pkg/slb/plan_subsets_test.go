@@ -9,8 +9,8 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 )
 
-// TestPlanOfSubsets: the plan is what the manager then does, also where the nodes of one Service depend on those of others. Where one takes the place of another in
-// several passes, it is the first one.
+// TestPlanOfSubsets: the plan is what the manager then does, also where the nodes of one Service depend on those of others. Where one takes
+// the place of another in several passes, it is the first one.
 func TestPlanOfSubsets(t *testing.T) {
 	t.Parallel()
 	first := map[string][]string{"a node joins": {"s8: replace backends"}}

@@ -84,13 +84,16 @@ func TestPodsAreBackends(t *testing.T) {
 		servers []string
 	}{
 		{"unchanged", []string{"b", "a"}, nil, []string{"eni 100", "eni 100"}},
-		{"replaced", []string{"a", "c"}, []string{"DescribeNetworkInterfaces", "ModifyVServerGroupBackendServers"}, []string{"eni 100", "eni 100"}},
+		{"replaced", []string{"a", "c"}, []string{"DescribeNetworkInterfaces", "ModifyVServerGroupBackendServers"},
+			[]string{"eni 100", "eni 100"}},
 		{"draining", []string{"a", "!c"}, []string{"SetVServerGroupAttribute"}, []string{"eni 0", "eni 100"}},
 		{"drained", []string{"a"}, []string{"RemoveVServerGroupBackendServers"}, []string{"eni 100"}},
-		{"one without interface, one gone", []string{"b", "10.9.9.9"}, []string{"DescribeNetworkInterfaces", "DescribeVpcs", "ModifyVServerGroupBackendServers"}, []string{"eni 100"}},
+		{"one without interface, one gone", []string{"b", "10.9.9.9"},
+			[]string{"DescribeNetworkInterfaces", "DescribeVpcs", "ModifyVServerGroupBackendServers"}, []string{"eni 100"}},
 		{"still without interface", []string{"b", "10.9.9.9"}, []string{"DescribeNetworkInterfaces"}, []string{"eni 100"}},
 		{"one outside of the VPC", []string{"b", "192.0.2.1"}, nil, []string{"eni 100"}},
-		{"back again", []string{"b", "10.9.9.9", "a"}, []string{"DescribeNetworkInterfaces", "AddVServerGroupBackendServers"}, []string{"eni 100", "eni 100"}},
+		{"back again", []string{"b", "10.9.9.9", "a"}, []string{"DescribeNetworkInterfaces", "AddVServerGroupBackendServers"},
+			[]string{"eni 100", "eni 100"}},
 		{"interface known at last", []string{"b"}, []string{"RemoveVServerGroupBackendServers"}, []string{"eni 100"}},
 	} {
 		put(step.items...)

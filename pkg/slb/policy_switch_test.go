@@ -23,7 +23,9 @@ func TestDefaultsFollowThePolicy(t *testing.T) {
 	t.Parallel()
 	byHand := func(w *world, scheduler string) {
 		id := w.onlyCLB()
-		err := w.api.SetListener(w.t.Context(), id, alicloud.Listener{ListenerKey: alicloud.ListenerKey{Port: 80, Protocol: alicloud.ProtocolTCP}, Attributes: alicloud.Attributes{"Scheduler": scheduler}})
+		err := w.api.SetListener(w.t.Context(), id,
+			alicloud.Listener{ListenerKey: alicloud.ListenerKey{Port: 80, Protocol: alicloud.ProtocolTCP},
+				Attributes: alicloud.Attributes{"Scheduler": scheduler}})
 		if err != nil {
 			w.t.Fatal(err)
 		}

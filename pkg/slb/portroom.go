@@ -22,7 +22,7 @@ func (c clb) portRoom(in service.Inputs) backend.PortRoom {
 	clusterID, _ := c.markedOn(in.Service, serverOf(in))
 	owner := mark.OwnerOf(in.Service, clusterID)
 	listeners := []model.Listener(nil)
-	if actual := c.model(); actual != nil {
+	if actual := c.wholeModel(); actual != nil {
 		listeners = actual.Listeners
 	}
 	limit := c.config.Quotas.Limit(quota.ListenersPerCLB)

@@ -13,14 +13,14 @@ import (
 
 // portStatuses returns what the status of the Service says about its ports. refused has the targets of steps that the cloud refused.
 func portStatuses(ports []corev1.ServicePort, desired, actual *model.Model, refused map[string]bool) []corev1.PortStatus {
-	return service.PortStatuses(ports, func(port corev1.ServicePort) string { return unserved(port, desired, actual, refused) })
+	return service.PortStatuses(ports, func(port corev1.ServicePort) string { return unservedReason(port, desired, actual, refused) })
 }
 
-// unserved returns the reason of the event about a port that is not served, "" for one that is served or soon may be.
-func unserved(port corev1.ServicePort, desired, actual *model.Model, refused map[string]bool) string {
+// unservedReason returns the reason of the event about a port that is not served, "" for one that is served or soon may be.
+func unservedReason(port corev1.ServicePort, desired, actual *model.Model, refused map[string]bool) string {
 	i := slices.IndexFunc(desired.Listeners, func(l model.Listener) bool { return l.Port == int(port.Port) && l.ServicePort == port.Protocol })
 	if i < 0 {
-		return undesired(port, desired)
+		return undesiredReason(port, desired)
 	}
 	want := &desired.Listeners[i]
 	conflict := false
@@ -47,8 +47,8 @@ func unserved(port corev1.ServicePort, desired, actual *model.Model, refused map
 	return ""
 }
 
-// undesired returns the reason of a port that is to have no listener.
-func undesired(port corev1.ServicePort, desired *model.Model) string {
+// undesiredReason returns the reason of a port that is to have no listener.
+func undesiredReason(port corev1.ServicePort, desired *model.Model) string {
 	if slices.ContainsFunc(desired.Conflicts, func(key alicloud.ListenerKey) bool {
 		return key.Port == int(port.Port) && (key.Protocol == alicloud.ProtocolUDP) == (port.Protocol == corev1.ProtocolUDP)
 	}) {

@@ -27,7 +27,8 @@ func TestPortErrorsInTheStatus(t *testing.T) {
 		{"conflict", func(w *world, id string) { w.makeListener(id, 81, "k8s/81/other/default/c1") },
 			func(w *world, id string) { w.deleteListener(id, 81) }, "ListenerConflict"},
 		{"refused listener", func(w *world, _ string) {
-			w.fault(map[string]any{"action": "CreateLoadBalancerTCPListener", "code": "ListenerNumberOverLimit", "status": 400, "after": 1, "times": 0})
+			w.fault(map[string]any{"action": "CreateLoadBalancerTCPListener", "code": "ListenerNumberOverLimit", "status": 400, "after": 1,
+				"times": 0})
 		}, func(w *world, _ string) { w.clearFaults() }, "SyncLoadBalancerFailed"},
 		{"refused group", func(w *world, _ string) {
 			w.fault(map[string]any{"action": "CreateVServerGroup", "code": "Forbidden.RAM", "status": 403, "after": 1, "times": 0})

@@ -93,9 +93,9 @@ func (e *engine) preloadListeners(ctx context.Context, found map[string]preload)
 	return nil
 }
 
-// observe completes the model with the groups. Where every port has its listener, the groups are those that the listeners
+// observeGroups completes the model with the groups. Where every port has its listener, the groups are those that the listeners
 // name, and a list of all groups is not needed: a group that nothing uses any more is found by the first detection of drift.
-func (p preload) observe(ctx context.Context, api observe.Reader, svc *corev1.Service) (*model.Model, error) {
+func (p preload) observeGroups(ctx context.Context, api observe.Reader, svc *corev1.Service) (*model.Model, error) {
 	observed := observe.New(p.lb, p.listeners)
 	ids, complete := groupsInUse(observed, svc)
 	if !complete {

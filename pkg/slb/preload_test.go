@@ -68,7 +68,8 @@ func TestPreloadFindsWhatACrashLeft(t *testing.T) {
 	}
 	w.calls()
 	w.mustPass("web")
-	if diff := cmp.Diff([]string{"CreateLoadBalancer", "CreateLoadBalancerTCPListener", "StartLoadBalancerListener"}, writesOf(w.calls())); diff != "" {
+	if diff := cmp.Diff([]string{"CreateLoadBalancer", "CreateLoadBalancerTCPListener", "StartLoadBalancerListener"},
+		writesOf(w.calls())); diff != "" {
 		t.Errorf("writes (-want +got):\n%s", diff)
 	}
 }

@@ -32,10 +32,12 @@ func TestNameOfAnotherServiceIsRefused(t *testing.T) {
 	name := mark.DefaultName("0f5e8a1c-1111-2222-3333-444455556666")
 	w.change("web", func(svc *corev1.Service) { annotate(svc, annotation.Name, name) })
 	w.mustPass("web")
-	if events := strings.Join(w.newEvents(), "\n"); !strings.Contains(events, problem.ReasonInvalidAnnotation) || len(writesOf(w.calls())) > 0 {
+	if events := strings.Join(w.newEvents(), "\n"); !strings.Contains(events, problem.ReasonInvalidAnnotation) ||
+		len(writesOf(w.calls())) > 0 {
 		t.Errorf("events %s", events)
 	}
-	for text, want := range map[string]bool{name: false, "a" + strings.Repeat("0", 30): true, name + "0": true, "A" + name[1:]: true, "web": true} {
+	for text, want := range map[string]bool{name: false, "a" + strings.Repeat("0", 30): true, name + "0": true, "A" + name[1:]: true,
+		"web": true} {
 		for _, row := range append(annotation.Table(), annotation.NLBTable()...) {
 			if _, ok := row.Value.Parse(text); row.Suffix == annotation.Name && ok != want {
 				t.Errorf("%q is accepted: %v", text, ok)
@@ -234,7 +236,8 @@ func TestListenerOfOthersKeepsCLB(t *testing.T) {
 			if len(w.get("web").Finalizers) > 0 {
 				t.Errorf("finalizers %v", w.get("web").Finalizers)
 			}
-			if events := w.newEvents(); len(events) != 1 || !strings.HasPrefix(events[0], "Warning LoadBalancerKept CLB "+id) || !strings.Contains(events[0], "tcp:443") {
+			if events := w.newEvents(); len(events) != 1 || !strings.HasPrefix(events[0], "Warning LoadBalancerKept CLB "+id) ||
+				!strings.Contains(events[0], "tcp:443") {
 				t.Errorf("events %q", events)
 			}
 		})

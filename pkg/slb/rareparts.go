@@ -23,10 +23,11 @@ func mayHaveAccessList(svc *corev1.Service, params annotation.Params, actual *mo
 	if actual.Reused {
 		return params.OverridesListeners()
 	}
-	return slices.Contains(record.Annotations, service.RecordedSourceRanges) || slices.ContainsFunc(actual.Listeners, func(l model.Listener) bool {
-		marked, _, ok := mark.Parse(l.Description)
-		return ok && marked == mark.ServiceName(svc) && l.Attributes[alicloud.AttributeACLIDs] != "" && !params.Has(annotation.ACLID)
-	})
+	return slices.Contains(record.Annotations, service.RecordedSourceRanges) ||
+		slices.ContainsFunc(actual.Listeners, func(l model.Listener) bool {
+			marked, _, ok := mark.Parse(l.Description)
+			return ok && marked == mark.ServiceName(svc) && l.Attributes[alicloud.AttributeACLIDs] != "" && !params.Has(annotation.ACLID)
+		})
 }
 
 // accessLists returns the ids that may be those of the Service's access control list: the known one, and those on its listeners.

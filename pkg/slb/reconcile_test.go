@@ -27,7 +27,8 @@ func TestCreateCostsFiveCalls(t *testing.T) {
 	w.put(testService("web", 80))
 	w.mustPass("web")
 
-	want := []string{"DescribeLoadBalancers", "CreateLoadBalancer", "CreateVServerGroup", "CreateLoadBalancerTCPListener", "StartLoadBalancerListener"}
+	want := []string{"DescribeLoadBalancers", "CreateLoadBalancer", "CreateVServerGroup", "CreateLoadBalancerTCPListener",
+		"StartLoadBalancerListener"}
 	if diff := cmp.Diff(want, w.calls()); diff != "" {
 		t.Errorf("calls (-want +got):\n%s", diff)
 	}
@@ -47,7 +48,8 @@ func TestCreateCostsFiveCalls(t *testing.T) {
 		t.Errorf("attributes = %v, want %v", got, want)
 	}
 	listener := lb.Listeners["tcp:80"]
-	if listener["Status"] != "running" || listener["Description"] != "k8s/80/web/default/c1" || listener["Scheduler"] != "rr" || listener["VServerGroupId"] != group {
+	if listener["Status"] != "running" || listener["Description"] != "k8s/80/web/default/c1" || listener["Scheduler"] != "rr" ||
+		listener["VServerGroupId"] != group {
 		t.Errorf("listener = %v", listener)
 	}
 }
@@ -120,7 +122,8 @@ func TestDriftPassReadsAndWritesNothing(t *testing.T) {
 	w := settled(t, testService("web", 80))
 	w.drift("web")
 	w.mustPass("web")
-	want := []string{"DescribeLoadBalancerAttribute", "DescribeLoadBalancerListeners", "DescribeVServerGroups", "DescribeVServerGroupAttribute"}
+	want := []string{"DescribeLoadBalancerAttribute", "DescribeLoadBalancerListeners", "DescribeVServerGroups",
+		"DescribeVServerGroupAttribute"}
 	if diff := cmp.Diff(want, w.calls()); diff != "" {
 		t.Errorf("calls (-want +got):\n%s", diff)
 	}
@@ -136,7 +139,8 @@ func TestNodeChangesCostOneWritePerPort(t *testing.T) {
 		{"added", func(w *world) { w.addNode("d") }, []string{"AddVServerGroupBackendServers"}},
 		{"deleted", func(w *world) { w.deleteNode("c") }, []string{"RemoveVServerGroupBackendServers"}},
 		{"replaced", func(w *world) { w.deleteNode("c"); w.addNode("d") }, []string{"ModifyVServerGroupBackendServers"}},
-		{"released with its instance", func(w *world) { w.emulator.ReleaseInstance("i-c"); w.deleteNode("c") }, []string{"RemoveVServerGroupBackendServers"}},
+		{"released with its instance", func(w *world) { w.emulator.ReleaseInstance("i-c"); w.deleteNode("c") },
+			[]string{"RemoveVServerGroupBackendServers"}},
 		{"not ready", func(w *world) {
 			w.putNode(testNode("c", func(n *corev1.Node) { n.Status.Conditions[0].Status = corev1.ConditionUnknown }))
 		}, []string{"RemoveVServerGroupBackendServers"}},
@@ -218,11 +222,14 @@ func TestDelete(t *testing.T) {
 		before func(*world)
 		want   []string
 	}{
-		{"deletion", deleted, func(*world) {}, []string{"DescribeLoadBalancers", "DescribeLoadBalancerListeners", "SetLoadBalancerDeleteProtection", "DeleteLoadBalancer"}},
-		{"type change", retyped, func(*world) {}, []string{"DescribeLoadBalancers", "DescribeLoadBalancerListeners", "SetLoadBalancerDeleteProtection", "DeleteLoadBalancer"}},
+		{"deletion", deleted, func(*world) {},
+			[]string{"DescribeLoadBalancers", "DescribeLoadBalancerListeners", "SetLoadBalancerDeleteProtection", "DeleteLoadBalancer"}},
+		{"type change", retyped, func(*world) {},
+			[]string{"DescribeLoadBalancers", "DescribeLoadBalancerListeners", "SetLoadBalancerDeleteProtection", "DeleteLoadBalancer"}},
 		{"class annotation", func(svc *corev1.Service) { svc.Annotations[service.AnnotationClass] = "other" }, func(*world) {},
 			[]string{"DescribeLoadBalancers", "DescribeLoadBalancerListeners", "SetLoadBalancerDeleteProtection", "DeleteLoadBalancer"}},
-		{"after a restart", deleted, (*world).restart, []string{"DescribeLoadBalancers", "DescribeLoadBalancerListeners", "SetLoadBalancerDeleteProtection", "DeleteLoadBalancer"}},
+		{"after a restart", deleted, (*world).restart,
+			[]string{"DescribeLoadBalancers", "DescribeLoadBalancerListeners", "SetLoadBalancerDeleteProtection", "DeleteLoadBalancer"}},
 		{"CLB gone", deleted, func(w *world) { w.removeCLB() }, []string{
 			"DescribeLoadBalancers",
 			"DescribeLoadBalancers", "DescribeLoadBalancerAttribute=InvalidLoadBalancerId.NotFound",

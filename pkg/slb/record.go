@@ -52,8 +52,8 @@ func appliedOf(loadBalancerID string, params annotation.Params, rows []annotatio
 	return record
 }
 
-// recorded returns the Record as that of the CLB.
-func recorded(record service.Record, actual *model.Model) service.Record {
+// asRecorded returns the Record as that of the CLB.
+func asRecorded(record service.Record, actual *model.Model) service.Record {
 	if record.LoadBalancerID = ""; actual != nil {
 		record.LoadBalancerID = actual.LoadBalancer.ID
 	}
@@ -68,5 +68,5 @@ func loadRecord(remembered *service.Record, svc *corev1.Service, actual *model.M
 		id, reused = actual.LoadBalancer.ID, actual.Reused
 	}
 	found, _ := service.LoadRecord(remembered, svc, id, reused)
-	return recorded(found, actual)
+	return asRecorded(found, actual)
 }

@@ -66,7 +66,8 @@ func TestRecordOnAnExistingCLB(t *testing.T) {
 			threeNodes(w)
 			w.put(onExistingCLB(w, "", ""))
 			w.mustPass("web")
-			if _, err := w.api.CreateDomainExtension(t.Context(), w.onlyCLB(), 443, alicloud.DomainExtension{Domain: "own.example.com", CertificateID: "cert-1"}); err != nil {
+			if _, err := w.api.CreateDomainExtension(t.Context(), w.onlyCLB(), 443,
+				alicloud.DomainExtension{Domain: "own.example.com", CertificateID: "cert-1"}); err != nil {
 				t.Fatal(err)
 			}
 			if text := w.recorded("web"); writtenOnCLB(text) {
@@ -80,7 +81,8 @@ func TestRecordOnAnExistingCLB(t *testing.T) {
 				recorded                    string
 			}{
 				{"a.example.com:cert-1,b.example.com:cert-1", "a=1,b=2", "wlc", []string{"a.example.com:cert-1", "b.example.com:cert-1"},
-					map[string]string{"a": "1", "b": "2"}, "wlc", `"annotations":["loadbalancer-scheduler"],"tags":["a","b"],"domains":["a.example.com","b.example.com"]`},
+					map[string]string{"a": "1", "b": "2"}, "wlc",
+					`"annotations":["loadbalancer-scheduler"],"tags":["a","b"],"domains":["a.example.com","b.example.com"]`},
 				{"a.example.com:cert-2", "b=3", "wlc", []string{"a.example.com:cert-2"}, map[string]string{"b": "3"}, "wlc",
 					`"annotations":["loadbalancer-scheduler"],"tags":["b"],"domains":["a.example.com"]`},
 				{"", "", "", nil, nil, "rr", ""},
@@ -165,7 +167,8 @@ func TestRecordOfAnotherCLB(t *testing.T) {
 		threeNodes(w)
 		svc := onExistingCLB(w, "", "")
 		message = strings.ReplaceAll(message, "UID", string(svc.UID))
-		svc.Status.Conditions = []metav1.Condition{{Type: service.ConditionWritten, Status: metav1.ConditionTrue, Reason: service.ReasonWritten, Message: message}}
+		svc.Status.Conditions = []metav1.Condition{{Type: service.ConditionWritten, Status: metav1.ConditionTrue, Reason: service.ReasonWritten,
+			Message: message}}
 		w.put(svc)
 		w.mustPass("web")
 		if diff := cmp.Diff(map[string]string{mark.TagReused: "true", "mine": "1"}, w.state()["mine"].Tags); diff != "" {
@@ -251,7 +254,9 @@ func TestIntentIsRecordedBeforeTheWrite(t *testing.T) {
 
 // writtenOnCLB reports whether a Record says more than which CLB the Service uses.
 func writtenOnCLB(record string) bool {
-	return slices.ContainsFunc([]string{`"annotations"`, `"tags"`, `"domains"`}, func(field string) bool { return strings.Contains(record, field) })
+	return slices.ContainsFunc([]string{`"annotations"`, `"tags"`, `"domains"`}, func(field string) bool {
+		return strings.Contains(record, field)
+	})
 }
 
 // TestTearDownOnAnExistingCLB removes the tags that were written for the Service and no others.
@@ -265,7 +270,8 @@ func TestTearDownOnAnExistingCLB(t *testing.T) {
 	w.change("web", func(svc *corev1.Service) { svc.Spec.Type = corev1.ServiceTypeClusterIP })
 	w.mustPass("web")
 	state := w.state()["mine"]
-	if diff := cmp.Diff(map[string]string{mark.TagReused: "true", "mine": "1"}, state.Tags); diff != "" || len(state.Listeners)+len(state.Groups) != 0 {
+	if diff := cmp.Diff(map[string]string{mark.TagReused: "true", "mine": "1"}, state.Tags); diff != "" ||
+		len(state.Listeners)+len(state.Groups) != 0 {
 		t.Errorf("listeners %v, groups %v, tags (-want +got):\n%s", state.Listeners, state.Groups, diff)
 	}
 	if conditions := w.get("web").Status.Conditions; len(conditions) != 0 {
@@ -290,7 +296,8 @@ func TestAdapterRecordsToo(t *testing.T) {
 	ensure()
 	w.change("web", func(svc *corev1.Service) { setOrDelete(svc, annotation.AdditionalTags, "b=2") })
 	ensure()
-	if diff := cmp.Diff(map[string]string{mark.TagReused: "true", "mine": "1", "b": "2"}, w.state()["mine"].Tags); diff != "" || !strings.Contains(w.recorded("web"), `"tags":["b"]`) {
+	if diff := cmp.Diff(map[string]string{mark.TagReused: "true", "mine": "1", "b": "2"}, w.state()["mine"].Tags); diff != "" ||
+		!strings.Contains(w.recorded("web"), `"tags":["b"]`) {
 		t.Errorf("the Service records %s, tags (-want +got):\n%s", w.recorded("web"), diff)
 	}
 	if err := service.NewLoadBalancer(w.Reconciler).EnsureLoadBalancerDeleted(t.Context(), "", w.get("web")); err != nil {

@@ -41,22 +41,22 @@ func (c clb) Refresh(ctx context.Context, of service.Request) (service.Refreshed
 	if of.Edited {
 		c.answers.TryAgain(c.ID())
 	}
-	c.observed = c.regrouped(of, c.observed)
+	c.observed = c.doubtGroup(of, c.observed)
 	if c.presence.IsZero() {
 		record, _ := service.RecordOn(of.Service)
 		c.left, c.showing = record.Leaving, service.ShownBy(of.Service)
 	}
-	found, err := c.refresh(ctx, of, c.observed, c.charge)
-	if err == nil && found.clb.model() == nil && len(found.unread) > 0 {
+	found, err := c.refreshParts(ctx, of, c.observed, c.charge)
+	if err == nil && found.clb.wholeModel() == nil && len(found.unread) > 0 {
 		err = service.JoinUnread(found.unread) // nothing is created while anything is unknown
 	}
 	if found.clb.presence.Present() {
-		found.clb.addresses = found.clb.addresses.begun(of.Service, &found.clb.loadBalancer.Value, of.Params)
+		found.clb.addresses = found.clb.addresses.begunWith(of.Service, &found.clb.loadBalancer.Value, of.Params)
 	}
-	after := c.with(found.clb)
+	after := c.withKnown(found.clb)
 	after.unread, after.before = found.unread, nil
-	if of.DriftDue && c.trusted() {
-		after.before = c.model()
+	if of.DriftDue && c.isTrusted() {
+		after.before = c.wholeModel()
 	}
 	result := service.Refreshed{
 		Balancer: after, Applied: found.record, Whole: found.whole, Some: found.some, Together: found.together,
@@ -68,24 +68,24 @@ func (c clb) Refresh(ctx context.Context, of service.Request) (service.Refreshed
 	return result, err
 }
 
-// refresh re-reads those parts of the CLB that are in doubt or due for drift detection.
-func (e *engine) refresh(ctx context.Context, of service.Request, known observed, charge deploy.PendingCharge) (refreshed, error) {
+// refreshParts re-reads those parts of the CLB that are in doubt or due for drift detection.
+func (e *engine) refreshParts(ctx context.Context, of service.Request, known observed, charge deploy.PendingCharge) (refreshed, error) {
 	found := refreshed{clb: known, charge: charge, unread: map[model.Part]error{}}
 	if of.DriftDue && !of.Unsettled && known.comparisons > 0 {
-		if e.unchanged(ctx, of, known, charge) {
-			found.clb, found.whole, found.some = known.compared(), true, true
+		if e.isUnchanged(ctx, of, known, charge) {
+			found.clb, found.whole, found.some = known.afterComparison(), true, true
 			e.refreshFewHave(ctx, of, &found)
 			return found, nil
 		}
 		of.Unsettled = true // what was read for others is older than what differs
 	}
-	found.clb = known.outdated(of)
+	found.clb = known.doubtOutdated(of)
 	err := e.refreshLoadBalancer(ctx, of, &found)
 	if err == nil && !found.together {
 		err = e.refreshContents(ctx, of, &found)
 	}
 	if alicloud.HasCode(err, model.CodeLoadBalancerGone) && known.loadBalancer.Trusted() && !of.DriftDue {
-		return e.refresh(ctx, of, known.invalidate("the CLB is gone"), charge)
+		return e.refreshParts(ctx, of, known.invalidateAll("the CLB is gone"), charge)
 	}
 	if err != nil {
 		return found, err
@@ -97,11 +97,11 @@ func (e *engine) refresh(ctx context.Context, of service.Request, known observed
 	return found, nil
 }
 
-// outdated puts in doubt what the request says is to be read.
-func (o observed) outdated(of service.Request) observed {
+// doubtOutdated puts in doubt what the request says is to be read.
+func (o observed) doubtOutdated(of service.Request) observed {
 	asksForGroups := o.asksForGroups(of.Params)
 	if of.DriftDue {
-		o = o.invalidate("due for drift detection")
+		o = o.invalidateAll("due for drift detection")
 	}
 	if asksForGroups {
 		o.groups.Invalidate("an annotation names a group that was not there")
@@ -118,11 +118,11 @@ func (e *engine) refreshLoadBalancer(ctx context.Context, of service.Request, fo
 	if preloaded, err := e.takePreload(ctx, of, found); preloaded || err != nil {
 		return err
 	}
-	at, err := e.locate(ctx, of, *clb)
+	at, err := e.locateCLB(ctx, of, *clb)
 	switch {
 	case err != nil && !at.presence.IsZero():
 		clb.presence, clb.group = at.presence, at.group
-		*clb = clb.leaving(at.leaves)
+		*clb = clb.withLeaving(at.leaves)
 		return err
 	case err != nil && clb.standsDespite(err):
 		found.unread[model.PartLoadBalancer] = err
@@ -146,8 +146,9 @@ func (e *engine) refreshLoadBalancer(ctx context.Context, of service.Request, fo
 	if refused := found.unread[model.PartLoadBalancer]; refused != nil {
 		clb.loadBalancer.Invalidate(failureText(refused)) // it is admitted again without any event
 	}
-	*clb = clb.leaving(groups.LeftBefore(of.Service, at.group, at.leaves)) // without this place, which a move that was begun may have noted as one to leave
-	clb.addresses.ask()
+	// Without this place, which a move that was begun may have noted as one to leave.
+	*clb = clb.withLeaving(groups.LeftBefore(of.Service, at.group, at.leaves))
+	clb.addresses.askAgain()
 	e.observeTogether(ctx, of, found)
 	return nil
 }
@@ -155,14 +156,15 @@ func (e *engine) refreshLoadBalancer(ctx context.Context, of service.Request, fo
 // standsDespite reports whether what is known of the CLB stands although it cannot be read: its groups follow the endpoints, and its
 // listeners the ports of the Service. One that the Service is about to move to serves nobody yet.
 func (o observed) standsDespite(err error) bool {
-	return service.IsUnread(err) && !alicloud.HasCode(err, model.CodeLoadBalancerGone) && o.presence.Present() && o.from == "" && o.listeners.Known() && o.groups.Known()
+	return service.IsUnread(err) && !alicloud.HasCode(err, model.CodeLoadBalancerGone) && o.presence.Present() && o.from == "" &&
+		o.listeners.Known() && o.groups.Known()
 }
 
 // admitOrFollow fails if the Service may not use an existing CLB. One that is on it nevertheless, because the policy, or a tag of the CLB,
 // changed later, keeps what it has there: that follows its endpoints, and only what is new is refused. Otherwise its dead backends would
 // take traffic for as long as nobody decides.
 func (e *engine) admitOrFollow(ctx context.Context, of service.Request, lb *alicloud.LoadBalancer, found *refreshed) error {
-	refused := e.admit(ctx, of.Service, of.Params, lb)
+	refused := e.checkExisting(ctx, of.Service, of.Params, lb)
 	if _, config := errors.AsType[*problem.ConfigError](refused); !config {
 		return refused
 	}
@@ -178,10 +180,10 @@ func (e *engine) takePreload(ctx context.Context, of service.Request, found *ref
 	clb := &found.clb
 	_, grouped := e.shared.Wanted(of.Service, of.Params, clb.group)
 	pre, ok := e.preloads.Take(mark.DefaultName(of.Service.UID))
-	if !ok || clb.model() != nil || grouped {
+	if !ok || clb.wholeModel() != nil || grouped {
 		return false, nil
 	}
-	model, err := pre.observe(ctx, e.api, of.Service)
+	model, err := pre.observeGroups(ctx, e.api, of.Service)
 	if err != nil {
 		return false, err
 	}
@@ -203,7 +205,7 @@ func (e *engine) observeTogether(ctx context.Context, of service.Request, found 
 	if _, complete := groupsInUse(observe.New(read.lb, read.listeners), of.Service); !ok || !complete || len(clb.left) > 0 {
 		return
 	}
-	if model, err := read.observe(ctx, e.api, of.Service); err == nil {
+	if model, err := read.observeGroups(ctx, e.api, of.Service); err == nil {
 		clb.listeners.Set(model.Listeners)
 		clb.groups.Set(model.Groups)
 		clb.groupsUnlisted, found.together = true, true
@@ -237,7 +239,7 @@ func (e *engine) refreshListeners(ctx context.Context, found *refreshed) error {
 	}
 	listeners, err := e.api.DescribeListeners(ctx, id)
 	if err != nil {
-		return found.keep(model.PartListeners, clb.listeners.Known(), fmt.Errorf("read the listeners of %s: %w", id, err))
+		return found.keepPart(model.PartListeners, clb.listeners.Known(), fmt.Errorf("read the listeners of %s: %w", id, err))
 	}
 	clb.listeners.Set(observe.New(clb.loadBalancer.Value, listeners[id]).Listeners)
 	clb.extensions, found.some = service.Part[struct{}]{}, true
@@ -259,7 +261,7 @@ func (e *engine) refreshGroups(ctx context.Context, of service.Request, found *r
 		clb.listeners.Invalidate("they and the groups contradict each other")
 	}
 	if err != nil {
-		return found.keep(model.PartGroups, clb.groups.Known(), err)
+		return found.keepPart(model.PartGroups, clb.groups.Known(), err)
 	}
 	clb.groups.Set(observed.Groups)
 	clb.groupsUnlisted = false
@@ -279,7 +281,8 @@ func (e *engine) confirmGroups(ctx context.Context, clb *observed, found []model
 		_, err := e.api.DescribeVServerGroup(ctx, known.ID)
 		switch {
 		case err == nil:
-			return fmt.Errorf("%w: the list of the groups of %s lacks %s, which is there", observe.ErrContradiction, clb.loadBalancer.Value.ID, known.ID)
+			return fmt.Errorf("%w: the list of the groups of %s lacks %s, which is there", observe.ErrContradiction, clb.loadBalancer.Value.ID,
+				known.ID)
 		case !alicloud.IsNotFound(err):
 			return fmt.Errorf("read group %s: %w", known.ID, err)
 		}
@@ -290,9 +293,9 @@ func (e *engine) confirmGroups(ctx context.Context, clb *observed, found []model
 	return err
 }
 
-// keep notes that a part could not be read and that its last value stands. It returns the error where there is none, or where the CLB
+// keepPart notes that a part could not be read and that its last value stands. It returns the error where there is none, or where the CLB
 // itself may be gone.
-func (r *refreshed) keep(name model.Part, known bool, err error) error {
+func (r *refreshed) keepPart(name model.Part, known bool, err error) error {
 	if !known || alicloud.HasCode(err, model.CodeLoadBalancerGone) {
 		return err
 	}
@@ -304,9 +307,9 @@ func (r *refreshed) keep(name model.Part, known bool, err error) error {
 func (e *engine) refreshFewHave(ctx context.Context, of service.Request, found *refreshed) {
 	clb := &found.clb
 	of.Params = clb.stayingParams(of.Service, of.Params)
-	record := loadRecord(of.Applied, of.Service, clb.model())
-	if !clb.extensions.Trusted() && mayHaveExtensions(of.Params, clb.model(), record) {
-		observed := clb.model()
+	record := loadRecord(of.Applied, of.Service, clb.wholeModel())
+	if !clb.extensions.Trusted() && mayHaveExtensions(of.Params, clb.wholeModel(), record) {
+		observed := clb.wholeModel()
 		if err := observe.Extensions(ctx, e.api, observed, mark.ServiceName(of.Service)); err != nil {
 			found.unread[model.PartExtensions] = err
 		} else {
@@ -334,10 +337,10 @@ func (e *engine) refreshAccess(ctx context.Context, svc *corev1.Service, params 
 	if access.Trusted() {
 		return access, false, nil
 	}
-	if !mayHaveAccessList(svc, params, clb.model(), record) {
+	if !mayHaveAccessList(svc, params, clb.wholeModel(), record) {
 		return service.Part[*alicloud.AccessList]{Value: access.Value}, false, nil
 	}
-	seen, missing, err := observe.AccessList(ctx, e.api, svc, clb.accessLists(svc), access.Value != nil || clb.model() != nil)
+	seen, missing, err := observe.AccessList(ctx, e.api, svc, clb.accessLists(svc), access.Value != nil || clb.wholeModel() != nil)
 	if err == nil {
 		access.Set(seen)
 	}

@@ -22,7 +22,8 @@ func TestARefusedChargeNamesItsRule(t *testing.T) {
 	}{
 		{"by specification", "ShareSlbHaltSales", map[annotation.Suffix]string{annotation.InstanceChargeType: "PayBySpec"}, bySpec},
 		{"by specification, another code", "OperationDenied", map[annotation.Suffix]string{annotation.InstanceChargeType: "PayBySpec"}, bySpec},
-		{"by bandwidth", "InvalidParameter", map[annotation.Suffix]string{annotation.ChargeType: "paybybandwidth", annotation.Bandwidth: "5"}, byBandwidth},
+		{"by bandwidth", "InvalidParameter", map[annotation.Suffix]string{annotation.ChargeType: "paybybandwidth", annotation.Bandwidth: "5"},
+			byBandwidth},
 		{"by traffic", "InvalidParameter", nil, ""},
 		{"something else", "OverQuota", map[annotation.Suffix]string{annotation.InstanceChargeType: "PayBySpec"}, ""},
 	} {
@@ -42,7 +43,8 @@ func TestARefusedChargeNamesItsRule(t *testing.T) {
 				}
 			}
 			events := w.newEvents()
-			if len(events) != 1 || !strings.Contains(events[0], test.code) || !strings.Contains(events[0], "request ") || !strings.Contains(events[0], test.want) {
+			if len(events) != 1 || !strings.Contains(events[0], test.code) || !strings.Contains(events[0], "request ") ||
+				!strings.Contains(events[0], test.want) {
 				t.Errorf("events %q, want one with code, request and %q", events, test.want)
 			}
 			if explained := strings.Contains(strings.Join(events, ""), "accepted"); explained != (test.want != "") {

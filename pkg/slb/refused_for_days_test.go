@@ -32,19 +32,31 @@ func refusedForDays() map[string]struct {
 	asIs := func(*corev1.Service) {}
 	port := func(svc *corev1.Service) { svc.Spec.Ports = append(svc.Spec.Ports, testPort(81, corev1.ProtocolTCP)) }
 	return map[string]row{
-		"a listener":       {"CreateLoadBalancerTCPListener", "InvalidParameter", asIs, port},
-		"no room":          {"CreateLoadBalancerTCPListener", "ListenerNumberOverLimit", asIs, port},
-		"a permission":     {"CreateVServerGroup", "Forbidden.RAM", asIs, port},
-		"a setting":        {"SetLoadBalancerTCPListenerAttribute", "InvalidParameter", asIs, func(svc *corev1.Service) { annotate(svc, annotation.Scheduler, "wlc") }},
-		"an attribute":     {"SetLoadBalancerName", "Forbidden.RAM", asIs, func(svc *corev1.Service) { annotate(svc, annotation.Name, "other") }},
-		"a tag":            {"TagResources", "Forbidden.RAM", asIs, func(svc *corev1.Service) { annotate(svc, annotation.AdditionalTags, "a=b") }},
-		"another protocol": {"CreateLoadBalancerHTTPListener", "InvalidParameter", asIs, func(svc *corev1.Service) { annotate(svc, annotation.ProtocolPort, "http:80") }},
+		"a listener":   {"CreateLoadBalancerTCPListener", "InvalidParameter", asIs, port},
+		"no room":      {"CreateLoadBalancerTCPListener", "ListenerNumberOverLimit", asIs, port},
+		"a permission": {"CreateVServerGroup", "Forbidden.RAM", asIs, port},
+		"a setting": {"SetLoadBalancerTCPListenerAttribute", "InvalidParameter", asIs, func(svc *corev1.Service) {
+			annotate(svc, annotation.Scheduler, "wlc")
+		}},
+		"an attribute": {"SetLoadBalancerName", "Forbidden.RAM", asIs, func(svc *corev1.Service) { annotate(svc, annotation.Name, "other") }},
+		"a tag": {"TagResources", "Forbidden.RAM", asIs, func(svc *corev1.Service) {
+			annotate(svc, annotation.AdditionalTags, "a=b")
+		}},
+		"another protocol": {"CreateLoadBalancerHTTPListener", "InvalidParameter", asIs, func(svc *corev1.Service) {
+			annotate(svc, annotation.ProtocolPort, "http:80")
+		}},
 		"a range": {"AddAccessControlListEntry", "InvalidParameter", func(svc *corev1.Service) { svc.Spec.LoadBalancerSourceRanges = ranges(1) },
 			func(svc *corev1.Service) { svc.Spec.LoadBalancerSourceRanges = ranges(2) }},
-		"a list":         {"CreateAccessControlList", "OverQuota", asIs, func(svc *corev1.Service) { svc.Spec.LoadBalancerSourceRanges = ranges(1) }},
-		"a weight":       {"SetVServerGroupAttribute", "Forbidden.RAM", asIs, func(svc *corev1.Service) { annotate(svc, annotation.DefaultWeight, "50") }},
-		"a deletion":     {"DeleteLoadBalancer", "Forbidden.RAM", asIs, deleteService},
-		"a former port":  {"DeleteLoadBalancerListener", "Forbidden.RAM", port, func(svc *corev1.Service) { svc.Spec.Ports = svc.Spec.Ports[:1] }},
+		"a list": {"CreateAccessControlList", "OverQuota", asIs, func(svc *corev1.Service) {
+			svc.Spec.LoadBalancerSourceRanges = ranges(1)
+		}},
+		"a weight": {"SetVServerGroupAttribute", "Forbidden.RAM", asIs, func(svc *corev1.Service) {
+			annotate(svc, annotation.DefaultWeight, "50")
+		}},
+		"a deletion": {"DeleteLoadBalancer", "Forbidden.RAM", asIs, deleteService},
+		"a former port": {"DeleteLoadBalancerListener", "Forbidden.RAM", port, func(svc *corev1.Service) {
+			svc.Spec.Ports = svc.Spec.Ports[:1]
+		}},
 		"a former group": {"DeleteVServerGroup", "RspoolVipExist", port, func(svc *corev1.Service) { svc.Spec.Ports = svc.Spec.Ports[:1] }},
 	}
 }

@@ -27,7 +27,7 @@ func (c clb) RefreshForRemoval(ctx context.Context, svc *corev1.Service, applied
 	if c.former != "" {
 		return c.refreshFormer(ctx, svc)
 	}
-	if group, in := c.shared.ForRemoval(svc, c.place()); in {
+	if group, in := c.shared.ForRemoval(svc, c.knownPlace()); in {
 		found, err := c.refreshUsed(ctx, svc)
 		if found == nil && err == nil {
 			found, err = c.refreshInGroup(ctx, svc, group, c.idInGroup(svc))
@@ -53,8 +53,8 @@ func (c clb) RefreshForRemoval(ctx context.Context, svc *corev1.Service, applied
 		}
 		return c, err
 	}
-	found := c.with(observed{presence: at.presence, access: service.Part[*alicloud.AccessList]{Value: c.access.Value}})
-	if found.model() == nil {
+	found := c.withKnown(observed{presence: at.presence, access: service.Part[*alicloud.AccessList]{Value: c.access.Value}})
+	if found.wholeModel() == nil {
 		return found, nil
 	}
 	found.loadBalancer.Set(at.lb)
@@ -63,7 +63,7 @@ func (c clb) RefreshForRemoval(ctx context.Context, svc *corev1.Service, applied
 		return found.reusedForRemoval(ctx, svc, applied)
 	}
 	params, _ := annotation.Parse(svc.Annotations)
-	record := loadRecord(applied, svc, found.model())
+	record := loadRecord(applied, svc, found.wholeModel())
 	if found.access, _, err = c.refreshAccess(ctx, svc, params, found.observed, record); err != nil {
 		found.access.Invalidate(failureText(err)) // it outlives the CLB, see PlanLeftovers
 	}
@@ -101,7 +101,7 @@ func (c clb) reusedForRemoval(ctx context.Context, svc *corev1.Service, applied 
 	if found, last, err := c.lastOfGroup(ctx, svc); last || err != nil {
 		return c.withAccess(ctx, svc, applied, found, err)
 	}
-	if c.trusted() {
+	if c.isTrusted() {
 		return c, nil
 	}
 	return c.readForRemoval(ctx, svc)
@@ -126,7 +126,7 @@ func (c clb) readForRemoval(ctx context.Context, svc *corev1.Service) (service.B
 // confirmForRemoval reports whether a removal can rely on what is known of the CLB. A CLB of ours is searched for once by its tag before it
 // is deleted: somebody may have taken it over. On an existing one, marks say what is removed.
 func (c *clb) confirmForRemoval(ctx context.Context, svc *corev1.Service) (bool, error) {
-	if !c.trusted() || c.ID() == "" {
+	if !c.isTrusted() || c.ID() == "" {
 		return false, nil
 	}
 	if c.Reused() {
@@ -141,10 +141,11 @@ func (c *clb) confirmForRemoval(ctx context.Context, svc *corev1.Service) (bool,
 // PlanRemoval implements service.Balancer. It deletes a CLB of ours; its listeners and groups go with it. From an existing CLB it
 // deletes what carries our mark. A CLB that the author of the Service wants to keep only loses what binds it to us.
 func (c clb) PlanRemoval(svc *corev1.Service, applied *service.Record) (service.Removal, error) {
-	actual := c.model()
+	actual := c.wholeModel()
 	params, _ := annotation.Parse(svc.Annotations)
 	removal := service.Removal{
-		Plan: plan{clb: c}, ID: c.ID(), Reused: actual.Reused, Preserved: params.Preserves(), Status: statusOf(actual, params, nil, c.ipMode(actual, params)),
+		Plan: plan{clb: c}, ID: c.ID(), Reused: actual.Reused, Preserved: params.Preserves(),
+		Status: statusOf(actual, params, nil, c.ipMode(actual, params)),
 	}
 	switch {
 	case !c.group.IsZero():
@@ -157,7 +158,7 @@ func (c clb) PlanRemoval(svc *corev1.Service, applied *service.Record) (service.
 		}
 	case actual.Reused:
 		if c.former == "" { // one that the Service moves away from may be anybody's
-			removal.Kept = c.kept(svc)
+			removal.Kept = c.keptReason(svc)
 		}
 		var err error
 		if removal, err = c.forGuests(svc, removal); err != nil {
@@ -169,7 +170,7 @@ func (c clb) PlanRemoval(svc *corev1.Service, applied *service.Record) (service.
 		}
 		record := loadRecord(applied, svc, actual)
 		tags, err := c.removableTags(svc, record, service.Record{})
-		removal = c.leaves(removal, &model.Model{Reused: true, Override: true, RemoveTags: tags}, mark.OwnerOf(svc, clusterID))
+		removal = c.planLeave(removal, &model.Model{Reused: true, Override: true, RemoveTags: tags}, mark.OwnerOf(svc, clusterID))
 		return removal, err
 	case removal.Preserved:
 		removal.Plan = plan{clb: c, Plan: diff.Preserving(actual, mark.Preserved(svc, c.config.ClusterID))}
@@ -181,10 +182,10 @@ func (c clb) PlanRemoval(svc *corev1.Service, applied *service.Record) (service.
 	return removal, nil
 }
 
-// leaves plans the removal of what the Service has on a CLB that stays. What somebody else uses stays, too.
-func (c clb) leaves(removal service.Removal, nothing *model.Model, owner mark.Owner) service.Removal {
+// planLeave plans the removal of what the Service has on a CLB that stays. What somebody else uses stays, too.
+func (c clb) planLeave(removal service.Removal, nothing *model.Model, owner mark.Owner) service.Removal {
 	nothing.InUse = c.inUse()
-	removal.Plan = plan{clb: c, Plan: diff.Diff(nothing, c.model(), owner.Service, owner.ClusterID)}
+	removal.Plan = plan{clb: c, Plan: diff.Diff(nothing, c.wholeModel(), owner.Service, owner.ClusterID)}
 	return removal
 }
 
@@ -202,8 +203,8 @@ func (c clb) inUse() sets.Set[string] {
 	return used
 }
 
-// kept returns why a CLB stays in the cloud that may have been created for the Service, empty for one that was not.
-func (c clb) kept(svc *corev1.Service) string {
+// keptReason returns why a CLB stays in the cloud that may have been created for the Service, empty for one that was not.
+func (c clb) keptReason(svc *corev1.Service) string {
 	lb := &c.loadBalancer.Value
 	others := othersListeners(svc, c.listeners.Value)
 	if isTagged(lb, svc) && len(others) > 0 {
@@ -228,7 +229,7 @@ func (c clb) Removed(removal service.Removal) (known service.Balancer, leftovers
 	}
 	c.leftGroup(removal)
 	after := observed{presence: c.presence.AfterRelease(id), access: c.access}
-	return c.with(after), c.access.Value != nil || c.access.Doubt != "" || c.access.Known()
+	return c.withKnown(after), c.access.Value != nil || c.access.Doubt != "" || c.access.Known()
 }
 
 // PlanLeftovers implements service.Balancer. The access control list outlives its CLB. One that cannot be read does not hold the Service

@@ -98,7 +98,8 @@ func TestReuseWithOverride(t *testing.T) {
 	if ip := w.get("web").Status.LoadBalancer.Ingress[0].IP; ip != lb.Address {
 		t.Errorf("status %s, want %s", ip, lb.Address)
 	}
-	if events := strings.Join(w.newEvents(), "\n"); !strings.Contains(events, problem.ReasonListenerConflict) || !strings.Contains(events, "Service default/other of cluster c9") {
+	if events := strings.Join(w.newEvents(), "\n"); !strings.Contains(events, problem.ReasonListenerConflict) ||
+		!strings.Contains(events, "Service default/other of cluster c9") {
 		t.Errorf("events = %q, want one that names the owner of port 81", events)
 	}
 	w.change("web", deleteService)
@@ -136,7 +137,8 @@ func TestReuseWithoutOverride(t *testing.T) {
 	}
 	// Events are gone after an hour, and the condition stays.
 	condition := w.synced("web")
-	if condition.Status != metav1.ConditionTrue || condition.Reason != problem.ReasonListenersLeftAlone || !strings.Contains(condition.Message, "does not manage the listeners") {
+	if condition.Status != metav1.ConditionTrue || condition.Reason != problem.ReasonListenersLeftAlone ||
+		!strings.Contains(condition.Message, "does not manage the listeners") {
 		t.Errorf("condition %+v, want one that says that the listeners are not managed", condition)
 	}
 	w.change("web", deleteService)

@@ -31,7 +31,8 @@ func TestRemovedAnnotationsRevert(t *testing.T) {
 				w.restart()
 			}
 			w.change("web", func(svc *corev1.Service) {
-				for _, suffix := range []annotation.Suffix{annotation.Scheduler, annotation.HealthyThreshold, annotation.Name, annotation.DeleteProtection} {
+				for _, suffix := range []annotation.Suffix{annotation.Scheduler, annotation.HealthyThreshold, annotation.Name,
+					annotation.DeleteProtection} {
 					delete(svc.Annotations, key(suffix))
 				}
 			})

@@ -20,7 +20,7 @@ func (c clb) Room(in service.Inputs) backend.Room {
 	clusterID, _ := c.markedOn(in.Service, serverOf(in))
 	owner := mark.OwnerOf(in.Service, clusterID)
 	entries := func(yield func(backend.Entry) bool) {
-		actual := c.model()
+		actual := c.wholeModel()
 		if actual == nil {
 			return
 		}
@@ -56,8 +56,8 @@ func (c clb) Room(in service.Inputs) backend.Room {
 	return room
 }
 
-// learn notes how many backend servers a CLB has where the cloud refused one more.
-func (c clb) learn(err error) {
+// learnFull notes how many backend servers a CLB has where the cloud refused one more.
+func (c clb) learnFull(err error) {
 	if !deploy.IsOverQuota(err) || c.ID() == "" {
 		return
 	}

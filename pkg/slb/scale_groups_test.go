@@ -27,11 +27,14 @@ func TestScaleOfGroups(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		quotas := quota.NewBook(map[string]int{
-			string(quota.ListenersPerCLB): listenersPerCLB, string(quota.BackendsPerCLB): membersOfCLB, string(quota.CLBsPerInstance): scaleAttachments,
+			string(quota.ListenersPerCLB): listenersPerCLB, string(quota.BackendsPerCLB): membersOfCLB,
+			string(quota.CLBsPerInstance): scaleAttachments,
 		})
 		s := newScaleTestIn(t,
-			cloud.Limits{LoadBalancers: leastSharedCLBs + 1, ListenersPerLB: listenersPerCLB, BackendsPerLB: membersOfCLB, LBsPerInstance: scaleAttachments},
-			config.Config{BackendSubset: backend.SubsetAuto, Quotas: quotas}, scaleSize{sharingNodes, sharingServices, membersOfCLB, scaleAttachments})
+			cloud.Limits{LoadBalancers: leastSharedCLBs + 1, ListenersPerLB: listenersPerCLB, BackendsPerLB: membersOfCLB,
+				LBsPerInstance: scaleAttachments},
+			config.Config{BackendSubset: backend.SubsetAuto, Quotas: quotas},
+			scaleSize{sharingNodes, sharingServices, membersOfCLB, scaleAttachments})
 		defer func() { s.stop() }()
 		for i := range sharingServices {
 			s.put(born(overflowing(grouped(nameOfSharing(i), "edge", int32(1000+i))), int64(i)))

@@ -130,8 +130,8 @@ func TestScale(t *testing.T) {
 				s.balanced(test.most)
 				left, joined := s.events()
 				t.Logf("%d nodes that left: %d writes; %d that joined: %d writes", scaleEvents, left, scaleEvents, joined)
-				if goal := scaleEvents * scaleServices * test.most / scaleNodes; left > goal+scaleEvents || joined > goal+scaleEvents {
-					t.Errorf("%d and %d writes for %d nodes that left and joined, want about %d at most", left, joined, scaleEvents, goal)
+				if decision := scaleEvents * scaleServices * test.most / scaleNodes; left > decision+scaleEvents || joined > decision+scaleEvents {
+					t.Errorf("%d and %d writes for %d nodes that left and joined, want about %d at most", left, joined, scaleEvents, decision)
 				}
 				s.balanced(test.most)
 				s.stop()

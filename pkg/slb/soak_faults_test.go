@@ -31,7 +31,8 @@ func soakCloud(tb testing.TB, seed uint64) *emulatortest.Cloud {
 	config.Quotas = soakQuotas
 	config.VPCs = append(config.VPCs, cloud.VPCConfig{ID: "vpc-other", CIDR: "172.16.0.0/12"})
 	config.RouteTables = append(config.RouteTables, cloud.RouteTableConfig{ID: "vtb-other", VPCID: "vpc-other"})
-	config.VSwitches = append(config.VSwitches, cloud.VSwitchConfig{ID: "vsw-other", VPCID: "vpc-other", Zone: "cn-hangzhou-a", CIDR: "172.16.0.0/16"})
+	config.VSwitches = append(config.VSwitches,
+		cloud.VSwitchConfig{ID: "vsw-other", VPCID: "vpc-other", Zone: "cn-hangzhou-a", CIDR: "172.16.0.0/16"})
 	config.AccessKeys = append(config.AccessKeys, cloud.AccessKeyConfig{ID: soakHand, Secret: soakHand})
 	config.OtherVPCCode = []string{"", "InvalidBackendServers.Inconsistent", "SomethingNew"}[seed%3]
 	config.AttachedQuotaCode = []string{"", "OverQuota"}[seed%2]
@@ -228,7 +229,8 @@ func (s *soak) removeTags(lb alicloud.LoadBalancer) {
 func (s *soak) hand() *alicloud.Client {
 	s.t.Helper()
 	client, err := alicloud.New(alicloud.Options{
-		Region: testRegion, Credentials: alicloud.StaticCredentials{AccessKeyID: soakHand, AccessKeySecret: soakHand}, Transport: s.emulator.Transport(),
+		Region: testRegion, Credentials: alicloud.StaticCredentials{AccessKeyID: soakHand, AccessKeySecret: soakHand},
+		Transport: s.emulator.Transport(),
 		Endpoints: alicloud.Endpoints{PlainHTTP: true, SLB: "cloud", VPC: "cloud", ECS: "cloud"},
 	})
 	if err != nil {

@@ -43,10 +43,12 @@ func TestLoadBalancerIP(t *testing.T) {
 		reason     string
 	}{
 		{"taken", "10.1.9.9", map[annotation.Suffix]string{annotation.VSwitchID: "vsw-a"}, "10.1.9.9", ""},
-		{"the annotation counts", "10.1.9.9", map[annotation.Suffix]string{annotation.VSwitchID: "vsw-a", annotation.IP: "10.1.9.8"}, "10.1.9.8", ""},
+		{"the annotation counts", "10.1.9.9", map[annotation.Suffix]string{annotation.VSwitchID: "vsw-a", annotation.IP: "10.1.9.8"}, "10.1.9.8",
+			""},
 		{"no address", "web", map[annotation.Suffix]string{annotation.VSwitchID: "vsw-a"}, "", problem.ReasonInvalidAnnotation},
 		{"no vSwitch", "10.1.9.9", nil, "", problem.ReasonInvalidAnnotation},
-		{"public", "10.1.9.9", map[annotation.Suffix]string{annotation.AddressType: "internet", annotation.VSwitchID: "vsw-a"}, "", problem.ReasonInvalidAnnotation},
+		{"public", "10.1.9.9", map[annotation.Suffix]string{annotation.AddressType: "internet", annotation.VSwitchID: "vsw-a"}, "",
+			problem.ReasonInvalidAnnotation},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
@@ -66,7 +68,9 @@ func TestLoadBalancerIP(t *testing.T) {
 			if address != test.address {
 				t.Errorf("address %q, want %q", address, test.address)
 			}
-			if events := w.newEvents(); test.reason != "" && !slices.ContainsFunc(events, func(e string) bool { return strings.HasPrefix(e, "Warning "+test.reason) }) {
+			if events := w.newEvents(); test.reason != "" && !slices.ContainsFunc(events, func(e string) bool {
+				return strings.HasPrefix(e, "Warning "+test.reason)
+			}) {
 				t.Errorf("events %q, want %s", events, test.reason)
 			}
 		})

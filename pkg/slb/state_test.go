@@ -85,7 +85,8 @@ type stateLB struct {
 func (lb stateLB) plain() cloudLB {
 	out := cloudLB{
 		Name: lb.LoadBalancerName, AddressType: lb.AddressType, DeleteProtection: lb.DeleteProtection,
-		Protection: lb.ModificationProtectionStatus, Reason: lb.ModificationProtectionReason, ChargeType: lb.InstanceChargeType, Spec: lb.LoadBalancerSpec, Bandwidth: lb.Bandwidth,
+		Protection: lb.ModificationProtectionStatus, Reason: lb.ModificationProtectionReason, ChargeType: lb.InstanceChargeType,
+		Spec: lb.LoadBalancerSpec, Bandwidth: lb.Bandwidth,
 		Tags: map[string]string{}, Listeners: map[string]map[string]any{}, Groups: map[string][]string{},
 	}
 	for _, tag := range lb.Tags.Tag {

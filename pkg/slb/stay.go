@@ -27,8 +27,10 @@ func (o *observed) stayingParams(svc *corev1.Service, params annotation.Params) 
 
 // locateAsked returns the CLB that the annotation names. leaves is what a Service that was in a group leaves for it: the CLB of that first,
 // and the group. While the Service may not use the one that is named, it stays in its group: elsewhere nothing would follow its nodes.
-func (e *engine) locateAsked(ctx context.Context, svc *corev1.Service, params annotation.Params, asked string, leaves []string) (location, error) {
-	lb, err := e.named(ctx, svc, asked)
+func (e *engine) locateAsked(
+	ctx context.Context, svc *corev1.Service, params annotation.Params, asked string, leaves []string,
+) (location, error) {
+	lb, err := e.namedCLB(ctx, svc, asked)
 	if err == nil && len(leaves) > 0 {
 		err = e.admitWhole(ctx, svc, params, lb)
 	}
@@ -39,14 +41,14 @@ func (e *engine) locateAsked(ctx context.Context, svc *corev1.Service, params an
 			return stays, failure
 		}
 	}
-	found := e.seen(svc, lb, true)
+	found := e.foundLocation(svc, lb, true)
 	found.leaves = leaves
 	return found, err
 }
 
 // admitWhole fails if the Service may not use an existing CLB, whose listeners and groups it reads.
 func (e *engine) admitWhole(ctx context.Context, svc *corev1.Service, params annotation.Params, lb *alicloud.LoadBalancer) error {
-	if err := e.admit(ctx, svc, params, lb); err != nil {
+	if err := e.checkExisting(ctx, svc, params, lb); err != nil {
 		return err
 	}
 	actual, err := observe.All(ctx, e.api, *lb, mark.ServiceName(svc), true)
@@ -64,7 +66,7 @@ func (e *engine) stayUnlessReusable(ctx context.Context, svc *corev1.Service, id
 	if mark.IsGroup(id) || id == asked {
 		return location{}, nil
 	}
-	lb, err := e.read(ctx, id)
+	lb, err := e.readCLB(ctx, id)
 	if err != nil || lb == nil {
 		return location{}, err
 	}
@@ -75,7 +77,8 @@ func (e *engine) stayUnlessReusable(ctx context.Context, svc *corev1.Service, id
 	if on, err := e.marksOn(ctx, svc, lb); err != nil || !on {
 		return location{}, err
 	}
-	return location{presence: presence.Found(lb.ID, false), lb: *lb, group: group, stays: e.shared.StayingUnlessReusable(svc, lb.ID, asked, refused)}, nil
+	return location{presence: presence.Found(lb.ID, false), lb: *lb, group: group,
+		stays: e.shared.StayingUnlessReusable(svc, lb.ID, asked, refused)}, nil
 }
 
 // noteCreation remembers whether the cloud takes one more CLB, see [groups.Groups.Creation].

@@ -180,7 +180,8 @@ func staysUpToDate(t *testing.T, w *world, move moveToNewCLB, address string) {
 func reportsRefusal(t *testing.T, w *world, events int) {
 	t.Helper()
 	condition := w.synced("web")
-	for _, text := range []string{"the Service stays on CLB " + w.get("web").Labels[service.LabelLoadBalancerID], "CreateLoadBalancer: ", "restore the annotation"} {
+	for _, text := range []string{"the Service stays on CLB " + w.get("web").Labels[service.LabelLoadBalancerID], "CreateLoadBalancer: ",
+		"restore the annotation"} {
 		if !strings.Contains(condition.Message, text) && condition.Reason == problem.ReasonMoveRefused {
 			t.Errorf("condition %q lacks %q", condition.Message, text)
 		}
@@ -189,7 +190,9 @@ func reportsRefusal(t *testing.T, w *world, events int) {
 		t.Errorf("condition %+v, want %s", condition, metav1.ConditionFalse)
 	}
 	said := w.newEvents()
-	refused := slices.DeleteFunc(slices.Clone(said), func(event string) bool { return !strings.Contains(event, "Warning "+problem.ReasonMoveRefused) })
+	refused := slices.DeleteFunc(slices.Clone(said), func(event string) bool {
+		return !strings.Contains(event, "Warning "+problem.ReasonMoveRefused)
+	})
 	if len(refused) != events || strings.Contains(strings.Join(said, "\n"), problem.ReasonSyncFailed) {
 		t.Errorf("events %v, want %d of %s", said, events, problem.ReasonMoveRefused)
 	}
@@ -315,7 +318,9 @@ func TestMoveThatIsRefusedWithoutACall(t *testing.T) {
 			delete(svc.Annotations, key(annotation.Group))
 			annotate(svc, annotation.AddressType, "secret")
 		}, "an annotation on which a new load balancer depends is not accepted"},
-		"public group": {public, func(svc *corev1.Service) { annotate(svc, annotation.Group, "open") }, "is public, and the Service asks for a private one"},
+		"public group": {public, func(svc *corev1.Service) {
+			annotate(svc, annotation.Group, "open")
+		}, "is public, and the Service asks for a private one"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -333,7 +338,8 @@ func TestMoveThatIsRefusedWithoutACall(t *testing.T) {
 				if n := creationsIn(w.calls()); n > 0 {
 					t.Errorf("%d attempts to create a CLB", n)
 				}
-				if events := strings.Join(w.newEvents(), "\n"); !strings.Contains(events, "Warning "+problem.ReasonMoveRefused) || !strings.Contains(events, move.text) {
+				if events := strings.Join(w.newEvents(), "\n"); !strings.Contains(events, "Warning "+problem.ReasonMoveRefused) ||
+					!strings.Contains(events, move.text) {
 					t.Errorf("events %s, want %s with %q", events, problem.ReasonMoveRefused, move.text)
 				}
 				staysUpToDate(t, w, moveToNewCLB{owners: owners}, address)

@@ -17,8 +17,9 @@ const surge = 20
 // agedShare is that of the rate limiter, in pkg/alicloud.
 const agedShare = 16
 
-// TestRollingReplacement: all nodes are replaced, twenty every ten seconds, with and without a new process in the middle of it. Each vServer group is written to
-// once per window with all that has changed meanwhile, so that the Services are done when all groups have been written to once more after the last event.
+// TestRollingReplacement: all nodes are replaced, twenty every ten seconds, with and without a new process in the middle of it. Each
+// vServer group is written to once per window with all that has changed meanwhile, so that the Services are done when all groups have been
+// written to once more after the last event.
 func TestRollingReplacement(t *testing.T) {
 	testkit.Long(t)
 	t.Parallel()
@@ -37,9 +38,10 @@ func TestRollingReplacement(t *testing.T) {
 	})
 }
 
-// TestDeadNodesBeforeNewOnes: some Services have waited for half a minute to take in new nodes in place of others that work, which makes them as urgent as a
-// removal that has not waited. Now nodes die behind Services that do not wait. The writes that take out the dead nodes go first all the same, but for one call in
-// agedShare: so many go to the one that has waited longest, even while something urgent waits, so that nothing waits for ever.
+// TestDeadNodesBeforeNewOnes: some Services have waited for half a minute to take in new nodes in place of others that work, which makes
+// them as urgent as a removal that has not waited. Now nodes die behind Services that do not wait. The writes that take out the dead nodes
+// go first all the same, but for one call in agedShare: so many go to the one that has waited longest, even while something urgent waits,
+// so that nothing waits for ever.
 func TestDeadNodesBeforeNewOnes(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -63,7 +65,8 @@ func TestDeadNodesBeforeNewOnes(t *testing.T) {
 				before++
 			}
 		}
-		t.Logf("%d writes took out dead nodes, the last one %s after these died; %d of %d others went before it", len(out), last.Sub(died), before, len(calls)-len(out))
+		t.Logf("%d writes took out dead nodes, the last one %s after these died; %d of %d others went before it", len(out), last.Sub(died),
+			before, len(calls)-len(out))
 		if most := (before + len(out) + agedShare - 1) / agedShare; before > most {
 			t.Errorf("%d writes before the last dead node was out only take in new ones, of %d; want %d at most", before, before+len(out), most)
 		}

@@ -36,7 +36,9 @@ func stuckMoves() []stuckMove {
 		{"to another group", inEdge, toOther, edgeCLB},
 		{"into a group", func(_ string, ports ...int32) *corev1.Service { return testService("web", ports...) }, toOther, "a0f5e8a1cweb"},
 		{"out of a group", inEdge, func(svc *corev1.Service) { delete(svc.Annotations, key(annotation.Group)) }, edgeCLB},
-		{"from an existing CLB", func(id string, ports ...int32) *corev1.Service { return reusing("web", id, "true", ports...) }, func(svc *corev1.Service) {
+		{"from an existing CLB", func(id string, ports ...int32) *corev1.Service {
+			return reusing("web", id, "true", ports...)
+		}, func(svc *corev1.Service) {
 			delete(svc.Annotations, key(annotation.LoadBalancerID))
 			delete(svc.Annotations, key(annotation.ForceOverrideListeners))
 			toOther(svc)
@@ -274,7 +276,8 @@ func TestStuckMoveFollowsEdits(t *testing.T) {
 			w.replaceNodes()
 			w.isRefused("web", from)
 			leads := w.leadsFrom(from)
-			if len(leads) != 2 || !slices.Equal(leads["http:443"], []string{"d", "e", "f"}) || name != "another port" && !slices.Equal(leads["tcp:80"], []string{"d", "e", "f"}) {
+			if len(leads) != 2 || !slices.Equal(leads["http:443"], []string{"d", "e", "f"}) ||
+				name != "another port" && !slices.Equal(leads["tcp:80"], []string{"d", "e", "f"}) {
 				t.Errorf("the listeners of the old place lead to %v", leads)
 			}
 		})

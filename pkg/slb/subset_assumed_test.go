@@ -32,7 +32,8 @@ func assumedBook(n int) *quota.Book {
 // assumedFleet has nodes in a cloud that lets an instance be behind so many CLBs, and a manager that knows the same number.
 func assumedFleet(t *testing.T, attachments int) *fleet {
 	t.Helper()
-	f := newFleetIn(t, cloud.Limits{LBsPerInstance: attachments, LoadBalancers: 1000}, config.Config{BackendSubset: backend.SubsetAuto, Quotas: assumedBook(attachments)})
+	f := newFleetIn(t, cloud.Limits{LBsPerInstance: attachments, LoadBalancers: 1000},
+		config.Config{BackendSubset: backend.SubsetAuto, Quotas: assumedBook(attachments)})
 	for i := range assumedNodes {
 		f.createFleetNode(nodeName(i))
 	}

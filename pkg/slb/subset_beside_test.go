@@ -20,7 +20,8 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/config"
 )
 
-// mixture is Services with a number of nodes beside Services that have all nodes, together just as many as the quota of each instance allows.
+// mixture is Services with a number of nodes beside Services that have all nodes, together just as many as the quota of each instance
+// allows.
 type mixture struct {
 	*fleet
 	nodes, numbered, number, whole int
@@ -87,8 +88,8 @@ func (b *mixture) checkServed() {
 	}
 }
 
-// checkChanges checks that no Service has given up more than one node since that is still there, or got more than one besides one that has come; any number if all
-// nodes fit again.
+// checkChanges checks that no Service has given up more than one node since that is still there, or got more than one besides one that has
+// come; any number if all nodes fit again.
 func (b *mixture) checkChanges(what, node string, since map[string]sets.Set[string], fit bool) {
 	b.t.Helper()
 	changed, id := 0, "i-"+node
@@ -102,8 +103,9 @@ func (b *mixture) checkChanges(what, node string, since map[string]sets.Set[stri
 	b.t.Logf("%s: %d of %d Services have changed anything else", what, changed, len(since))
 }
 
-// TestSomeNodesBesideAllNodes: an instance can be behind 10 CLBs. 12 Services with 5 of 20 nodes and 7 that would have all nodes just fit on average, but not on each
-// node. Whichever come first, nothing is ever refused, each is served, and in the end nothing is written, also by a new process.
+// TestSomeNodesBesideAllNodes: an instance can be behind 10 CLBs. 12 Services with 5 of 20 nodes and 7 that would have all nodes just fit
+// on average, but not on each node. Whichever come first, nothing is ever refused, each is served, and in the end nothing is written, also
+// by a new process.
 func TestSomeNodesBesideAllNodes(t *testing.T) {
 	t.Parallel()
 	for name, order := range map[string][]func(*mixture){
@@ -135,12 +137,13 @@ func TestSomeNodesBesideAllNodes(t *testing.T) {
 	}
 }
 
-// TestNodeAtTheBorder: with 20 nodes every Service may have all nodes, with 19 there is one attachment too few. Nodes leave and join in turn, or several leave and then
-// as many join, one after the other. Each changes at most one other backend server of each Service, except that a Service gets what it has lacked as soon as all nodes
-// fit again, and nothing is refused.
+// TestNodeAtTheBorder: with 20 nodes every Service may have all nodes, with 19 there is one attachment too few. Nodes leave and join in
+// turn, or several leave and then as many join, one after the other. Each changes at most one other backend server of each Service, except
+// that a Service gets what it has lacked as soon as all nodes fit again, and nothing is refused.
 func TestNodeAtTheBorder(t *testing.T) {
 	t.Parallel()
-	for name, events := range map[string][]bool{"in turn": {false, true, false, true, false, true}, "down and up": {false, false, false, true, true, true, true, false}} {
+	for name, events := range map[string][]bool{"in turn": {false, true, false, true, false, true},
+		"down and up": {false, false, false, true, true, true, true, false}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
@@ -173,8 +176,8 @@ func TestNodeAtTheBorder(t *testing.T) {
 	}
 }
 
-// TestUnknownSmallerQuota: an instance can be behind 8 CLBs only, and the manager believes in 10. Each instance is refused a few times, then all know, and each
-// Service is served.
+// TestUnknownSmallerQuota: an instance can be behind 8 CLBs only, and the manager believes in 10. Each instance is refused a few times,
+// then all know, and each Service is served.
 func TestUnknownSmallerQuota(t *testing.T) {
 	t.Parallel()
 	const attachments, mostRefused = 8, 150

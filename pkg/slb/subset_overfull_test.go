@@ -46,7 +46,8 @@ func TestFullInstancesAreNotTried(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				f := newFleetIn(t, cloud.Limits{LBsPerInstance: test.attachments}, config.Config{BackendSubset: backend.SubsetAuto, Quotas: test.book()})
+				f := newFleetIn(t, cloud.Limits{LBsPerInstance: test.attachments},
+					config.Config{BackendSubset: backend.SubsetAuto, Quotas: test.book()})
 				defer func() { f.stop() }()
 				for i := range nodes {
 					f.createFleetNode(nodeName(i))

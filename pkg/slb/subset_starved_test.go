@@ -18,9 +18,9 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/quota"
 )
 
-// TestNoServiceIsStarvedByQuotaThatIsTooHigh: the quota that is read is larger than what the cloud grants, as where CLBs of somebody else have the same instances. The
-// refusals show that for every instance. Each Service has at least one backend server all the same: others have several. Then, each
-// instance is tried once more at most, although the refusals are forgotten.
+// TestNoServiceIsStarvedByQuotaThatIsTooHigh: the quota that is read is larger than what the cloud grants, as where CLBs of somebody else
+// have the same instances. The refusals show that for every instance. Each Service has at least one backend server all the same: others
+// have several. Then, each instance is tried once more at most, although the refusals are forgotten.
 func TestNoServiceIsStarvedByQuotaThatIsTooHigh(t *testing.T) {
 	t.Parallel()
 	const nodes, services, shown = 20, 33, 10
@@ -28,7 +28,8 @@ func TestNoServiceIsStarvedByQuotaThatIsTooHigh(t *testing.T) {
 		t.Run(fmt.Sprint(granted), func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				f := newFleetIn(t, cloud.Limits{LBsPerInstance: granted, LoadBalancers: 1000}, config.Config{BackendSubset: backend.SubsetAuto, Quotas: assumedBook(shown)})
+				f := newFleetIn(t, cloud.Limits{LBsPerInstance: granted, LoadBalancers: 1000},
+					config.Config{BackendSubset: backend.SubsetAuto, Quotas: assumedBook(shown)})
 				defer func() { f.stop() }()
 				for i := range nodes {
 					f.createFleetNode(nodeName(i))
@@ -49,14 +50,16 @@ func TestNoServiceIsStarvedByQuotaThatIsTooHigh(t *testing.T) {
 				if refused > nodes {
 					t.Errorf("%d calls are refused in 3 hours", refused)
 				}
-				t.Logf("granted %d of %d: Services have %d to %d of %d nodes, %d refused calls of %d in 3 hours", granted, shown, least, most, nodes, refused, writes)
+				t.Logf("granted %d of %d: Services have %d to %d of %d nodes, %d refused calls of %d in 3 hours", granted, shown, least, most, nodes,
+					refused, writes)
 			})
 		})
 	}
 }
 
-// TestServiceWithoutNodeGetsOne: all instances are behind as many CLBs as they can be, by Services that have no more than they need. One that comes, or that loses its
-// only node, has no backend server. A Service that has several gives up one for it, also one with externalTrafficPolicy Local; none is left without any.
+// TestServiceWithoutNodeGetsOne: all instances are behind as many CLBs as they can be, by Services that have no more than they need. One
+// that comes, or that loses its only node, has no backend server. A Service that has several gives up one for it, also one with
+// externalTrafficPolicy Local; none is left without any.
 func TestServiceWithoutNodeGetsOne(t *testing.T) {
 	t.Parallel()
 	const nodes, attachments = 3, 3
@@ -74,7 +77,8 @@ func TestServiceWithoutNodeGetsOne(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				f := newFleetIn(t, cloud.Limits{LBsPerInstance: attachments}, config.Config{BackendSubset: backend.SubsetAuto, Quotas: smallQuotas(200, attachments)})
+				f := newFleetIn(t, cloud.Limits{LBsPerInstance: attachments},
+					config.Config{BackendSubset: backend.SubsetAuto, Quotas: smallQuotas(200, attachments)})
 				defer func() { f.stop() }()
 				for i := range nodes {
 					f.createFleetNode(nodeName(i))
@@ -120,8 +124,8 @@ func TestServiceWithoutNodeGetsOne(t *testing.T) {
 	}
 }
 
-// TestNoNodeIsAwaitedInVain: a Service has more nodes than it needs, and gives none up, because it is paused or its passes end before it chooses. One without any node gets
-// one of another Service.
+// TestNoNodeIsAwaitedInVain: a Service has more nodes than it needs, and gives none up, because it is paused or its passes end before it
+// chooses. One without any node gets one of another Service.
 func TestNoNodeIsAwaitedInVain(t *testing.T) {
 	t.Parallel()
 	for name, stops := range map[string]func(f *fleet){
@@ -173,8 +177,8 @@ func noNodeIsAwaited(t *testing.T, stops func(*fleet)) {
 	}
 }
 
-// TestStuckServiceKeepsItsNodes: the deletion of a Service is stuck that has chosen once, before it had backend servers. They count all the same: what the cloud
-// refuses to others shows the quota as it is.
+// TestStuckServiceKeepsItsNodes: the deletion of a Service is stuck that has chosen once, before it had backend servers. They count all the
+// same: what the cloud refuses to others shows the quota as it is.
 func TestStuckServiceKeepsItsNodes(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -197,8 +201,8 @@ func TestStuckServiceKeepsItsNodes(t *testing.T) {
 	})
 }
 
-// TestRefusedInstancesAreNotCounted: what the cloud refused to a Service with some of the nodes does not count as one of its backend servers when it refuses the same to
-// another one: that would show a larger quota.
+// TestRefusedInstancesAreNotCounted: what the cloud refused to a Service with some of the nodes does not count as one of its backend
+// servers when it refuses the same to another one: that would show a larger quota.
 func TestRefusedInstancesAreNotCounted(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

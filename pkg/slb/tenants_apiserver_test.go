@@ -22,7 +22,8 @@ func TestAPIServersCLB(t *testing.T) {
 			return policy.APIServer{Addresses: []string{lb.Address}}
 		},
 		"instance": func(w *world, lb *alicloud.LoadBalancer) policy.APIServer {
-			w.frontAPIServer(lb.ID, alicloud.Backend{BackendKey: alicloud.BackendKey{Type: alicloud.BackendECS, ServerID: "i-a", Port: 6443}, Weight: 100})
+			w.frontAPIServer(lb.ID,
+				alicloud.Backend{BackendKey: alicloud.BackendKey{Type: alicloud.BackendECS, ServerID: "i-a", Port: 6443}, Weight: 100})
 			return policy.APIServer{Port: 6443, Instances: []string{"i-a"}}
 		},
 		"default servers": func(w *world, lb *alicloud.LoadBalancer) policy.APIServer {
@@ -58,7 +59,8 @@ func (w *world) frontAPIServer(id string, server alicloud.Backend) {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	listener := alicloud.Listener{ListenerKey: alicloud.ListenerKey{Port: 6443, Protocol: alicloud.ProtocolTCP}, Description: "by hand", VServerGroupID: group, Attributes: alicloud.Attributes{}}
+	listener := alicloud.Listener{ListenerKey: alicloud.ListenerKey{Port: 6443, Protocol: alicloud.ProtocolTCP}, Description: "by hand",
+		VServerGroupID: group, Attributes: alicloud.Attributes{}}
 	if err := w.api.CreateListener(w.t.Context(), id, listener); err != nil {
 		w.t.Fatal(err)
 	}
@@ -71,7 +73,8 @@ func TestAPIServersCLBStaysAdopted(t *testing.T) {
 	w := newWorld(t)
 	threeNodes(w)
 	lb := w.makeCLB()
-	w.frontAPIServer(lb.ID, alicloud.Backend{BackendKey: alicloud.BackendKey{Type: alicloud.BackendECS, ServerID: "i-a", Port: 6443}, Weight: 100})
+	w.frontAPIServer(lb.ID,
+		alicloud.Backend{BackendKey: alicloud.BackendKey{Type: alicloud.BackendECS, ServerID: "i-a", Port: 6443}, Weight: 100})
 	w.put(reusing("web", lb.ID, "true", 443))
 	w.mustPass("web")
 	w.config.FindAPIServer = func() policy.APIServer {

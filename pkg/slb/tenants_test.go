@@ -93,7 +93,8 @@ func TestReuseIsRevoked(t *testing.T) {
 	w.deleteNode("c")
 	w.change("web", func(svc *corev1.Service) { svc.Spec.Ports = append(svc.Spec.Ports, testPort(81, corev1.ProtocolTCP)) })
 	_ = w.pass("web")
-	if got, keys := w.state()["mine"].serving("tcp:80"), w.listenerKeys(); !slices.Equal(got, []string{"i-a 100", "i-b 100"}) || !slices.Equal(keys, []string{"tcp:80"}) {
+	if got, keys := w.state()["mine"].serving("tcp:80"), w.listenerKeys(); !slices.Equal(got, []string{"i-a 100", "i-b 100"}) ||
+		!slices.Equal(keys, []string{"tcp:80"}) {
 		t.Errorf("after the tag went: port 80 leads to %v, listeners %v", got, keys)
 	}
 	w.change("web", func(svc *corev1.Service) { svc.Spec.Ports = svc.Spec.Ports[1:] })
@@ -117,7 +118,9 @@ func TestAttributesOfAnOwnersCLB(t *testing.T) {
 	w.put(svc)
 	w.mustPass("web")
 	after := w.lb(lb.ID)
-	after.Tags, lb.Tags = slices.DeleteFunc(after.Tags, func(tag alicloud.Tag) bool { return tag.Key == mark.TagReused }), []alicloud.Tag{{Key: "owner", Value: "platform"}}
+	after.Tags, lb.Tags = slices.DeleteFunc(after.Tags, func(tag alicloud.Tag) bool {
+		return tag.Key == mark.TagReused
+	}), []alicloud.Tag{{Key: "owner", Value: "platform"}}
 	got := []any{after.Name, after.DeleteProtection, after.ModificationProtection, after.Tags}
 	if diff := cmp.Diff([]any{"mine", "off", "NonProtection", lb.Tags}, got); diff != "" {
 		t.Errorf("CLB of somebody else (-want +got):\n%s", diff)
@@ -227,7 +230,8 @@ func TestAllowedIDs(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	threeNodes(w)
-	w.config.Policy.AllowedIDs = []policy.IDRule{{Namespaces: []string{"def*"}, IDs: []string{"acl-1"}}, {Namespaces: []string{"other"}, IDs: []string{"*"}}}
+	w.config.Policy.AllowedIDs = []policy.IDRule{{Namespaces: []string{"def*"}, IDs: []string{"acl-1"}},
+		{Namespaces: []string{"other"}, IDs: []string{"*"}}}
 	w.restart()
 	svc := secured("")
 	annotate(svc, annotation.ACLStatus, "on")
@@ -239,7 +243,8 @@ func TestAllowedIDs(t *testing.T) {
 		t.Errorf("listeners %v, want none with a certificate that the namespace may not use", keys)
 	}
 	events := strings.Join(w.newEvents(), "\n")
-	if !strings.Contains(events, problem.ReasonInvalidAnnotation) || !strings.Contains(events, testCertificate) || strings.Contains(events, testACL+`" is not`) {
+	if !strings.Contains(events, problem.ReasonInvalidAnnotation) || !strings.Contains(events, testCertificate) ||
+		strings.Contains(events, testACL+`" is not`) {
 		t.Errorf("events = %s, want one about the certificate only", events)
 	}
 }

@@ -16,7 +16,8 @@ import (
 // makeTwin makes another CLB with the owner tag of a Service.
 func (w *world) makeTwin(name string) alicloud.LoadBalancer {
 	w.t.Helper()
-	return w.makeCLB(alicloud.Tag{Key: mark.TagOwner, Value: mark.DefaultName(w.get(name).UID)}, alicloud.Tag{Key: mark.TagCluster, Value: testCluster})
+	return w.makeCLB(alicloud.Tag{Key: mark.TagOwner, Value: mark.DefaultName(w.get(name).UID)},
+		alicloud.Tag{Key: mark.TagCluster, Value: testCluster})
 }
 
 // TestDeletionReportsSecondCLBWithTag: of two CLBs with the owner tag of a Service, its deletion removes the one that its label names. One
@@ -46,10 +47,12 @@ func TestDeletionReportsSecondCLBWithTag(t *testing.T) {
 					w.mustPass("web")
 					calls[twins] = len(w.calls())
 					events := strings.Join(w.newEvents(), "\n")
-					if kept := strings.Count(events, "Warning "+problem.ReasonLoadBalancerKept+" CLB "+twin.ID+" stays in the cloud: like CLB "+id); kept != map[bool]int{true: 1}[twins] {
+					if kept := strings.Count(events,
+						"Warning "+problem.ReasonLoadBalancerKept+" CLB "+twin.ID+" stays in the cloud: like CLB "+id); kept != map[bool]int{true: 1}[twins] {
 						t.Errorf("second CLB %v: events %s", twins, events)
 					}
-					if done := strings.Contains(events, problem.ReasonCleaned) || strings.Contains(events, problem.ReasonPreservedOnDelete); !done || len(w.get("web").Finalizers) > 0 {
+					if done := strings.Contains(events, problem.ReasonCleaned) || strings.Contains(events, problem.ReasonPreservedOnDelete); !done ||
+						len(w.get("web").Finalizers) > 0 {
 						t.Errorf("second CLB %v: events %s, finalizers %v", twins, events, w.get("web").Finalizers)
 					}
 					w.vanish("web")
@@ -77,7 +80,8 @@ func TestDeletionWithTwoCLBsAndNoLabel(t *testing.T) {
 	for range 2 {
 		_ = w.pass("web")
 	}
-	if events := w.newEvents(); len(events) != 1 || !strings.Contains(events[0], twin.ID) || !strings.Contains(events[0], "remove the tag from all but one") {
+	if events := w.newEvents(); len(events) != 1 || !strings.Contains(events[0], twin.ID) ||
+		!strings.Contains(events[0], "remove the tag from all but one") {
 		t.Errorf("events %q, want one that says what to do", events)
 	}
 	if writes := writesOf(w.calls()); len(writes) > 0 || len(w.get("web").Finalizers) == 0 {

@@ -100,7 +100,8 @@ func TestWhatMayNotBeUsedAnyMoreIsFollowed(t *testing.T) {
 					svc.Spec.Ports[0].NodePort = 31000
 				})
 				_ = w.pass("web") //nolint:errcheck // as before
-				if keys, group := w.listenerKeys(), w.state()["mine"].Listeners["tcp:80"]["VServerGroupId"]; !slices.Equal(keys, []string{"tcp:80"}) || group != "k8s/31000/web/default/c1" {
+				if keys, group := w.listenerKeys(), w.state()["mine"].Listeners["tcp:80"]["VServerGroupId"]; !slices.Equal(keys, []string{"tcp:80"}) ||
+					group != "k8s/31000/web/default/c1" {
 					t.Errorf("round %d: listeners %v, port 80 leads to %v; want no new port, and its own on its node port", round, keys, group)
 				}
 				w.restart()
@@ -137,7 +138,8 @@ func TestALockedCLBCostsOneWrite(t *testing.T) {
 		if condition := w.synced("web"); condition.Reason != problem.ReasonLoadBalancerLocked || condition.Status != "False" {
 			t.Errorf("condition %+v", condition)
 		}
-		if events := w.newEvents(); len(events) > 2 || !strings.Contains(strings.Join(events, "\n"), "Warning "+problem.ReasonLoadBalancerLocked) {
+		if events := w.newEvents(); len(events) > 2 ||
+			!strings.Contains(strings.Join(events, "\n"), "Warning "+problem.ReasonLoadBalancerLocked) {
 			t.Errorf("events %q", events)
 		}
 		lock("active")

@@ -25,11 +25,12 @@ func TestServiceWithoutAServablePort(t *testing.T) {
 		service     func(*world) *corev1.Service
 		repair      func(*corev1.Service)
 	}{
-		{"SCTP", `"SCTP" of port 90 is not accepted; accepted: TCP, UDP; no port can be served, so no CLB is created`, func(*world) *corev1.Service {
-			svc := restricted("192.0.2.0/24")
-			onlySCTP(svc)
-			return svc
-		}, func(svc *corev1.Service) { svc.Spec.Ports = []corev1.ServicePort{testPort(90, corev1.ProtocolTCP)} }},
+		{"SCTP", `"SCTP" of port 90 is not accepted; accepted: TCP, UDP; no port can be served, so no CLB is created`,
+			func(*world) *corev1.Service {
+				svc := restricted("192.0.2.0/24")
+				onlySCTP(svc)
+				return svc
+			}, func(svc *corev1.Service) { svc.Spec.Ports = []corev1.ServicePort{testPort(90, corev1.ProtocolTCP)} }},
 		{"no node port", "port 80 has no node port", func(*world) *corev1.Service {
 			svc := testService("web", 80)
 			svc.Spec.Ports[0].NodePort = 0
@@ -54,10 +55,12 @@ func TestServiceWithoutAServablePort(t *testing.T) {
 			if writes := writesOf(w.calls()); len(writes) != 0 {
 				t.Errorf("writes %v, want none", writes)
 			}
-			if events := w.newEvents(); len(events) != 1 || !strings.HasPrefix(events[0], "Warning "+problem.ReasonFeatureNotSupported) || !strings.Contains(events[0], test.event) {
+			if events := w.newEvents(); len(events) != 1 || !strings.HasPrefix(events[0], "Warning "+problem.ReasonFeatureNotSupported) ||
+				!strings.Contains(events[0], test.event) {
 				t.Errorf("events %q, want one %s with %q", events, problem.ReasonFeatureNotSupported, test.event)
 			}
-			if condition := w.synced("web"); condition.Status != metav1.ConditionFalse || condition.Reason != problem.ReasonFeatureNotSupported || !strings.Contains(condition.Message, test.event) {
+			if condition := w.synced("web"); condition.Status != metav1.ConditionFalse || condition.Reason != problem.ReasonFeatureNotSupported ||
+				!strings.Contains(condition.Message, test.event) {
 				t.Errorf("condition %+v, want the reason in it", condition)
 			}
 			original := w.get("web").Spec.Ports

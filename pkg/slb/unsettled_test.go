@@ -18,7 +18,8 @@ import (
 // passes fail before they choose backends.
 func newFewAttachments(t *testing.T, attachments, nodes int, broken bool) *fleet {
 	t.Helper()
-	f := newFleetIn(t, cloud.Limits{LBsPerInstance: attachments}, config.Config{BackendSubset: backend.SubsetAuto, Quotas: smallQuotas(200, attachments)})
+	f := newFleetIn(t, cloud.Limits{LBsPerInstance: attachments},
+		config.Config{BackendSubset: backend.SubsetAuto, Quotas: smallQuotas(200, attachments)})
 	for i := range nodes {
 		f.createFleetNode(nodeName(i))
 	}

@@ -17,7 +17,8 @@ func (w *world) makeGroup(id, name, description string) string {
 	w.t.Helper()
 	w.addNode("far")
 	w.deleteNode("far") // it is none of this cluster's
-	server := alicloud.Backend{BackendKey: alicloud.BackendKey{Type: alicloud.BackendECS, ServerID: "i-far", Port: 80}, Weight: 7, Description: description}
+	server := alicloud.Backend{BackendKey: alicloud.BackendKey{Type: alicloud.BackendECS, ServerID: "i-far", Port: 80}, Weight: 7,
+		Description: description}
 	group, err := w.api.CreateVServerGroup(w.t.Context(), id, name, []alicloud.Backend{server})
 	if err != nil {
 		w.t.Fatal(err)

@@ -50,7 +50,8 @@ func TestOneBadPortHoldsNoOtherUp(t *testing.T) {
 			t.Fatalf("the Service shows %v, want the address: one port answers", shown)
 		}
 	}
-	if condition := w.synced("web"); condition.Status != metav1.ConditionFalse || condition.Reason != problem.ReasonSyncFailed || !strings.Contains(condition.Message, "udp:53") {
+	if condition := w.synced("web"); condition.Status != metav1.ConditionFalse || condition.Reason != problem.ReasonSyncFailed ||
+		!strings.Contains(condition.Message, "udp:53") {
 		t.Errorf("condition %+v, want the bad port in it", condition)
 	}
 	events := w.newEvents()
@@ -80,7 +81,8 @@ func TestDriftPassLeavesAloneWhatNoAnnotationManages(t *testing.T) {
 		w.api.SetInternetSpec(ctx, id, "", 7),
 		w.api.TagLoadBalancer(ctx, id, []alicloud.Tag{{Key: "team", Value: "a"}}),
 		w.api.SetListener(ctx, id, alicloud.Listener{
-			ListenerKey: alicloud.ListenerKey{Port: 80, Protocol: alicloud.ProtocolTCP}, Attributes: alicloud.Attributes{"EstablishedTimeout": "77", "HealthyThreshold": "9"},
+			ListenerKey: alicloud.ListenerKey{Port: 80, Protocol: alicloud.ProtocolTCP},
+			Attributes:  alicloud.Attributes{"EstablishedTimeout": "77", "HealthyThreshold": "9"},
 		}),
 	} {
 		if err != nil {
@@ -160,7 +162,8 @@ func TestDriftIsLookedForEveryTenMinutes(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		e := processCloud(t)
-		w := &world{t: t, emulator: e, kube: testkit.NewClientset(), api: processClient(t, e), transport: &mortal{}, config: config.Config{ClusterID: testCluster, VPCID: "vpc-emulator", VSwitchIDs: []string{"vsw-a"}}}
+		w := &world{t: t, emulator: e, kube: testkit.NewClientset(), api: processClient(t, e), transport: &mortal{},
+			config: config.Config{ClusterID: testCluster, VPCID: "vpc-emulator", VSwitchIDs: []string{"vsw-a"}}}
 		w.factory = informers.NewSharedInformerFactory(w.kube, 0)
 		w.events = make(chan string, 10)
 		w.Reconciler = service.NewReconciler(w.options())

@@ -170,7 +170,8 @@ func (w *world) options() service.Options {
 	opts := service.Options{
 		Engines: []service.Engine{engine}, Network: w.api, Config: w.config, Client: w.kube, Recorder: w.recorder(),
 		Services: w.factory.Core().V1().Services(), Nodes: w.factory.Core().V1().Nodes(),
-		EndpointSlices: w.factory.Discovery().V1().EndpointSlices(), InstanceID: testInstanceID, Pods: w.pods, MoveGrace: max(w.moveGrace, time.Nanosecond),
+		EndpointSlices: w.factory.Discovery().V1().EndpointSlices(), InstanceID: testInstanceID, Pods: w.pods,
+		MoveGrace: max(w.moveGrace, time.Nanosecond),
 	}
 	if w.withoutSlices {
 		opts.EndpointSlices, opts.Endpoints = nil, w.factory.Core().V1().Endpoints()

@@ -53,7 +53,8 @@ func lies() []lie {
 		{"answer without content", false, always(http.StatusOK, `{"RequestId":"lie"}`)},
 		{"empty list", false, always(http.StatusOK, `{"RequestId":"lie","PageNumber":1,"PageSize":100,"TotalCount":0}`)},
 		{"not found", false, func(_ *liar, action, _ string) (int, string, bool) {
-			code := map[string]string{"DescribeVServerGroupAttribute": "InvalidParameter", "DescribeAccessControlListAttribute": "AclNotExist"}[action]
+			code := map[string]string{"DescribeVServerGroupAttribute": "InvalidParameter",
+				"DescribeAccessControlListAttribute": "AclNotExist"}[action]
 			if code == "" {
 				code = codeGone
 			}
@@ -208,7 +209,8 @@ func scenes() []scene {
 // everydayScenes are those that run without -soak.real: all of them take minutes.
 var everydayScenes = []string{
 	"grouped, created", "grouped, deleted, drift", "grouped, moved, restart", "grouped, nothing happens, restart", "plain, moved, drift",
-	"plain, nothing happens, restart", "pods, changed, drift", "reused, deleted, restart", "rich, created", "rich, changed, restart with preload",
+	"plain, nothing happens, restart", "pods, changed, drift", "reused, deleted, restart", "rich, created",
+	"rich, changed, restart with preload",
 	"rich, deleted, drift",
 }
 
@@ -406,7 +408,8 @@ func (s scene) deceive(t *testing.T, wrong lie, at int, want outcome) bool {
 	got := w.outcome()
 	diff := cmp.Diff(want.clbs, got.clbs, cmp.Transformer("sorted", sortedBackends))
 	if bad || !settled || diff != "" || got.held != want.held {
-		t.Errorf("%s at read %d (%s): settled %v, finalizer %v, state (-undisturbed +got):\n%s\n%s", wrong.name, at, l.request, settled, got.held, diff, strings.Join(story, "\n"))
+		t.Errorf("%s at read %d (%s): settled %v, finalizer %v, state (-undisturbed +got):\n%s\n%s", wrong.name, at, l.request, settled, got.held,
+			diff, strings.Join(story, "\n"))
 	}
 	return true
 }

@@ -56,8 +56,10 @@ func (a *Archive) Missing(name string, err error) {
 // Close adds the list of contents, ends the archive, and returns what is missing in it.
 func (a *Archive) Close() (missing []string, err error) {
 	var text strings.Builder
-	fmt.Fprintf(&text, "Support bundle of cloud-controller-manager, created %s\n\n%s\n", a.made.UTC().Format(time.RFC3339), strings.Join(a.contents, "\n"))
-	text.WriteString("\nAccess keys, tokens and passwords are replaced with " + Redacted + ". Names, addresses and IDs of your resources are not.\n")
+	fmt.Fprintf(&text, "Support bundle of cloud-controller-manager, created %s\n\n%s\n", a.made.UTC().Format(time.RFC3339),
+		strings.Join(a.contents, "\n"))
+	text.WriteString("\nAccess keys, tokens and passwords are replaced with " + Redacted +
+		". Names, addresses and IDs of your resources are not.\n")
 	if len(a.missing) > 0 {
 		text.WriteString("\nMissing:\n" + strings.Join(a.missing, "\n") + "\n")
 	}
@@ -67,7 +69,8 @@ func (a *Archive) Close() (missing []string, err error) {
 
 func (a *Archive) write(name, text string) {
 	text = a.redactor.Text(text)
-	err := a.tar.WriteHeader(&tar.Header{Name: path.Join(a.dir, a.redactor.Text(name)), Mode: 0o600, Size: int64(len(text)), ModTime: a.made, Format: tar.FormatPAX})
+	err := a.tar.WriteHeader(&tar.Header{Name: path.Join(a.dir, a.redactor.Text(name)), Mode: 0o600, Size: int64(len(text)), ModTime: a.made,
+		Format: tar.FormatPAX})
 	if err == nil {
 		_, err = io.WriteString(a.tar, text)
 	}

@@ -122,7 +122,8 @@ func (c Cluster) nodes(ctx context.Context, to *Archive) error {
 	found := []node{}
 	for i := range list.Items {
 		n := &list.Items[i]
-		found = append(found, node{n.Name, n.CreationTimestamp, n.Labels, n.Spec, n.Status.Conditions, n.Status.Addresses, n.Status.NodeInfo, n.DeletionTimestamp})
+		found = append(found,
+			node{n.Name, n.CreationTimestamp, n.Labels, n.Spec, n.Status.Conditions, n.Status.Addresses, n.Status.NodeInfo, n.DeletionTimestamp})
 	}
 	to.JSON("nodes.json", "Nodes with labels, taints, provider IDs, addresses and conditions", found)
 	return nil
@@ -193,7 +194,8 @@ func (c Cluster) pods(ctx context.Context, to *Archive) error {
 		p := &list.Items[i]
 		one := pod{Name: p.Name, Node: p.Spec.NodeName, Status: p.Status}
 		for _, container := range p.Spec.Containers {
-			one.Images, one.Args = append(one.Images, container.Image), append(one.Args, append(slices.Clone(container.Command), container.Args...)...)
+			one.Images, one.Args = append(one.Images, container.Image), append(one.Args,
+				append(slices.Clone(container.Command), container.Args...)...)
 			writes += c.logs(ctx, to, p.Name, container.Name)
 		}
 		found = append(found, one)

@@ -30,7 +30,8 @@ func TestRedactor(t *testing.T) {
 	const secret, short = "s3cr<t/+key&=", "s3cr"
 	r := NewRedactor(secret, "", short)
 	for _, form := range []string{
-		secret, url.QueryEscape(secret), url.PathEscape(secret), base64.StdEncoding.EncodeToString([]byte(secret)), base64.RawURLEncoding.EncodeToString([]byte(secret)),
+		secret, url.QueryEscape(secret), url.PathEscape(secret), base64.StdEncoding.EncodeToString([]byte(secret)),
+		base64.RawURLEncoding.EncodeToString([]byte(secret)),
 		`s3cr\u003ct/+key\u0026=`, short,
 	} {
 		if got := r.Text("a " + form + " b"); got != "a "+Redacted+" b" {
@@ -40,7 +41,8 @@ func TestRedactor(t *testing.T) {
 	if got := r.Text("http://user:pass@proxy:3128/x and http://proxy/a@b"); got != "http://"+Redacted+"@proxy:3128/x and http://proxy/a@b" {
 		t.Errorf("URLs become %q", got)
 	}
-	if got := r.Text("http://user:p@ss'word@proxy:3128/ and http://proxy?mail=a@b"); got != "http://"+Redacted+"@proxy:3128/ and http://proxy?mail=a@b" {
+	if got := r.Text("http://user:p@ss'word@proxy:3128/ and http://proxy?mail=a@b"); got != "http://"+Redacted+
+		"@proxy:3128/ and http://proxy?mail=a@b" {
 		t.Errorf("URLs become %q", got)
 	}
 	if got := NewRedactor().Text("nothing is secret"); got != "nothing is secret" {
@@ -93,7 +95,8 @@ func objects(secret string) []runtime.Object {
 	web.Annotations = map[string]string{"example.com/password": "other", "service.beta.kubernetes.io/alibaba-cloud-x": "y " + secret}
 	web.Status.Conditions = []metav1.Condition{{Type: "Synced", Status: metav1.ConditionFalse, Reason: "Because"}}
 	event := &corev1.Event{
-		ObjectMeta: meta("e"), Source: corev1.EventSource{Component: "ours"}, Reason: "Failed", Message: "key " + secret + "\nis wrong", Type: "Warning",
+		ObjectMeta: meta("e"), Source: corev1.EventSource{Component: "ours"}, Reason: "Failed", Message: "key " + secret + "\nis wrong",
+		Type:           "Warning",
 		InvolvedObject: corev1.ObjectReference{Kind: "Service", Namespace: "default", Name: "web"}, LastTimestamp: metav1.NewTime(made),
 	}
 	theirs := &corev1.Event{ObjectMeta: meta("f"), Source: corev1.EventSource{Component: "theirs"}, Message: "their message"}
@@ -101,7 +104,8 @@ func objects(secret string) []runtime.Object {
 		Name: "c", Image: "image:1", Args: []string{"--v=2"}, Env: []corev1.EnvVar{{Name: "SOME_PASSWORD", Value: "in-the-environment"}},
 	}}}}
 	pod.Labels = map[string]string{"app": "ccm"}
-	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1", Annotations: map[string]string{"example.com/token": "of-a-node"}}, Spec: corev1.NodeSpec{ProviderID: "cn-hangzhou.i-1"}}
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1", Annotations: map[string]string{"example.com/token": "of-a-node"}},
+		Spec: corev1.NodeSpec{ProviderID: "cn-hangzhou.i-1"}}
 	return []runtime.Object{web, &corev1.Service{ObjectMeta: meta("plain")}, event, theirs, pod, node}
 }
 
@@ -110,7 +114,8 @@ func collect(t *testing.T, kube *fake.Clientset, secret string) (files map[strin
 	var out bytes.Buffer
 	a := NewArchive(&out, NewRedactor(secret), "d", made)
 	Cluster{
-		Kube: kube, Namespace: "kube-system", Selector: "app=ccm", Components: []string{"ours"}, Prefixes: []string{"service.beta.kubernetes.io/"}, Write: "fake logs",
+		Kube: kube, Namespace: "kube-system", Selector: "app=ccm", Components: []string{"ours"},
+		Prefixes: []string{"service.beta.kubernetes.io/"}, Write: "fake logs",
 		Metrics: func(context.Context, string) (string, error) { return "metric 1\n", nil },
 	}.Collect(t.Context(), a)
 	missing, err := a.Close()
@@ -129,8 +134,10 @@ func TestCollect(t *testing.T) {
 		t.Errorf("missing: %q", missing)
 	}
 	for name, want := range map[string]string{
-		"d/events.txt": "2026-01-02T03:04:05Z Warning Failed Service default/web x1: key [redacted] is wrong\n", "d/services.json": `"reason": "Because"`,
-		"d/nodes.json": `"providerID": "cn-hangzhou.i-1"`, "d/pods.json": `"--v=2"`, "d/logs/ccm-1.log": "fake logs", "d/writes.txt": "ccm-1 fake logs",
+		"d/events.txt":    "2026-01-02T03:04:05Z Warning Failed Service default/web x1: key [redacted] is wrong\n",
+		"d/services.json": `"reason": "Because"`,
+		"d/nodes.json":    `"providerID": "cn-hangzhou.i-1"`, "d/pods.json": `"--v=2"`, "d/logs/ccm-1.log": "fake logs",
+		"d/writes.txt":        "ccm-1 fake logs",
 		"d/metrics/ccm-1.txt": "metric 1\n", "d/leases.json": "{}", "d/kubernetes.json": "gitVersion",
 	} {
 		if !strings.Contains(files[name], want) {
@@ -155,7 +162,8 @@ func TestCollectWhatMayBeRead(t *testing.T) {
 		})
 	}
 	files, missing := collect(t, kube, "")
-	if len(missing) != 2 || !strings.HasPrefix(missing[0], "events.txt: events is forbidden") || files["d/services.json"] == "" || !strings.Contains(files["d/README.txt"], missing[1]) {
+	if len(missing) != 2 || !strings.HasPrefix(missing[0], "events.txt: events is forbidden") || files["d/services.json"] == "" ||
+		!strings.Contains(files["d/README.txt"], missing[1]) {
 		t.Errorf("missing %q, README:\n%s", missing, files["d/README.txt"])
 	}
 	for i := range 2 {
@@ -163,7 +171,8 @@ func TestCollectWhatMayBeRead(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if _, missing = collect(t, kube, ""); len(missing) != 3 || missing[2] != "pods.json: namespace kube-system has no pod with the labels app=ccm" {
+	if _, missing = collect(t, kube, ""); len(missing) != 3 ||
+		missing[2] != "pods.json: namespace kube-system has no pod with the labels app=ccm" {
 		t.Errorf("without a pod: missing %q", missing)
 	}
 }

@@ -157,7 +157,8 @@ func conditionHolds(node *corev1.Node, available bool) bool {
 }
 
 func conditionOf(reason string) corev1.NodeCondition {
-	condition := corev1.NodeCondition{Type: corev1.NodeNetworkUnavailable, Status: corev1.ConditionFalse, Reason: reason, Message: conditionMessages[reason]}
+	condition := corev1.NodeCondition{Type: corev1.NodeNetworkUnavailable, Status: corev1.ConditionFalse, Reason: reason,
+		Message: conditionMessages[reason]}
 	if reason == conditionMissing {
 		condition.Status = corev1.ConditionTrue
 	}

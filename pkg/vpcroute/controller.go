@@ -77,7 +77,9 @@ func newController(opts Options, writer *Writer) (*Controller, error) {
 		opts: opts, conditions: newConditions(opts.Client, opts.Nodes.Lister()),
 		queue: workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[string](firstBackoff, maxBackoff)),
 	}
-	c.checks = newSourceDest(opts, events.New(opts.Recorder, eventInterval), func(at time.Time) { c.queue.AddAfter(sourceDestChecks, time.Until(at)) })
+	c.checks = newSourceDest(opts, events.New(opts.Recorder, eventInterval), func(at time.Time) {
+		c.queue.AddAfter(sourceDestChecks, time.Until(at))
+	})
 	if writer != nil {
 		c.pass = &pass{opts: opts, writer: writer, report: reporter{events: c.checks.events}, conditions: c.conditions, checks: c.checks}
 		c.run = c.pass.run
@@ -122,7 +124,8 @@ func changed(before, after any) bool {
 	}
 	conditionA, conditionB := nodes.Condition(a, corev1.NodeNetworkUnavailable), nodes.Condition(b, corev1.NodeNetworkUnavailable)
 	return a.UID != b.UID || a.Spec.ProviderID != b.Spec.ProviderID || !slices.Equal(nodes.PodCIDRs(a), nodes.PodCIDRs(b)) ||
-		!maps.Equal(a.Labels, b.Labels) || !slices.Equal(nodes.OwnAddresses(a), nodes.OwnAddresses(b)) || nodes.Uninitialized(a) != nodes.Uninitialized(b) ||
+		!maps.Equal(a.Labels, b.Labels) || !slices.Equal(nodes.OwnAddresses(a), nodes.OwnAddresses(b)) ||
+		nodes.Uninitialized(a) != nodes.Uninitialized(b) ||
 		nodes.Ready(a) != nodes.Ready(b) ||
 		(conditionA == nil) != (conditionB == nil) || (conditionA != nil && conditionA.Status != conditionB.Status)
 }
@@ -139,7 +142,8 @@ func (c *Controller) Check(*http.Request) error {
 	if since == nil || time.Since(*since) <= waits.PassOfRoutes {
 		return nil
 	}
-	return fmt.Errorf("the comparison of nodes and route tables runs for %s, longer than %s", time.Since(*since).Round(time.Second), waits.PassOfRoutes)
+	return fmt.Errorf("the comparison of nodes and route tables runs for %s, longer than %s", time.Since(*since).Round(time.Second),
+		waits.PassOfRoutes)
 }
 
 // Run works until the context ends. It waits for the node cache first.

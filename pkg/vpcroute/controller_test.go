@@ -242,7 +242,8 @@ func TestConditionRepaired(t *testing.T) {
 	s.startController()
 	s.network("node-0", "node-1")
 	s.update("node-1", func(node *corev1.Node) {
-		node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeNetworkUnavailable, Status: corev1.ConditionTrue, Reason: "NodeInitialization"}}
+		node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeNetworkUnavailable, Status: corev1.ConditionTrue,
+			Reason: "NodeInitialization"}}
 	})
 	s.network("node-0", "node-1")
 }
@@ -252,7 +253,8 @@ func TestConditionRepaired(t *testing.T) {
 func TestConditionWriteFails(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct{ happens, dies bool }{
-		"refused": {}, "answer lost": {happens: true}, "refused, process dies": {dies: true}, "answer lost, process dies": {happens: true, dies: true},
+		"refused": {}, "answer lost": {happens: true}, "refused, process dies": {dies: true},
+		"answer lost, process dies": {happens: true, dies: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -336,7 +338,8 @@ func TestUnroutedControllerSwitchesChecksOff(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				config := cloud.DefaultConfig()
 				for i := range 3 {
-					config.Instances = append(config.Instances, cloud.InstanceConfig{ID: fmt.Sprintf("i-%d", i), PrivateIP: addressOfNode(i), SourceDestCheck: true})
+					config.Instances = append(config.Instances,
+						cloud.InstanceConfig{ID: fmt.Sprintf("i-%d", i), PrivateIP: addressOfNode(i), SourceDestCheck: true})
 				}
 				s := newServer(t, emulator.Options{Config: config}, 0)
 				s.create(nodeOf(0), nodeOf(1))

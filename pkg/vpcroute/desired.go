@@ -122,8 +122,9 @@ func (d *desired) add(node *corev1.Node, text, instance string, routable bool, c
 		d.report(problem{node: node, reason: reasonInvalidCIDR}, "The pod CIDR %s gets no route: it is the whole cluster CIDR, so packets for "+
 			"all pods would go to this node", cidr)
 	case !config.covers(cidr):
-		d.report(problem{node: node, reason: reasonInvalidCIDR, keepCondition: true}, "The pod CIDR %s gets no route: it is not inside the cluster CIDR %v. Set "+
-			"--cluster-cidr of this program and of the kube-controller-manager to the same value", cidr, config.ClusterCIDRs)
+		d.report(problem{node: node, reason: reasonInvalidCIDR, keepCondition: true},
+			"The pod CIDR %s gets no route: it is not inside the cluster CIDR %v. Set "+
+				"--cluster-cidr of this program and of the kube-controller-manager to the same value", cidr, config.ClusterCIDRs)
 	default:
 		d.want(node, cidr, instance)
 	}
@@ -139,8 +140,9 @@ func (d *desired) want(node *corev1.Node, cidr netip.Prefix, instance string) {
 	if older.cidr == cidr && d.routes[cidr].instance == instance {
 		return // two Node objects of one machine
 	}
-	d.report(problem{node: node, reason: reasonConflict}, "The pod CIDR %s gets no route: it overlaps with the pod CIDR %s of node %s, which is older and keeps "+
-		"its route. Give this node another pod CIDR", cidr, older.cidr, older.node.Name)
+	d.report(problem{node: node, reason: reasonConflict},
+		"The pod CIDR %s gets no route: it overlaps with the pod CIDR %s of node %s, which is older and keeps "+
+			"its route. Give this node another pod CIDR", cidr, older.cidr, older.node.Name)
 }
 
 // routed returns the nodes with routes by instance.
@@ -167,8 +169,9 @@ func (d *desired) giveUpIPv6(vpcID string) {
 		if cidr.Addr().Is6() {
 			delete(d.routes, cidr)
 			d.retained.Insert(cidr)
-			d.report(problem{node: route.node, reason: reasonIPv6}, "The pod CIDR %s gets no route: no vSwitch of %s has IPv6. Enable IPv6 for the VPC and "+
-				"for the nodes' vSwitches, or remove the IPv6 range from --cluster-cidr", cidr, vpcID)
+			d.report(problem{node: route.node, reason: reasonIPv6},
+				"The pod CIDR %s gets no route: no vSwitch of %s has IPv6. Enable IPv6 for the VPC and "+
+					"for the nodes' vSwitches, or remove the IPv6 range from --cluster-cidr", cidr, vpcID)
 		}
 	}
 }

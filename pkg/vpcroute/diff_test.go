@@ -71,21 +71,25 @@ func TestDiff(t *testing.T) {
 			entries: []alicloud.RouteEntry{entryTo(cidr0, "i-0")}, states: map[string]state{cidr0: stateAvailable},
 		},
 		"the cloud is at work": {
-			nodes: two, entries: []alicloud.RouteEntry{entryTo(cidr0, "i-0", status(alicloud.RoutePending)), entryTo(cidr1, "i-1", status("Modifying"))},
+			nodes: two, entries: []alicloud.RouteEntry{entryTo(cidr0, "i-0", status(alicloud.RoutePending)),
+				entryTo(cidr1, "i-1", status("Modifying"))},
 			states: map[string]state{cidr0: statePending, cidr1: statePending},
 		},
 		"CIDR moves to another node": {
-			nodes: []*corev1.Node{nodeOf(0), nodeOf(1, withCIDR(cidr9))}, entries: []alicloud.RouteEntry{entryTo(cidr0, "i-0"), entryTo(cidr9, "i-0", marked)},
-			remove: []string{cidr9}, states: map[string]state{cidr0: stateAvailable, cidr9: statePending},
+			nodes:   []*corev1.Node{nodeOf(0), nodeOf(1, withCIDR(cidr9))},
+			entries: []alicloud.RouteEntry{entryTo(cidr0, "i-0"), entryTo(cidr9, "i-0", marked)},
+			remove:  []string{cidr9}, states: map[string]state{cidr0: stateAvailable, cidr9: statePending},
 		},
 		"CIDR of a node that went away": {
-			nodes: two, former: []route{routeOf(cidr0, "i-7"), routeOf(cidr9, "i-7")}, entries: []alicloud.RouteEntry{entryTo(cidr0, "i-7"), entryTo(cidr1, "i-1"), entryTo(cidr9, "i-7")},
-			remove: []string{cidr0, cidr9}, states: map[string]state{cidr0: statePending, cidr1: stateAvailable},
+			nodes: two, former: []route{routeOf(cidr0, "i-7"), routeOf(cidr9, "i-7")},
+			entries: []alicloud.RouteEntry{entryTo(cidr0, "i-7"), entryTo(cidr1, "i-1"), entryTo(cidr9, "i-7")},
+			remove:  []string{cidr0, cidr9}, states: map[string]state{cidr0: statePending, cidr1: stateAvailable},
 		},
 		"entry is being deleted": {
-			nodes:   two[:1],
-			entries: []alicloud.RouteEntry{entryTo(cidr0, "i-7", status(alicloud.RouteDeleting)), entryTo(cidr9, "i-7", status(alicloud.RouteDeleting))},
-			states:  map[string]state{cidr0: statePending},
+			nodes: two[:1],
+			entries: []alicloud.RouteEntry{entryTo(cidr0, "i-7", status(alicloud.RouteDeleting)),
+				entryTo(cidr9, "i-7", status(alicloud.RouteDeleting))},
+			states: map[string]state{cidr0: statePending},
 		},
 		"marked entry of a node that went away while nobody looked": {
 			nodes: two[:1], entries: []alicloud.RouteEntry{entryTo(cidr0, "i-0"), entryTo(cidr9, "i-7", marked)},
@@ -95,14 +99,17 @@ func TestDiff(t *testing.T) {
 			entries: []alicloud.RouteEntry{entryTo(cidr0, "i-0", marked), entryTo(cidr1, "i-1")}, remove: []string{cidr0},
 		},
 		"no node is left, or the API server has lost them all": {
-			former: []route{routeOf(cidr0, "i-0"), routeOf(cidr1, "i-1")}, entries: []alicloud.RouteEntry{entryTo(cidr0, "i-0", marked), entryTo(cidr1, "i-1", marked)},
-			remove: []string{cidr0, cidr1},
+			former:  []route{routeOf(cidr0, "i-0"), routeOf(cidr1, "i-1")},
+			entries: []alicloud.RouteEntry{entryTo(cidr0, "i-0", marked), entryTo(cidr1, "i-1", marked)},
+			remove:  []string{cidr0, cidr1},
 		},
 		"foreign entry in the way": {
-			nodes: two[:1], entries: []alicloud.RouteEntry{entryTo(cidr0, "i-other", described("by hand"))}, states: map[string]state{cidr0: stateConflict},
+			nodes: two[:1], entries: []alicloud.RouteEntry{entryTo(cidr0, "i-other", described("by hand"))},
+			states: map[string]state{cidr0: stateConflict},
 		},
 		"unmarked entry in the way": {
-			nodes: two[:1], entries: []alicloud.RouteEntry{entryTo(cidr0, "i-other")}, states: map[string]state{cidr0: stateConflict}, unowned: []string{cidr0},
+			nodes: two[:1], entries: []alicloud.RouteEntry{entryTo(cidr0, "i-other")}, states: map[string]state{cidr0: stateConflict},
+			unowned: []string{cidr0},
 		},
 		"unmarked entry in the way, to another node": {
 			nodes: two, entries: []alicloud.RouteEntry{entryTo(cidr0, "i-1"), entryTo(cidr1, "i-1")},
@@ -113,25 +120,30 @@ func TestDiff(t *testing.T) {
 			states: map[string]state{cidr0: statePending, cidr1: stateAvailable}, remove: []string{cidr0},
 		},
 		"unmarked entry in the way, its instance is gone": {
-			nodes: two[:1], gone: "i-7", entries: []alicloud.RouteEntry{entryTo(cidr0, "i-7")}, remove: []string{cidr0}, states: map[string]state{cidr0: statePending},
+			nodes: two[:1], gone: "i-7", entries: []alicloud.RouteEntry{entryTo(cidr0, "i-7")}, remove: []string{cidr0},
+			states: map[string]state{cidr0: statePending},
 		},
 		"entry with the literal cluster id in the way, its instance is gone": {
 			nodes: two[:1], gone: "i-7", entries: []alicloud.RouteEntry{entryTo(cidr0, "i-7", described("k8s/pod-cidr/clusterid"))},
 			remove: []string{cidr0}, states: map[string]state{cidr0: statePending},
 		},
 		"another's entry in the way, its instance is gone": {
-			nodes: two[:1], gone: "i-7", entries: []alicloud.RouteEntry{entryTo(cidr0, "i-7", described("by hand"))}, states: map[string]state{cidr0: stateConflict},
+			nodes: two[:1], gone: "i-7", entries: []alicloud.RouteEntry{entryTo(cidr0, "i-7", described("by hand"))},
+			states: map[string]state{cidr0: stateConflict},
 		},
 		"unmarked entry inside a pod CIDR": {
 			nodes: []*corev1.Node{nodeOf(0, withCIDR("10.244.0.0/24"))}, create: []string{"10.244.0.0/24"},
-			entries: []alicloud.RouteEntry{entryTo("10.244.0.128/25", "i-7")}, states: map[string]state{"10.244.0.0/24": stateMissing}, unowned: []string{"10.244.0.128/25"},
+			entries: []alicloud.RouteEntry{entryTo("10.244.0.128/25", "i-7")}, states: map[string]state{"10.244.0.0/24": stateMissing},
+			unowned: []string{"10.244.0.128/25"},
 		},
 		"unmarked entry of nobody's CIDR, its instance is gone": {
-			nodes: two[:1], gone: "i-7", entries: []alicloud.RouteEntry{entryTo(cidr0, "i-0"), entryTo(cidr9, "i-7")}, states: map[string]state{cidr0: stateAvailable},
+			nodes: two[:1], gone: "i-7", entries: []alicloud.RouteEntry{entryTo(cidr0, "i-0"), entryTo(cidr9, "i-7")},
+			states: map[string]state{cidr0: stateAvailable},
 		},
 		"the Node of a marked entry has no pod CIDR yet": {
-			nodes: []*corev1.Node{nodeOf(0), nodeOf(1, withCIDR())}, entries: []alicloud.RouteEntry{entryTo(cidr0, "i-0"), entryTo(cidr1, "i-1", marked)},
-			states: map[string]state{cidr0: stateAvailable},
+			nodes:   []*corev1.Node{nodeOf(0), nodeOf(1, withCIDR())},
+			entries: []alicloud.RouteEntry{entryTo(cidr0, "i-0"), entryTo(cidr1, "i-1", marked)},
+			states:  map[string]state{cidr0: stateAvailable},
 		},
 		"other kind of next hop in the way": {
 			nodes:   two[:1],
@@ -144,7 +156,8 @@ func TestDiff(t *testing.T) {
 				entryTo(cidr0, "i-0"),
 				entryTo("0.0.0.0/0", "i-0"), entryTo("192.168.0.0/24", "i-0"), entryTo("10.244.0.0/16", "i-0"), entryTo("10.0.0.0/8", "i-0"),
 				entryTo("10.244.5.0/28", "i-other"), entryTo("10.244.6.0/28", "i-other", described("by hand")),
-				entryTo("10.244.7.0/28", "", hops(alicloud.NextHop{ID: "i-0", Type: alicloud.NextHopInstance}, alicloud.NextHop{ID: "i-1", Type: alicloud.NextHopInstance})),
+				entryTo("10.244.7.0/28", "",
+					hops(alicloud.NextHop{ID: "i-0", Type: alicloud.NextHopInstance}, alicloud.NextHop{ID: "i-1", Type: alicloud.NextHopInstance})),
 				entryTo("10.244.8.0/28", "", hops(alicloud.NextHop{ID: "eni-1", Type: "NetworkInterface"})),
 				entryTo("10.244.9.0/28", "i-0", func(e *alicloud.RouteEntry) { e.Type = "System" }),
 				entryTo("10.244.10.0/28", "i-7", described("k8s/pod-cidr/other-cluster")),
@@ -159,13 +172,15 @@ func TestDiff(t *testing.T) {
 			nodes: []*corev1.Node{nodeOf(0), excluded}, former: []route{routeOf(cidr1, "i-1")},
 			entries: []alicloud.RouteEntry{entryTo(cidr0, "i-0"), entryTo(cidr1, "i-1")}, states: map[string]state{cidr0: stateAvailable},
 		},
-		"excluded node: none is made": {nodes: []*corev1.Node{nodeOf(0), excluded}, create: []string{cidr0}, states: map[string]state{cidr0: stateMissing}},
+		"excluded node: none is made": {nodes: []*corev1.Node{nodeOf(0), excluded}, create: []string{cidr0},
+			states: map[string]state{cidr0: stateMissing}},
 		"two nodes with one CIDR": {
 			nodes: []*corev1.Node{nodeOf(0), nodeOf(1, withCIDR(cidr0))}, entries: []alicloud.RouteEntry{entryTo(cidr0, "i-0")},
 			states: map[string]state{cidr0: stateAvailable},
 		},
 		"pod CIDR outside the cluster CIDR": {nodes: []*corev1.Node{nodeOf(0, withCIDR("10.99.0.0/24"))}},
-		"dual stack":                        {nodes: []*corev1.Node{nodeOf(0, withCIDR(cidr0, "fd00::/64"))}, create: []string{cidr0}, states: map[string]state{cidr0: stateMissing}},
+		"dual stack": {nodes: []*corev1.Node{nodeOf(0, withCIDR(cidr0, "fd00::/64"))}, create: []string{cidr0},
+			states: map[string]state{cidr0: stateMissing}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

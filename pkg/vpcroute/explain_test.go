@@ -20,7 +20,8 @@ func TestWritesAreExplained(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		config := cloud.DefaultConfig()
 		for i := range 2 {
-			config.Instances = append(config.Instances, cloud.InstanceConfig{ID: fmt.Sprintf("i-%d", i), PrivateIP: addressOfNode(i), SourceDestCheck: i == 0})
+			config.Instances = append(config.Instances,
+				cloud.InstanceConfig{ID: fmt.Sprintf("i-%d", i), PrivateIP: addressOfNode(i), SourceDestCheck: i == 0})
 		}
 		a := newAccount(t, emulator.Options{Config: config})
 		c := newCluster(t, a, func(o *Options) { o.SkipSourceDestCheck = false })
@@ -53,8 +54,10 @@ func TestWritesAreExplained(t *testing.T) {
 		}
 		c.set(nodeOf(0), nodeOf(1))
 		passes()
-		mustHave("creation", `"action"="CreateRouteEntries"`, cidrOf(0)+" to i-0 of node node-0", cidrOf(1)+" to i-1 of node node-1", `"why"="nodes have these`)
-		mustHave("source/destination check", `"action"="ModifyNetworkInterfaceAttribute"`, `"node"="node-0"`, `"instance"="i-0"`, `"why"="routed pod traffic`)
+		mustHave("creation", `"action"="CreateRouteEntries"`, cidrOf(0)+" to i-0 of node node-0", cidrOf(1)+" to i-1 of node node-1",
+			`"why"="nodes have these`)
+		mustHave("source/destination check", `"action"="ModifyNetworkInterfaceAttribute"`, `"node"="node-0"`, `"instance"="i-0"`,
+			`"why"="routed pod traffic`)
 		lines = nil
 		c.unset(nodeOf(1))
 		passes()

@@ -99,7 +99,9 @@ func TestDualStackCondition(t *testing.T) {
 	} {
 		d := &desired{routes: map[netip.Prefix]desiredRoute{v4: {node: node}, v6: {node: node}}}
 		v := view{
-			plans: []*plan{{table: &table{}, states: test.states}}, tableOf: func(*corev1.Node) string { return "" }, check: func(string) availability { return up },
+			plans: []*plan{{table: &table{}, states: test.states}}, tableOf: func(*corev1.Node) string {
+				return ""
+			}, check: func(string) availability { return up },
 		}
 		if got := wantedConditions(d, v)[node.Name].available(); got != test.want {
 			t.Errorf("%s: available = %t, want %t", name, got, test.want)

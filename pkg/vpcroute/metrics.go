@@ -35,7 +35,8 @@ var (
 		"Routes without a node that are not removed, because there are too many of them at once and nothing proves that their "+
 			"instances are gone.")
 	changes = instruments.NewCounterVec(metricsSubsystem, "changes_total",
-		"Route entries that the manager tried to create or delete, by operation and error code; the code is empty on success.", "operation", "code")
+		"Route entries that the manager tried to create or delete, by operation and error code; the code is empty on success.", "operation",
+		"code")
 	passErrors = instruments.NewCounter(metricsSubsystem, "pass_errors_total",
 		"Comparisons of nodes and route tables that ended in an error.")
 )
@@ -50,7 +51,8 @@ func observeLatency(verb string, began time.Time) {
 
 // Metrics are those of this package.
 func Metrics() []metrics.Registerable {
-	return []metrics.Registerable{entriesGauge, quotaGauge, conflictsGauge, missingRoutes, tableReadable, tableReadAt, driftFound, withheldRemovals, changes, passErrors, latency}
+	return []metrics.Registerable{entriesGauge, quotaGauge, conflictsGauge, missingRoutes, tableReadable, tableReadAt, driftFound,
+		withheldRemovals, changes, passErrors, latency}
 }
 
 var registerMetrics = sync.OnceFunc(func() { legacyregistry.MustRegister(Metrics()...) })

@@ -127,9 +127,10 @@ func TestDriftIsCounted(t *testing.T) { //nolint:paralleltest // the metric is t
 		if after := count(); after != before {
 			t.Errorf("drift found %v times because a node joined", after-before)
 		}
-		deleted := slices.DeleteFunc(testkit.Must(a.Client.DescribeRouteEntries(t.Context(), testTable, false))(t), func(e alicloud.RouteEntry) bool {
-			return e.CIDR != cidrOf(0) && e.CIDR != cidrOf(1)
-		})
+		deleted := slices.DeleteFunc(testkit.Must(a.Client.DescribeRouteEntries(t.Context(), testTable, false))(t),
+			func(e alicloud.RouteEntry) bool {
+				return e.CIDR != cidrOf(0) && e.CIDR != cidrOf(1)
+			})
 		for _, err := range testkit.Must(a.Client.DeleteRouteEntries(t.Context(), deleted))(t) {
 			testkit.Check(t, err)
 		}

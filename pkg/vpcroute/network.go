@@ -102,7 +102,8 @@ func (w *Writer) vSwitches(ctx context.Context, maxAge time.Duration, of map[str
 	}
 	n.tried = asked
 	if err != nil {
-		klog.FromContext(ctx).Error(err, "Cannot read the vSwitches of the VPC; using those known so far", "vpc", vpcID, "known", len(n.subnets.vSwitches))
+		klog.FromContext(ctx).Error(err, "Cannot read the vSwitches of the VPC; using those known so far", "vpc", vpcID, "known",
+			len(n.subnets.vSwitches))
 		n.err = fmt.Errorf("read the vSwitches of %s: %w", vpcID, err)
 		return n.subnets
 	}

@@ -23,14 +23,22 @@ func TestRefusedKeyIsReplaced(t *testing.T) {
 		newKey bool
 		within time.Duration
 	}{
-		"reads and writes, another key":   {fault: `{"action":"*","code":"InvalidAccessKeyId.NotFound","status":404,"times":0}`, newKey: true, within: 15 * time.Second},
-		"reads, another key":              {fault: `{"action":"DescribeRouteEntryList","code":"Forbidden.RAM","status":403,"times":0}`, newKey: true, within: 15 * time.Second},
-		"reads, permission given back":    {fault: `{"action":"DescribeRouteEntryList","code":"Forbidden.RAM","status":403,"times":0}`, within: waits.TableUnread + 15*time.Second},
-		"reads, right region again":       {fault: `{"action":"DescribeRouteEntryList","code":"InvalidRegionId.NotFound","status":404,"times":0}`, within: waits.TableUnread + 15*time.Second},
-		"writes, another key":             {fault: `{"action":"CreateRouteEntries","code":"Forbidden.RAM","status":403,"times":0}`, newKey: true, within: 15 * time.Second},
-		"interfaces, another key":         {fault: `{"action":"DescribeNetworkInterfaces","code":"Forbidden.RAM","status":403,"times":0}`, newKey: true, within: 15 * time.Second},
-		"vSwitches, another key":          {fault: `{"action":"DescribeVSwitches","code":"InvalidAccessKeyId.Inactive","status":403,"times":0}`, newKey: true, within: 15 * time.Second},
-		"secret is wrong, another secret": {fault: `{"action":"*","code":"SignatureDoesNotMatch","status":400,"times":0}`, newKey: true, within: 15 * time.Second},
+		"reads and writes, another key": {fault: `{"action":"*","code":"InvalidAccessKeyId.NotFound","status":404,"times":0}`, newKey: true,
+			within: 15 * time.Second},
+		"reads, another key": {fault: `{"action":"DescribeRouteEntryList","code":"Forbidden.RAM","status":403,"times":0}`,
+			newKey: true, within: 15 * time.Second},
+		"reads, permission given back": {fault: `{"action":"DescribeRouteEntryList","code":"Forbidden.RAM","status":403,"times":0}`,
+			within: waits.TableUnread + 15*time.Second},
+		"reads, right region again": {fault: `{"action":"DescribeRouteEntryList","code":"InvalidRegionId.NotFound","status":404,"times":0}`,
+			within: waits.TableUnread + 15*time.Second},
+		"writes, another key": {fault: `{"action":"CreateRouteEntries","code":"Forbidden.RAM","status":403,"times":0}`, newKey: true,
+			within: 15 * time.Second},
+		"interfaces, another key": {fault: `{"action":"DescribeNetworkInterfaces","code":"Forbidden.RAM","status":403,"times":0}`,
+			newKey: true, within: 15 * time.Second},
+		"vSwitches, another key": {fault: `{"action":"DescribeVSwitches","code":"InvalidAccessKeyId.Inactive","status":403,"times":0}`,
+			newKey: true, within: 15 * time.Second},
+		"secret is wrong, another secret": {fault: `{"action":"*","code":"SignatureDoesNotMatch","status":400,"times":0}`, newKey: true,
+			within: 15 * time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

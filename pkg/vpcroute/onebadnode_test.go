@@ -74,7 +74,8 @@ func (c *cluster) networked(name string) time.Duration {
 func checksOn(n int) emulator.Options {
 	config := cloud.DefaultConfig()
 	for i := range n {
-		config.Instances = append(config.Instances, cloud.InstanceConfig{ID: fmt.Sprintf("i-%d", i), PrivateIP: addressOfNode(i), SourceDestCheck: true})
+		config.Instances = append(config.Instances,
+			cloud.InstanceConfig{ID: fmt.Sprintf("i-%d", i), PrivateIP: addressOfNode(i), SourceDestCheck: true})
 	}
 	return emulator.Options{Config: config}
 }
@@ -84,7 +85,8 @@ func checksOn(n int) emulator.Options {
 func TestNodeWithoutInterfaceDelaysNoOther(t *testing.T) {
 	t.Parallel()
 	for name, bad := range map[string]func(*corev1.Node){
-		"wrong --node-ip": withAddresses("10.1.99.99"), "unknown IPv6": withAddresses("2408:4000:100:1::71"), "no address": withAddresses("unknown"),
+		"wrong --node-ip": withAddresses("10.1.99.99"), "unknown IPv6": withAddresses("2408:4000:100:1::71"),
+		"no address": withAddresses("unknown"),
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -172,7 +174,9 @@ type switchedOn struct {
 	instance string
 }
 
-func (s *switchedOn) DescribeNetworkInterfaces(ctx context.Context, query alicloud.NetworkInterfaceQuery) ([]alicloud.NetworkInterface, error) {
+func (s *switchedOn) DescribeNetworkInterfaces(
+	ctx context.Context, query alicloud.NetworkInterfaceQuery,
+) ([]alicloud.NetworkInterface, error) {
 	found, err := s.API.DescribeNetworkInterfaces(ctx, query)
 	for i := range found {
 		found[i].SourceDestCheck = found[i].SourceDestCheck || found[i].InstanceID == s.instance
@@ -294,7 +298,8 @@ func TestConditionComesBeforeTheTaintGoes(t *testing.T) {
 	t.Parallel()
 	node := nodeOf(0, func(node *corev1.Node) {
 		node.Spec.Taints = []corev1.Taint{{Key: cloudproviderapi.TaintExternalCloudProvider}}
-		node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeNetworkUnavailable, Status: corev1.ConditionFalse, Reason: "FlannelIsUp"}}
+		node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeNetworkUnavailable, Status: corev1.ConditionFalse,
+			Reason: "FlannelIsUp"}}
 	})
 	client := fake.NewClientset(node)
 	if err := BeginJoining(t.Context(), client, node, true); err != nil {
@@ -316,7 +321,8 @@ func TestConditionLeftBehind(t *testing.T) {
 	for stood, cleared := range map[time.Duration]bool{time.Minute: false, time.Hour: true} {
 		node := nodeOf(0, func(node *corev1.Node) {
 			node.Status.Conditions = []corev1.NodeCondition{{
-				Type: corev1.NodeNetworkUnavailable, Status: corev1.ConditionTrue, Reason: conditionMissing, LastTransitionTime: metav1.NewTime(time.Now().Add(-stood)),
+				Type: corev1.NodeNetworkUnavailable, Status: corev1.ConditionTrue, Reason: conditionMissing,
+				LastTransitionTime: metav1.NewTime(time.Now().Add(-stood)),
 			}}
 		})
 		client := fake.NewClientset(node)

@@ -8,7 +8,8 @@ import (
 // TestPace plays a cloud that needs some time after each batch: the pace must come close to it with few refusals.
 func TestPace(t *testing.T) {
 	t.Parallel()
-	for _, settle := range []time.Duration{0, 300 * time.Millisecond, 900 * time.Millisecond, time.Second, 1200 * time.Millisecond, 7 * time.Second} {
+	for _, settle := range []time.Duration{0, 300 * time.Millisecond, 900 * time.Millisecond, time.Second, 1200 * time.Millisecond,
+		7 * time.Second} {
 		var p pace
 		start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 		now, free, refusals := start, start, 0

@@ -20,7 +20,8 @@ func TestPausedRoutes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		config := cloud.DefaultConfig()
 		for i := range 3 {
-			config.Instances = append(config.Instances, cloud.InstanceConfig{ID: fmt.Sprintf("i-%d", i), PrivateIP: addressOfNode(i), SourceDestCheck: true})
+			config.Instances = append(config.Instances,
+				cloud.InstanceConfig{ID: fmt.Sprintf("i-%d", i), PrivateIP: addressOfNode(i), SourceDestCheck: true})
 		}
 		a := newAccount(t, emulator.Options{Config: config})
 		var paused atomic.Bool

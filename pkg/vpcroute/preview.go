@@ -49,7 +49,8 @@ func (w *Writer) Preview(ctx context.Context) (Preview, error) {
 	}
 	p.Problems = append(p.Problems, w.unshown(ctx, o.desired)...)
 	if n := len(o.removals.withheld); n > 0 {
-		p.Problems = append(p.Problems, fmt.Sprintf("%d routes without a node are kept: more than can be deleted at once, or there is no node, and nothing proves that their instances are gone", n))
+		p.Problems = append(p.Problems,
+			fmt.Sprintf("%d routes without a node are kept: more than can be deleted at once, or there is no node, and nothing proves that their instances are gone", n))
 	}
 	if !w.opts.SkipSourceDestCheck {
 		checks, err := w.previewChecks(ctx, o.desired)
@@ -112,7 +113,9 @@ func (w *Writer) unshown(ctx context.Context, d *desired) (lines []string) {
 	}
 	for _, id := range ids {
 		if !shown.Has(id) {
-			lines = append(lines, fmt.Sprintf("%s: ECS does not show instance %s in %s, so the cloud may refuse its route", d.instances[id].Name, id, w.opts.Config.VPCID))
+			lines = append(lines,
+				fmt.Sprintf("%s: ECS does not show instance %s in %s, so the cloud may refuse its route", d.instances[id].Name, id,
+					w.opts.Config.VPCID))
 		}
 	}
 	return lines

@@ -28,7 +28,8 @@ func twoTables(t *testing.T) *account {
 	a := newAccount(t, emulator.Options{Config: config})
 	a.put(2)
 	for i := 2; i < 4; i++ {
-		if _, err := a.PutInstance(fmt.Sprintf("i-%d", i), emulator.InstanceSpec{VSwitchID: "vsw-b", PrivateIP: fmt.Sprintf("10.2.0.%d", i+10)}); err != nil {
+		if _, err := a.PutInstance(fmt.Sprintf("i-%d", i),
+			emulator.InstanceSpec{VSwitchID: "vsw-b", PrivateIP: fmt.Sprintf("10.2.0.%d", i+10)}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -96,7 +97,8 @@ func (a *account) vpcAPI() *vpcapi.Client {
 	a.t.Helper()
 	config := sdk.NewConfig().WithAutoRetry(false).WithScheme("HTTP")
 	config.Transport = a.Transport()
-	client, err := vpcapi.NewClientWithOptions(emulatortest.Region, config, credentials.NewAccessKeyCredential(emulatortest.AccessKeyID, emulatortest.AccessKeySecret))
+	client, err := vpcapi.NewClientWithOptions(emulatortest.Region, config,
+		credentials.NewAccessKeyCredential(emulatortest.AccessKeyID, emulatortest.AccessKeySecret))
 	if err != nil {
 		a.t.Fatal(err)
 	}

@@ -24,7 +24,8 @@ import (
 // uninitialized makes a node one that has just been registered.
 func uninitialized(node *corev1.Node) {
 	node.CreationTimestamp = metav1.Now()
-	node.Spec.Taints = append(node.Spec.Taints, corev1.Taint{Key: cloudproviderapi.TaintExternalCloudProvider, Effect: corev1.TaintEffectNoSchedule})
+	node.Spec.Taints = append(node.Spec.Taints,
+		corev1.Taint{Key: cloudproviderapi.TaintExternalCloudProvider, Effect: corev1.TaintEffectNoSchedule})
 }
 
 // networked gives the node the condition of a working network.
@@ -54,11 +55,16 @@ func TestNoConditionWhileTablesCannotBeRead(t *testing.T) {
 		joining *corev1.Node
 		fault   string
 	}{
-		"forbidden":                {nodeOf(1, uninitialized), `{"action":"DescribeRouteEntryList","code":"Forbidden.RAM","status":403,"times":0}`},
-		"deleted":                  {nodeOf(1, uninitialized), `{"action":"DescribeRouteEntryList","code":"InvalidRouteTable.NotFound","status":400,"times":0}`},
-		"no answer":                {nodeOf(1, uninitialized), `{"action":"DescribeRouteEntryList","drop":"after","times":0}`},
-		"waits for a provider ID":  {nodeOf(1, uninitialized, withProviderID("")), `{"action":"DescribeRouteEntryList","drop":"after","times":0}`},
-		"young and without taint":  {nodeOf(1, func(n *corev1.Node) { n.CreationTimestamp = metav1.Now() }), `{"action":"DescribeRouteEntryList","drop":"after","times":0}`},
+		"forbidden": {nodeOf(1, uninitialized),
+			`{"action":"DescribeRouteEntryList","code":"Forbidden.RAM","status":403,"times":0}`},
+		"deleted": {nodeOf(1, uninitialized),
+			`{"action":"DescribeRouteEntryList","code":"InvalidRouteTable.NotFound","status":400,"times":0}`},
+		"no answer": {nodeOf(1, uninitialized), `{"action":"DescribeRouteEntryList","drop":"after","times":0}`},
+		"waits for a provider ID": {nodeOf(1, uninitialized, withProviderID("")),
+			`{"action":"DescribeRouteEntryList","drop":"after","times":0}`},
+		"young and without taint": {nodeOf(1, func(n *corev1.Node) {
+			n.CreationTimestamp = metav1.Now()
+		}), `{"action":"DescribeRouteEntryList","drop":"after","times":0}`},
 		"the tables are not known": {nodeOf(1, uninitialized), `{"action":"DescribeVSwitches","drop":"after","times":0}`},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -92,7 +98,8 @@ func TestNodesOutsideTheCloudKeepTheirNetwork(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t, newAccount(t, emulator.Options{}))
 		c.set(nodeOf(0, withProviderID(""), func(node *corev1.Node) {
-			node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeNetworkUnavailable, Status: corev1.ConditionTrue, Reason: conditionMissing}}
+			node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeNetworkUnavailable, Status: corev1.ConditionTrue,
+				Reason: conditionMissing}}
 		}))
 		c.kickPass()
 		if yes, no := c.available(); !slices.Equal(yes, []string{"node-0"}) || len(no) > 0 {
@@ -190,15 +197,17 @@ func TestAvailableWhileSourceDestCheckIsOn(t *testing.T) {
 		fault string
 		no    []string
 	}{
-		"cannot be switched off": {`{"action":"ModifyNetworkInterfaceAttribute","code":"Forbidden.RAM","status":403,"times":0}`, []string{"node-0", "node-1"}},
-		"cannot be read":         {`{"action":"DescribeNetworkInterfaces","code":"Forbidden.RAM","status":403,"times":0}`, []string{"node-1"}},
+		"cannot be switched off": {`{"action":"ModifyNetworkInterfaceAttribute","code":"Forbidden.RAM","status":403,"times":0}`,
+			[]string{"node-0", "node-1"}},
+		"cannot be read": {`{"action":"DescribeNetworkInterfaces","code":"Forbidden.RAM","status":403,"times":0}`, []string{"node-1"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				config := cloud.DefaultConfig()
 				for i := range 2 {
-					config.Instances = append(config.Instances, cloud.InstanceConfig{ID: fmt.Sprintf("i-%d", i), PrivateIP: addressOfNode(i), SourceDestCheck: true})
+					config.Instances = append(config.Instances,
+						cloud.InstanceConfig{ID: fmt.Sprintf("i-%d", i), PrivateIP: addressOfNode(i), SourceDestCheck: true})
 				}
 				a := newAccount(t, emulator.Options{Config: config})
 				a.Fault(test.fault)

@@ -45,11 +45,13 @@ func TestRemovals(t *testing.T) {
 		allowed, held   int
 		waits           bool
 	}{
-		"one, seen":                    {surplus: 1, wanted: 9, known: evidence{former: seen, gone: none}, allowed: 1},
-		"one, never seen, just now":    {surplus: 1, wanted: 9, known: evidence{former: unseen, gone: none}, waits: true},
-		"one, never seen, after grace": {surplus: 1, wanted: 9, known: evidence{former: unseen, gone: none}, after: waits.RouteAtStart, allowed: 1},
-		"many":                         {surplus: 50, wanted: 50, known: evidence{former: seen, gone: none}, held: 50},
-		"many, gone":                   {surplus: 50, wanted: 50, known: evidence{former: seen, gone: func(string) bool { return true }}, allowed: 50},
+		"one, seen":                 {surplus: 1, wanted: 9, known: evidence{former: seen, gone: none}, allowed: 1},
+		"one, never seen, just now": {surplus: 1, wanted: 9, known: evidence{former: unseen, gone: none}, waits: true},
+		"one, never seen, after grace": {surplus: 1, wanted: 9, known: evidence{former: unseen, gone: none}, after: waits.RouteAtStart,
+			allowed: 1},
+		"many": {surplus: 50, wanted: 50, known: evidence{former: seen, gone: none}, held: 50},
+		"many, gone": {surplus: 50, wanted: 50, known: evidence{former: seen, gone: func(string) bool { return true }},
+			allowed: 50},
 		"one, and no node at all":      {surplus: 1, known: evidence{former: seen, gone: none}, held: 1},
 		"one gone, and no node at all": {surplus: 1, known: evidence{former: seen, gone: func(string) bool { return true }}, held: 1},
 		"two of three":                 {surplus: 2, wanted: 1, known: evidence{former: seen, gone: none}, held: 2},

@@ -268,32 +268,56 @@ func TestPreviewIsWhatHappens(t *testing.T) {
 		refused  string // a CIDR whose route the cloud does not accept
 		change   func(*Options)
 	}{
-		"nothing there":               {nodes: []*corev1.Node{nodeOf(0), nodeOf(1)}},
-		"no node":                     {entries: map[string]map[string]string{marked: {cidrOf(0): "i-0"}}, problems: 1},
-		"all there":                   {nodes: []*corev1.Node{nodeOf(0)}, entries: map[string]map[string]string{"": {cidrOf(0): "i-0"}}},
-		"node went":                   {nodes: []*corev1.Node{nodeOf(0), nodeOf(1)}, entries: map[string]map[string]string{marked: {cidrOf(2): "i-2"}}},
-		"nodes swapped":               {nodes: []*corev1.Node{nodeOf(0), nodeOf(1)}, entries: map[string]map[string]string{marked: {cidrOf(0): "i-1", cidrOf(1): "i-0"}}},
-		"conflict":                    {nodes: []*corev1.Node{nodeOf(0), nodeOf(1)}, entries: map[string]map[string]string{hand: {cidrOf(0): "i-5"}}, problems: 1},
-		"unmarked conflict":           {nodes: []*corev1.Node{nodeOf(0), nodeOf(1)}, entries: map[string]map[string]string{"": {cidrOf(0): "i-5"}}, problems: 1},
-		"stale official entry":        {nodes: []*corev1.Node{nodeOf(0), nodeOf(1)}, entries: map[string]map[string]string{"": {cidrOf(0): "i-5"}}, released: []string{"i-5"}},
-		"stale, and foreign":          {nodes: []*corev1.Node{nodeOf(0), nodeOf(1)}, entries: map[string]map[string]string{hand: {cidrOf(0): "i-5"}}, released: []string{"i-5"}, problems: 1},
-		"foreign routes":              {nodes: []*corev1.Node{nodeOf(0, withCIDR())}, entries: map[string]map[string]string{"": {cidrOf(7): "i-0"}, hand: {cidrOf(8): "i-0"}}},
-		"mass deletion":               {nodes: []*corev1.Node{nodeOf(0)}, entries: map[string]map[string]string{marked: {cidrOf(1): "i-1", cidrOf(2): "i-2", cidrOf(3): "i-3"}}, problems: 1},
-		"mass deletion, all gone":     {nodes: []*corev1.Node{nodeOf(0)}, entries: map[string]map[string]string{marked: {cidrOf(1): "i-1", cidrOf(2): "i-2", cidrOf(3): "i-3"}}, released: []string{"i-1", "i-2", "i-3"}},
-		"overlap":                     {nodes: []*corev1.Node{nodeOf(0, withCIDR("10.244.0.0/24")), nodeOf(1, withCIDR("10.244.0.128/25"))}, problems: 1},
-		"outside the cluster CIDR":    {nodes: []*corev1.Node{nodeOf(0, networked, withCIDR("10.99.0.0/24"))}, problems: 1},
-		"loses its network":           {nodes: []*corev1.Node{nodeOf(0, networked), nodeOf(1)}, entries: map[string]map[string]string{hand: {cidrOf(0): "i-5"}}, problems: 2},
+		"nothing there": {nodes: []*corev1.Node{nodeOf(0), nodeOf(1)}},
+		"no node":       {entries: map[string]map[string]string{marked: {cidrOf(0): "i-0"}}, problems: 1},
+		"all there":     {nodes: []*corev1.Node{nodeOf(0)}, entries: map[string]map[string]string{"": {cidrOf(0): "i-0"}}},
+		"node went": {nodes: []*corev1.Node{nodeOf(0), nodeOf(1)},
+			entries: map[string]map[string]string{marked: {cidrOf(2): "i-2"}}},
+		"nodes swapped": {nodes: []*corev1.Node{nodeOf(0), nodeOf(1)},
+			entries: map[string]map[string]string{marked: {cidrOf(0): "i-1", cidrOf(1): "i-0"}}},
+		"conflict": {nodes: []*corev1.Node{nodeOf(0), nodeOf(1)},
+			entries: map[string]map[string]string{hand: {cidrOf(0): "i-5"}}, problems: 1},
+		"unmarked conflict": {nodes: []*corev1.Node{nodeOf(0), nodeOf(1)},
+			entries: map[string]map[string]string{"": {cidrOf(0): "i-5"}}, problems: 1},
+		"stale official entry": {nodes: []*corev1.Node{nodeOf(0), nodeOf(1)},
+			entries: map[string]map[string]string{"": {cidrOf(0): "i-5"}}, released: []string{"i-5"}},
+		"stale, and foreign": {nodes: []*corev1.Node{nodeOf(0), nodeOf(1)},
+			entries: map[string]map[string]string{hand: {cidrOf(0): "i-5"}}, released: []string{"i-5"}, problems: 1},
+		"foreign routes": {nodes: []*corev1.Node{nodeOf(0, withCIDR())},
+			entries: map[string]map[string]string{"": {cidrOf(7): "i-0"}, hand: {cidrOf(8): "i-0"}}},
+		"mass deletion": {nodes: []*corev1.Node{nodeOf(0)},
+			entries: map[string]map[string]string{marked: {cidrOf(1): "i-1", cidrOf(2): "i-2", cidrOf(3): "i-3"}}, problems: 1},
+		"mass deletion, all gone": {nodes: []*corev1.Node{nodeOf(0)},
+			entries:  map[string]map[string]string{marked: {cidrOf(1): "i-1", cidrOf(2): "i-2", cidrOf(3): "i-3"}},
+			released: []string{"i-1", "i-2", "i-3"}},
+		"overlap": {nodes: []*corev1.Node{nodeOf(0, withCIDR("10.244.0.0/24")), nodeOf(1, withCIDR("10.244.0.128/25"))},
+			problems: 1},
+		"outside the cluster CIDR": {nodes: []*corev1.Node{nodeOf(0, networked, withCIDR("10.99.0.0/24"))}, problems: 1},
+		"loses its network": {nodes: []*corev1.Node{nodeOf(0, networked), nodeOf(1)},
+			entries: map[string]map[string]string{hand: {cidrOf(0): "i-5"}}, problems: 2},
 		"overlaps with a vSwitch":     {nodes: []*corev1.Node{nodeOf(0, withCIDR("10.1.3.0/24"))}, problems: 1, change: wide},
 		"IPv6 without any in the VPC": {nodes: []*corev1.Node{nodeOf(0, withCIDR(cidrOf(0), ipv6CIDR(0)))}, problems: 1, change: dualStack},
-		"excluded":                    {nodes: []*corev1.Node{nodeOf(0), nodeOf(1, func(n *corev1.Node) { n.Labels["service.alibabacloud.com/exclude-node"] = "" })}, entries: map[string]map[string]string{marked: {cidrOf(1): "i-1"}}},
-		"two tables, one unreadable":  {nodes: []*corev1.Node{nodeOf(0)}, change: func(o *Options) { o.Config.TableIDs = []string{testTable, "vtb-none"} }, problems: 1},
-		"entry of a CEN":              {nodes: []*corev1.Node{nodeOf(cenNode, withProviderID("cn-hangzhou.i-0")), nodeOf(1)}, problems: 1},
-		"literal mark, gone":          {nodes: []*corev1.Node{nodeOf(0)}, entries: map[string]map[string]string{"k8s/pod-cidr/clusterid": {cidrOf(5): "i-5", cidrOf(6): "i-6"}}, released: []string{"i-5"}},
-		"literal id of this cluster":  {nodes: []*corev1.Node{nodeOf(0)}, entries: map[string]map[string]string{"k8s/pod-cidr/clusterid": {cidrOf(5): "i-5", cidrOf(0): "i-0"}}, change: func(o *Options) { o.Config.ClusterID = sharedClusterID }},
-		"two Nodes of one instance":   {nodes: []*corev1.Node{nodeOf(0), nodeOf(1, withProviderID("cn-hangzhou.i-0"))}},
-		"without the cluster CIDR":    {nodes: []*corev1.Node{nodeOf(0, withCIDR("10.99.0.0/24"))}, change: func(o *Options) { o.Config.ClusterCIDRs = nil }},
-		"not in the VPC":              {nodes: []*corev1.Node{nodeOf(0), nodeOf(8)}, released: []string{"i-8"}, problems: 1, refused: cidrOf(8)},
-		"more than the table takes":   {nodes: []*corev1.Node{nodeOf(0), nodeOf(1), nodeOf(2)}, change: func(o *Options) { o.Quota = func() Quota { return Quota{Value: 3, Origin: "configured"} } }, problems: 1},
+		"excluded": {nodes: []*corev1.Node{nodeOf(0), nodeOf(1, func(n *corev1.Node) {
+			n.Labels["service.alibabacloud.com/exclude-node"] = ""
+		})}, entries: map[string]map[string]string{marked: {cidrOf(1): "i-1"}}},
+		"two tables, one unreadable": {nodes: []*corev1.Node{nodeOf(0)}, change: func(o *Options) {
+			o.Config.TableIDs = []string{testTable, "vtb-none"}
+		}, problems: 1},
+		"entry of a CEN": {nodes: []*corev1.Node{nodeOf(cenNode, withProviderID("cn-hangzhou.i-0")), nodeOf(1)}, problems: 1},
+		"literal mark, gone": {nodes: []*corev1.Node{nodeOf(0)},
+			entries: map[string]map[string]string{"k8s/pod-cidr/clusterid": {cidrOf(5): "i-5", cidrOf(6): "i-6"}}, released: []string{"i-5"}},
+		"literal id of this cluster": {nodes: []*corev1.Node{nodeOf(0)},
+			entries: map[string]map[string]string{"k8s/pod-cidr/clusterid": {cidrOf(5): "i-5", cidrOf(0): "i-0"}}, change: func(o *Options) {
+				o.Config.ClusterID = sharedClusterID
+			}},
+		"two Nodes of one instance": {nodes: []*corev1.Node{nodeOf(0), nodeOf(1, withProviderID("cn-hangzhou.i-0"))}},
+		"without the cluster CIDR": {nodes: []*corev1.Node{nodeOf(0, withCIDR("10.99.0.0/24"))}, change: func(o *Options) {
+			o.Config.ClusterCIDRs = nil
+		}},
+		"not in the VPC": {nodes: []*corev1.Node{nodeOf(0), nodeOf(8)}, released: []string{"i-8"}, problems: 1, refused: cidrOf(8)},
+		"more than the table takes": {nodes: []*corev1.Node{nodeOf(0), nodeOf(1), nodeOf(2)}, change: func(o *Options) {
+			o.Quota = func() Quota { return Quota{Value: 3, Origin: "configured"} }
+		}, problems: 1},
 		"source/destination check on": {nodes: []*corev1.Node{nodeOf(0)}, change: func(o *Options) { o.SkipSourceDestCheck = false }},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -48,8 +48,9 @@ func (r reporter) problems(all []problem) {
 func (r reporter) withoutCIDR(waiting []*corev1.Node) {
 	for _, node := range waiting {
 		if time.Since(node.CreationTimestamp.Time) >= waits.PodCIDRMissing {
-			r.events.Warnf(node, reasonNoCIDR, "The node has no pod CIDR, so it gets no route. The kube-controller-manager assigns pod CIDRs: it needs "+
-				"--allocate-node-cidrs=true and --cluster-cidr, with free ranges left")
+			r.events.Warnf(node, reasonNoCIDR,
+				"The node has no pod CIDR, so it gets no route. The kube-controller-manager assigns pod CIDRs: it needs "+
+					"--allocate-node-cidrs=true and --cluster-cidr, with free ranges left")
 		}
 	}
 }
@@ -102,11 +103,15 @@ func (r reporter) change(ctx context.Context, c *change, node *corev1.Node, fail
 	switch {
 	case alicloud.IsQuota(c.err):
 		// Once for all nodes that wait for room.
-		r.state(ofFullTable(c.table), node, reasonQuota, fmt.Sprintf("Route table %s is full with %d custom entries, so this node has no route, and neither do other nodes that "+
-			"wait for one. Other nodes get no event about it. Request a higher quota %s (%s), or remove entries: %v", c.table, entries, alicloud.QuotaRouteEntries, alicloud.QuotaConsole, c.err))
+		r.state(ofFullTable(c.table), node, reasonQuota,
+			fmt.Sprintf("Route table %s is full with %d custom entries, so this node has no route, and neither do other nodes that "+
+				"wait for one. Other nodes get no event about it. Request a higher quota %s (%s), or remove entries: %v", c.table, entries,
+				alicloud.QuotaRouteEntries, alicloud.QuotaConsole, c.err))
 	case failed.unseen():
-		r.events.Warnf(node, reasonConflict, "Route table %s already has an entry for the pod CIDR %s that this program cannot see, for example one of a "+
-			"CEN or of a VPN gateway; the node's pods cannot be reached. Remove the entry, or give the node another pod CIDR: %v", c.table, c.cidr, c.err)
+		r.events.Warnf(node, reasonConflict,
+			"Route table %s already has an entry for the pod CIDR %s that this program cannot see, for example one of a "+
+				"CEN or of a VPN gateway; the node's pods cannot be reached. Remove the entry, or give the node another pod CIDR: %v", c.table, c.cidr,
+			c.err)
 	case alicloud.IsDuplicate(c.err), (alicloud.IsBusy(c.err) || alicloud.IsThrottled(c.err)) && failed.attempts < busyAttempts:
 		// The next read shows whose entry it is; the next attempt finds the cloud idle.
 	default:

@@ -90,7 +90,8 @@ func (r *Routes) CreateRoute(ctx context.Context, _, _ string, asked *cloudprovi
 		}
 		wait := confirmAfter(attempt, settle)
 		if time.Now().Add(wait).After(deadline) {
-			return apierrors.NewConflict(schema.GroupResource{Resource: "routes"}, asked.DestinationCIDR, errors.New("the cloud is still at work on it"))
+			return apierrors.NewConflict(schema.GroupResource{Resource: "routes"}, asked.DestinationCIDR,
+				errors.New("the cloud is still at work on it"))
 		}
 		if err := sleep.For(ctx, wait); err != nil {
 			return err
@@ -102,15 +103,18 @@ func (r *Routes) CreateRoute(ctx context.Context, _, _ string, asked *cloudprovi
 // advance makes the next changes towards the routes of all nodes, and reports whether this one is available, and how long the cloud was
 // seen to need. It refuses a route that the nodes do not want: the caller may have read them earlier, or does not look for pod CIDRs that
 // overlap.
-func (r *Routes) advance(ctx context.Context, asked *cloudprovider.Route, cidr netip.Prefix, notBefore time.Time) (done bool, settle time.Duration, err error) {
+func (r *Routes) advance(
+	ctx context.Context, asked *cloudprovider.Route, cidr netip.Prefix, notBefore time.Time,
+) (done bool, settle time.Duration, err error) {
 	o, err := r.writer.takeAndObserve(ctx, notBefore)
 	if err != nil {
 		return false, 0, err
 	}
 	defer r.writer.release()
 	if want, ok := o.routes[cidr]; !ok || want.node.Name != string(asked.TargetNode) {
-		return false, 0, fmt.Errorf("route destination %s: not the pod CIDR of node %s, or one that overlaps with that of another node, or an IPv6 range "+
-			"without IPv6 in %s", cidr, asked.TargetNode, r.config.VPCID)
+		return false, 0,
+			fmt.Errorf("route destination %s: not the pod CIDR of node %s, or one that overlaps with that of another node, or an IPv6 range "+
+				"without IPv6 in %s", cidr, asked.TargetNode, r.config.VPCID)
 	}
 	if o.available(cidr) {
 		return true, 0, nil
@@ -122,7 +126,8 @@ func (r *Routes) advance(ctx context.Context, asked *cloudprovider.Route, cidr n
 	r.writer.carryOut(ctx, o, changes)
 	for _, plan := range o.plans {
 		if e, conflict := plan.conflicts[cidr]; conflict {
-			return false, 0, fmt.Errorf("route table %s has an entry for %s that leads to %v and that this cluster does not own", plan.id, cidr, e.NextHops)
+			return false, 0,
+				fmt.Errorf("route table %s has an entry for %s that leads to %v and that this cluster does not own", plan.id, cidr, e.NextHops)
 		}
 		// A duplicate was made by somebody else since the read: the next one shows whose it is.
 		err = r.writer.refusal(routeKey{plan.id, route{cidr, o.routes[cidr].instance}})

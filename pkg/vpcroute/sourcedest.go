@@ -66,7 +66,8 @@ func (s *sourceDest) want(instances map[string]*corev1.Node) {
 		}
 		s.checks[instance].node = node
 		if !address.IsValid() && time.Since(node.CreationTimestamp.Time) >= waits.PodCIDRMissing {
-			s.warn(*s.checks[instance], "The source/destination check of instance %s is not known: the node has no InternalIP to find its network interface by", instance)
+			s.warn(*s.checks[instance],
+				"The source/destination check of instance %s is not known: the node has no InternalIP to find its network interface by", instance)
 		}
 	}
 	for instance := range s.checks {
@@ -148,7 +149,8 @@ func (s *sourceDest) pass(ctx context.Context) error {
 			s.note(instance, unknown)
 		case !shown:
 			s.note(instance, unknown)
-			s.warn(c, "The source/destination check of instance %s is not known: no network interface of it has the node's address %s", instance, c.address)
+			s.warn(c, "The source/destination check of instance %s is not known: no network interface of it has the node's address %s", instance,
+				c.address)
 			errs = append(errs, fmt.Errorf("instance %s: no network interface of it has the address %s of its node", instance, c.address))
 		case !eni.SourceDestCheck:
 			s.note(instance, up)

@@ -156,8 +156,8 @@ func (w *Writer) selection(ctx context.Context, d *desired) (Selection, error) {
 	return selection, nil
 }
 
-// read makes sure that the table is known as it was at notBefore or later. After an error it is read again at its time, and after a write with an unknown
-// result at once.
+// read makes sure that the table is known as it was at notBefore or later. After an error it is read again at its time, and after a write
+// with an unknown result at once.
 func (w *Writer) read(ctx context.Context, id string, notBefore time.Time) {
 	known := w.tables[id]
 	switch {

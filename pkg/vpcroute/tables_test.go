@@ -29,12 +29,16 @@ func TestSelectTables(t *testing.T) {
 		want      []string
 		missing   []string
 	}{
-		"system table":                {tables: []alicloud.RouteTable{custom, system}, want: []string{"vtb-system"}},
-		"tables of vSwitches":         {vSwitches: []string{"vsw-3", "vsw-1", "vsw-2"}, tables: []alicloud.RouteTable{system, custom}, want: []string{"vtb-custom", "vtb-system"}},
-		"tables with a tag":           {tag: &pods, tables: []alicloud.RouteTable{system, custom}, want: []string{"vtb-custom"}},
-		"tag and vSwitch together":    {tag: &pods, vSwitches: []string{"vsw-1", "vsw-3"}, tables: []alicloud.RouteTable{system, custom}, want: []string{"vtb-system", "vtb-custom"}},
-		"a tag that no table has":     {tag: &alicloud.Tag{Key: "pods", Value: "no"}, tables: []alicloud.RouteTable{system, custom}, missing: []string{"tag pods=no"}},
-		"a vSwitch without table":     {vSwitches: []string{"vsw-1", "vsw-9"}, tables: []alicloud.RouteTable{system, custom}, want: []string{"vtb-system"}, missing: []string{"vSwitch vsw-9"}},
+		"system table": {tables: []alicloud.RouteTable{custom, system}, want: []string{"vtb-system"}},
+		"tables of vSwitches": {vSwitches: []string{"vsw-3", "vsw-1", "vsw-2"}, tables: []alicloud.RouteTable{system, custom},
+			want: []string{"vtb-custom", "vtb-system"}},
+		"tables with a tag": {tag: &pods, tables: []alicloud.RouteTable{system, custom}, want: []string{"vtb-custom"}},
+		"tag and vSwitch together": {tag: &pods, vSwitches: []string{"vsw-1", "vsw-3"}, tables: []alicloud.RouteTable{system, custom},
+			want: []string{"vtb-system", "vtb-custom"}},
+		"a tag that no table has": {tag: &alicloud.Tag{Key: "pods", Value: "no"}, tables: []alicloud.RouteTable{system, custom},
+			missing: []string{"tag pods=no"}},
+		"a vSwitch without table": {vSwitches: []string{"vsw-1", "vsw-9"}, tables: []alicloud.RouteTable{system, custom},
+			want: []string{"vtb-system"}, missing: []string{"vSwitch vsw-9"}},
 		"no system table":             {tables: []alicloud.RouteTable{custom}, missing: []string{"the system table"}},
 		"no table that may be listed": {missing: []string{"the system table"}},
 	} {
@@ -63,9 +67,11 @@ func TestSelectNodeTables(t *testing.T) {
 		vSwitches []alicloud.VSwitch
 		want      []string
 	}{
-		"nodes in one":             {[]*corev1.Node{at("10.1.0.7")}, []alicloud.VSwitch{custom, system, other}, []string{"vtb-custom"}},
-		"nodes in two":             {[]*corev1.Node{at("10.1.0.7"), at("10.1.1.7")}, []alicloud.VSwitch{custom, system, other}, []string{"vtb-custom", "vtb-system"}},
-		"a node in none":           {[]*corev1.Node{at("10.9.0.7"), at("10.1.2.7")}, []alicloud.VSwitch{custom, system, other}, []string{"vtb-other"}},
+		"nodes in one": {[]*corev1.Node{at("10.1.0.7")}, []alicloud.VSwitch{custom, system, other}, []string{"vtb-custom"}},
+		"nodes in two": {[]*corev1.Node{at("10.1.0.7"), at("10.1.1.7")}, []alicloud.VSwitch{custom, system, other},
+			[]string{"vtb-custom", "vtb-system"}},
+		"a node in none": {[]*corev1.Node{at("10.9.0.7"), at("10.1.2.7")}, []alicloud.VSwitch{custom, system, other},
+			[]string{"vtb-other"}},
 		"no node":                  {nil, []alicloud.VSwitch{custom, system}, []string{"vtb-system"}},
 		"no node, no system table": {nil, []alicloud.VSwitch{custom}, nil},
 		"no vSwitch is known":      {[]*corev1.Node{at("10.1.0.7")}, nil, nil},
@@ -125,8 +131,10 @@ func TestQuotaText(t *testing.T) {
 		holds, adds int
 		want        []string
 	}{
-		"configured":           {Quota{Value: 20, Origin: "configured"}, 15, 2, []string{"17 custom entries; the quota vpc_quota_route_entrys_num is 20 (value: configured)", "https://quotas.console.aliyun.com/"}},
-		"published":            {Quota{Value: 20, Origin: "published", Advice: "say so", Assumed: true}, 20, 2, []string{"22 custom entries", "(value: published)", "; if the account has more, say so"}},
+		"configured": {Quota{Value: 20, Origin: "configured"}, 15, 2,
+			[]string{"17 custom entries; the quota vpc_quota_route_entrys_num is 20 (value: configured)", "https://quotas.console.aliyun.com/"}},
+		"published": {Quota{Value: 20, Origin: "published", Advice: "say so", Assumed: true}, 20, 2,
+			[]string{"22 custom entries", "(value: published)", "; if the account has more, say so"}},
 		"raised":               {Quota{Value: 20, Origin: "published", Assumed: true}, 21, 2, nil},
 		"configured, and more": {Quota{Value: 20, Origin: "configured"}, 21, 0, []string{"21 custom entries"}},
 	} {

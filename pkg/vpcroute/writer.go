@@ -36,7 +36,8 @@ func NewWriter(opts Options) *Writer {
 	registerMetrics()
 	opts.Nodes.Informer()
 	return &Writer{
-		opts: opts.withDefaults(), slot: make(chan struct{}, 1), network: network{subnets: subnets{vSwitches: opts.VSwitches}, read: opts.VSwitchesRead}, tables: map[string]*table{},
+		opts: opts.withDefaults(), slot: make(chan struct{}, 1),
+		network: network{subnets: subnets{vSwitches: opts.VSwitches}, read: opts.VSwitchesRead}, tables: map[string]*table{},
 		former: map[route]struct{}{}, sightings: sightings{}, removals: newRemovals(), retries: newRetries(),
 	}
 }

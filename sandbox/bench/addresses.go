@@ -31,7 +31,8 @@ func (e *env) watchAddresses(ctx context.Context, services []*corev1.Service) (*
 		cancel()
 		factory.Shutdown()
 	}
-	_, err := factory.Core().V1().Services().Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: a.see, UpdateFunc: func(_, now any) { a.see(now) }})
+	_, err := factory.Core().V1().Services().Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: a.see,
+		UpdateFunc: func(_, now any) { a.see(now) }})
 	if err != nil {
 		stop()
 		return nil, nil, fmt.Errorf("watch the Services: %w", err)

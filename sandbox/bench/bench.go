@@ -100,7 +100,8 @@ func Run(ctx context.Context, opts Options) (Report, error) {
 
 // runProcess runs one scenario as a process and reads its report.
 func runProcess(ctx context.Context, opts Options, name string) (report Report, err error) {
-	cmd := exec.CommandContext(ctx, opts.Self, "bench", "--scenario", name, "--bin-dir", opts.BinDir, "--steady", opts.Steady.String(), "--output", "json")
+	cmd := exec.CommandContext(ctx, opts.Self, "bench", "--scenario", name, "--bin-dir", opts.BinDir, "--steady", opts.Steady.String(),
+		"--output", "json")
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, opts.Progress
 	// Stopped, it ends its own processes and removes its files.

@@ -43,7 +43,8 @@ func clb(ctx context.Context, r run) (figures []Figure, err error) {
 
 // life measures the life of single Services of the product of the scenario.
 func (e *env) life(ctx context.Context) ([]Figure, error) {
-	steps := []func(context.Context) ([]Figure, error){e.creation, e.edits, e.irrelevantChanges, e.nodeAdded, e.podReplaced, e.deletion, e.sharedDeletions}
+	steps := []func(context.Context) ([]Figure, error){e.creation, e.edits, e.irrelevantChanges, e.nodeAdded, e.podReplaced, e.deletion,
+		e.sharedDeletions}
 	if e.product == productNLB {
 		steps = append(steps, e.ownDeletions)
 	}
@@ -74,7 +75,8 @@ type goals struct {
 }
 
 var goalsOf = map[string]goals{
-	productCLB: {create: [2]float64{5, 14}, createWrites: [2]float64{5, 14}, deletion: [2]float64{3, 3}, readsOfEdit: 3, readsOfNode: 0, callsOfPod: 3, pause: 500 * time.Millisecond},
+	productCLB: {create: [2]float64{5, 14}, createWrites: [2]float64{5, 14}, deletion: [2]float64{3, 3}, readsOfEdit: 3, readsOfNode: 0,
+		callsOfPod: 3, pause: 500 * time.Millisecond},
 	productNLB: nlbGoals,
 }
 
@@ -110,7 +112,8 @@ func (e *env) creation(ctx context.Context) ([]Figure, error) {
 		if err != nil {
 			return nil, err
 		}
-		figures = append(figures, atMost(operation, float64(t.calls()), "calls", want.create[i]), atMost(operation, float64(t.writes), "writes", want.createWrites[i]))
+		figures = append(figures, atMost(operation, float64(t.calls()), "calls", want.create[i]),
+			atMost(operation, float64(t.writes), "writes", want.createWrites[i]))
 	}
 	return figures, nil
 }
@@ -146,7 +149,8 @@ func (e *env) irrelevantChanges(ctx context.Context) ([]Figure, error) {
 	}{
 		{"no-op resync of one Service (its status changes)", func(ctx context.Context) error {
 			patch := []byte(`{"status":{"conditions":[{"type":"example.com/Note","status":"True","reason":"Changed","message":"","lastTransitionTime":"2026-01-01T00:00:00Z"}]}}`)
-			_, err := e.client.CoreV1().Services(namespace).Patch(ctx, smallService, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status")
+			_, err := e.client.CoreV1().Services(namespace).Patch(ctx, smallService, types.StrategicMergePatchType, patch, metav1.PatchOptions{},
+				"status")
 			if err != nil {
 				return fmt.Errorf("patch the status of a Service: %w", err)
 			}

@@ -80,7 +80,8 @@ func newEnv(ctx context.Context, r run, opts envOptions) (*env, error) {
 		return nil, err
 	}
 	e := &env{
-		run: r, product: productCLB, sandbox: started, cloud: started.Cloud.Emulator, url: started.Cloud.URL, client: started.Client, config: started.Config,
+		run: r, product: productCLB, sandbox: started, cloud: started.Cloud.Emulator, url: started.Cloud.URL, client: started.Client,
+		config: started.Config,
 	}
 	for _, vSwitch := range opts.config.VSwitches {
 		e.vSwitches = append(e.vSwitches, vSwitch.ID)

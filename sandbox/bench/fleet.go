@@ -84,7 +84,8 @@ type fleet struct {
 }
 
 func newFleet(e *env, nodes, services, backends int, subset string) fleet {
-	return fleet{env: e, nodes: nodes, services: services, backends: backends, subset: subset, name: fmt.Sprintf("%d nodes, %d Services (%s)", nodes, services, subset)}
+	return fleet{env: e, nodes: nodes, services: services, backends: backends, subset: subset,
+		name: fmt.Sprintf("%d nodes, %d Services (%s)", nodes, services, subset)}
 }
 
 func fleetName(i int) string { return fmt.Sprintf("fleet-%d", i) }
@@ -225,9 +226,11 @@ func (f fleet) steady(ctx context.Context) ([]Figure, error) {
 	}
 	operation := fmt.Sprintf("%s, nothing changing for %s", f.name, window)
 	return append(still.figures(operation, fleetMiB, fleetCPU),
-		atMost(operation+": writes", float64(still.writes), "writes", 0), atMost(operation+": live GETs of Nodes at the API server", float64(gets), "GETs", 0),
+		atMost(operation+": writes", float64(still.writes), "writes", 0),
+		atMost(operation+": live GETs of Nodes at the API server", float64(gets), "GETs", 0),
 		atMost(operation+": LISTs of Nodes at the API server", float64(lists), "LISTs", 0),
-		atMost(operation+": reads of CLBs per Service and period", float64(compared)*float64(driftPeriod)/float64(window)/float64(f.services), "reads", fleetReads),
+		atMost(operation+": reads of CLBs per Service and period", float64(compared)*float64(driftPeriod)/float64(window)/float64(f.services),
+			"reads", fleetReads),
 		f.refusedByLimits(operation, calls),
 	), nil
 }

@@ -63,7 +63,8 @@ func (e *env) launchManager(ctx context.Context, name string, args ...string) (*
 		return nil, err
 	}
 	return startProcess(ctx, e.path(name+".log"), e.program(managerProgram), append([]string{
-		"--cloud-provider=alicloud", "--cloud-config=" + filepath.Join(e.sandbox.Dir(), "cloud-config.conf"), "--kubeconfig=" + kubeconfig, "--leader-elect=true",
+		"--cloud-provider=alicloud", "--cloud-config=" + filepath.Join(e.sandbox.Dir(), "cloud-config.conf"), "--kubeconfig=" + kubeconfig,
+		"--leader-elect=true",
 		"--configure-cloud-routes=true", "--cluster-cidr=" + podCIDR, "--route-reconciliation-period=5m",
 		"--bind-address=127.0.0.1", fmt.Sprintf("--secure-port=%d", port),
 	}, args...), []string{"ALICLOUD_CLIENT_SCHEME=HTTP"})

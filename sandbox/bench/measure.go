@@ -25,11 +25,15 @@ func (e *env) until(ctx context.Context, what string, see func(context.Context) 
 	return e.untilEvery(ctx, poll+time.Duration(e.added)*time.Millisecond/4, what, see)
 }
 
-func (e *env) untilEvery(ctx context.Context, interval time.Duration, what string, see func(context.Context) (missing string, err error)) error {
+func (e *env) untilEvery(
+	ctx context.Context, interval time.Duration, what string, see func(context.Context) (missing string, err error),
+) error {
 	return e.untilWithin(ctx, untilTimeout, interval, what, see)
 }
 
-func (e *env) untilWithin(ctx context.Context, timeout, interval time.Duration, what string, see func(context.Context) (missing string, err error)) error {
+func (e *env) untilWithin(
+	ctx context.Context, timeout, interval time.Duration, what string, see func(context.Context) (missing string, err error),
+) error {
 	missing := ""
 	err := wait.PollUntilContextTimeout(ctx, interval, timeout, true, func(ctx context.Context) (bool, error) {
 		if e.manager != nil {
@@ -98,7 +102,9 @@ func (e *env) during(ctx context.Context, what string, f filter, operate func(co
 }
 
 // duringFor is during for an operation whose calls may be further apart: it is over once no chosen call has arrived for a while.
-func (e *env) duringFor(ctx context.Context, what string, enough time.Duration, f filter, operate func(context.Context) error) (tally, error) {
+func (e *env) duringFor(
+	ctx context.Context, what string, enough time.Duration, f filter, operate func(context.Context) error,
+) (tally, error) {
 	e.begin()
 	if err := operate(ctx); err != nil {
 		return tally{}, fmt.Errorf("%s: %w", what, err)

@@ -151,7 +151,9 @@ func (e *env) calmed(ctx context.Context) (tally, error) {
 }
 
 // withinTwice waits for something, but no longer than twice a time and a few minutes. What is missing then is a figure, and no error.
-func (e *env) withinTwice(ctx context.Context, forced time.Duration, what string, see func(context.Context) (missing string, err error)) error {
+func (e *env) withinTwice(
+	ctx context.Context, forced time.Duration, what string, see func(context.Context) (missing string, err error),
+) error {
 	err := e.untilWithin(ctx, 2*forced+untilTimeout/3, time.Second, what, see)
 	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
 		e.say("%v", err)

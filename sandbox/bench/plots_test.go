@@ -29,8 +29,10 @@ func TestPlots(t *testing.T) {
 		notes    []string
 		without  string
 	}{
-		{map[string]plot.Measured{plot.ScenarioZone: zone}, []string{"leave out what the scenario scale-new has not", "leave out what the scenario scale-fleet has not"}, "scale-zone"},
-		{map[string]plot.Measured{plot.ScenarioNew: again}, []string{"show what the scenario scale-zone measured on 2026-01-01", "leave out what the scenario scale-fleet has not"}, "scale-new"},
+		{map[string]plot.Measured{plot.ScenarioZone: zone},
+			[]string{"leave out what the scenario scale-new has not", "leave out what the scenario scale-fleet has not"}, "scale-zone"},
+		{map[string]plot.Measured{plot.ScenarioNew: again},
+			[]string{"show what the scenario scale-zone measured on 2026-01-01", "leave out what the scenario scale-fleet has not"}, "scale-new"},
 	} {
 		var notes bytes.Buffer
 		if err := WritePlots(dir, c.measured, &notes); err != nil {

@@ -93,7 +93,9 @@ func manyServices(nodes int, goal float64, products ...string) func(context.Cont
 		}
 		operation := fmt.Sprintf("%d Services of %d ports (%s), %d nodes: resident memory after a restart",
 			manyServiceCount*len(products), manyServicePorts, strings.Join(products, ", "), nodes)
-		if _, err = e.during(ctx, operation, everything, func(ctx context.Context) error { return e.startCalling(ctx, fastClient...) }); err != nil {
+		if _, err = e.during(ctx, operation, everything, func(ctx context.Context) error {
+			return e.startCalling(ctx, fastClient...)
+		}); err != nil {
 			return nil, err
 		}
 		mib, err := residentMiB(e.manager.pid())

@@ -69,7 +69,8 @@ func (e *env) newRoutes(ctx context.Context, n, maxCalls int) ([]Figure, error) 
 	batches := math.Ceil(float64(n) / float64(cloud.Observed().RouteEntriesPerCall))
 	return []Figure{
 		atMost(operation, float64(t.calls()), "calls", float64(maxCalls)),
-		atMost(fmt.Sprintf("%s: until every node has the condition (the cloud takes %s for each of %.0f batches)", operation, routeSettle, batches),
+		atMost(fmt.Sprintf("%s: until every node has the condition (the cloud takes %s for each of %.0f batches)", operation, routeSettle,
+			batches),
 			took.Seconds(), "s", routeFactor*batches*routeSettle.Seconds()),
 	}, nil
 }

@@ -73,7 +73,8 @@ func (e *env) spreadOfShares(ctx context.Context) ([]Figure, error) {
 	groups := members(balancers)
 	fewest, most, mean := spread(groups, sharingNodes)
 	e.measured.Members = plot.Distribution(loads(groups, sharingNodes))
-	e.say("%d vServer groups have %d backend servers at least, a node is in %d at most and in %.1f on average", len(groups), fewest, most, mean)
+	e.say("%d vServer groups have %d backend servers at least, a node is in %d at most and in %.1f on average", len(groups), fewest, most,
+		mean)
 	return []Figure{
 		atMost("CLBs of all groups", float64(len(balancers)), "CLBs", mostCLBs),
 		atLeast("running listeners", float64(running(balancers)), "listeners", sharingServices),

@@ -23,7 +23,8 @@ type storm struct {
 }
 
 func newStorm(members map[string][]string, dead map[string]bool) *storm {
-	s := &storm{members: map[string]map[string]bool{}, dead: dead, live: map[string]int{}, removals: map[string]int{}, empty: map[string]bool{}}
+	s := &storm{members: map[string]map[string]bool{}, dead: dead, live: map[string]int{}, removals: map[string]int{},
+		empty: map[string]bool{}}
 	for group, ids := range members {
 		s.members[group] = map[string]bool{}
 		for _, id := range ids {

@@ -22,7 +22,8 @@ func changeOf(seconds int, action, code string, texts ...string) emulator.Call {
 
 func TestStormFollowsCalls(t *testing.T) {
 	t.Parallel()
-	s := newStorm(map[string][]string{"g": {"dead-1", "dead-2", "live"}, "h": {"dead-1", "live"}}, map[string]bool{"dead-1": true, "dead-2": true})
+	s := newStorm(map[string][]string{"g": {"dead-1", "dead-2", "live"}, "h": {"dead-1", "live"}},
+		map[string]bool{"dead-1": true, "dead-2": true})
 	if s.left != 3 || len(s.empty) != 0 {
 		t.Fatalf("%d dead members, %v are empty", s.left, s.empty)
 	}

@@ -25,7 +25,8 @@ const (
 // zoneDies measures a fleet of which a third stops at once: all nodes of one of three zones.
 func zoneDies(ctx context.Context, r run) (figures []Figure, err error) {
 	config := publishedConfig(cloud.Limits{LoadBalancers: 10_000})
-	config.VSwitches = append(config.VSwitches, cloud.VSwitchConfig{ID: "vsw-c", VPCID: config.VSwitches[0].VPCID, Zone: deadZone, CIDR: "10.3.0.0/16"})
+	config.VSwitches = append(config.VSwitches,
+		cloud.VSwitchConfig{ID: "vsw-c", VPCID: config.VSwitches[0].VPCID, Zone: deadZone, CIDR: "10.3.0.0/16"})
 	// The rate limits would refuse the preparation. That the manager observes them is counted instead.
 	e, err := newEnv(ctx, r, envOptions{nodes: fleetNodes, config: config})
 	if err != nil {

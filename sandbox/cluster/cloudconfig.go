@@ -23,7 +23,8 @@ func cloudConfig(opts Options, emulatorURL string) ([]byte, error) {
 		"vpcid": exists.VSwitches[0].VPCID, "vswitchid": exists.VSwitches[0].Zone + ":" + exists.VSwitches[0].ID,
 	}
 	if opts.NodeKind != Real {
-		global["endpoints"] = map[string]string{"slb": emulatorURL, "nlb": emulatorURL, "vpc": emulatorURL, "ecs": emulatorURL, "sts": emulatorURL, "quotas": emulatorURL}
+		global["endpoints"] = map[string]string{"slb": emulatorURL, "nlb": emulatorURL, "vpc": emulatorURL, "ecs": emulatorURL,
+			"sts": emulatorURL, "quotas": emulatorURL}
 	}
 	if quotas := knownQuotas(exists.Quotas); len(quotas) > 0 {
 		global["quotas"] = quotas
@@ -39,7 +40,8 @@ func cloudConfig(opts Options, emulatorURL string) ([]byte, error) {
 func knownQuotas(limits cloud.Limits) map[string]int {
 	quotas := map[string]int{
 		"slb_quota_backendservers_num": limits.BackendsPerLB, "slb_quota_backendserver_attached_num": limits.LBsPerInstance,
-		"slb_quota_listeners_num": limits.ListenersPerLB, "nlb_quota_loadbalancer_noeci_servers_num": limits.ServersPerNLB, "nlb_quota_server_added_num": limits.NLBGroupsPerServer,
+		"slb_quota_listeners_num": limits.ListenersPerLB, "nlb_quota_loadbalancer_noeci_servers_num": limits.ServersPerNLB,
+		"nlb_quota_server_added_num": limits.NLBGroupsPerServer,
 	}
 	maps.DeleteFunc(quotas, func(_ string, value int) bool { return value == 0 })
 	return quotas

@@ -129,7 +129,8 @@ func TestCloudConfig(t *testing.T) {
 		testkit.Check(t, json.Unmarshal(testkit.Must(cloudConfig(Options{NodeKind: kind}, url))(t), &got))
 		g := got.Global
 		want := []string{AccessKeyID, AccessKeySecret, Region, "vpc-emulator", "cn-hangzhou-a:vsw-a", endpoint}
-		if diff := cmp.Diff(want, []string{string(g.AccessKeyID), string(g.AccessKeySecret), g.Region, g.VPCID, g.VSwitchID, g.Endpoints["ecs"]}); diff != "" {
+		if diff := cmp.Diff(want,
+			[]string{string(g.AccessKeyID), string(g.AccessKeySecret), g.Region, g.VPCID, g.VSwitchID, g.Endpoints["ecs"]}); diff != "" {
 			t.Errorf("%s nodes (-want +got):\n%s", kind, diff)
 		}
 	}

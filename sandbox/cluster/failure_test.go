@@ -24,7 +24,8 @@ func TestFailureSaysWhy(t *testing.T) {
 	}
 	const fatal = `E1128 01:02:03.000000 7 run.go:72] "command failed" err="inotify_init: too many open files"`
 	for name, text := range map[string]string{
-		"kubelet.log": "I1128 01:02:02.000000 begin\n" + fatal + "\nI1128 01:02:04.000000 end\n", "containerd.log": "time=x level=info msg=fine\n",
+		"kubelet.log":    "I1128 01:02:02.000000 begin\n" + fatal + "\nI1128 01:02:04.000000 end\n",
+		"containerd.log": "time=x level=info msg=fine\n",
 	} {
 		if err := os.WriteFile(filepath.Join(logs, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)

@@ -22,7 +22,8 @@ func images(binDir, published string) []imagetar.Image {
 	binary := func(name string) string { return filepath.Join(binDir, name) }
 	endpoint := "http://" + OpenAPIAddress
 	environment := []string{
-		"SLB_ENDPOINT=" + endpoint, "NLB_ENDPOINT=" + endpoint, "VPC_ENDPOINT=" + endpoint, "ECS_ENDPOINT=" + endpoint, "ALICLOUD_CLIENT_SCHEME=HTTP",
+		"SLB_ENDPOINT=" + endpoint, "NLB_ENDPOINT=" + endpoint, "VPC_ENDPOINT=" + endpoint, "ECS_ENDPOINT=" + endpoint,
+		"ALICLOUD_CLIENT_SCHEME=HTTP",
 	}
 	images := []imagetar.Image{
 		{Names: []string{realnode.PauseImage}, Binary: binary("testserver"), Paths: []string{"pause"}, Args: []string{"pause"}, User: nobody},
@@ -49,7 +50,8 @@ func writeImages(archive, binDir, published string) error {
 	all := images(binDir, published)
 	for _, image := range all {
 		if _, err := os.Stat(image.Source()); errors.Is(err, os.ErrNotExist) {
-			return fmt.Errorf("%s is missing, and real machines need its image: run make build and make machine, or make image for an archive", image.Source())
+			return fmt.Errorf("%s is missing, and real machines need its image: run make build and make machine, or make image for an archive",
+				image.Source())
 		}
 	}
 	return imagetar.Write(archive, all)

@@ -55,9 +55,11 @@ func (o *outages) setTrouble(w http.ResponseWriter, r *http.Request) {
 	decoder.DisallowUnknownFields()
 	var wanted trouble
 	if err := decoder.Decode(&wanted); err != nil {
-		http.Error(w, fmt.Sprintf("%v; accepted is {\"apiServerGone\":true,\"etcdFails\":true,\"etcdDelay\":\"3s\"}, or less of it", err), http.StatusBadRequest)
+		http.Error(w, fmt.Sprintf("%v; accepted is {\"apiServerGone\":true,\"etcdFails\":true,\"etcdDelay\":\"3s\"}, or less of it", err),
+			http.StatusBadRequest)
 		return
 	}
-	o.controlPlane.Set(controlplane.Ailment{APIServerGone: wanted.APIServerGone, EtcdFails: wanted.EtcdFails, EtcdDelay: wanted.EtcdDelay.Duration})
+	o.controlPlane.Set(controlplane.Ailment{APIServerGone: wanted.APIServerGone, EtcdFails: wanted.EtcdFails,
+		EtcdDelay: wanted.EtcdDelay.Duration})
 	w.WriteHeader(http.StatusNoContent)
 }

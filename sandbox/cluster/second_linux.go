@@ -44,7 +44,8 @@ type secondNodes struct {
 func newSecondNodes(ctx context.Context, machines *machines) (nodes, error) {
 	n := &secondNodes{machines: machines, changed: make(chan struct{}), sides: map[string]*vpcnet.Namespace{}}
 	if machines.opts.OnPremises+machines.opts.VirtualNodes+machines.opts.WindowsNodes > 0 {
-		return nil, errors.Join(errors.New("a sandbox in the cloud of another one has no machines on premises, virtual or Windows nodes"), n.end())
+		return nil, errors.Join(errors.New("a sandbox in the cloud of another one has no machines on premises, virtual or Windows nodes"),
+			n.end())
 	}
 	// One of the same directory that was killed has its instances and addresses there still.
 	err := n.leave(ctx)

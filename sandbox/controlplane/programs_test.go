@@ -19,7 +19,8 @@ func TestProgramThatEnds(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err := Start(t.Context(), Options{
-		Dir: t.TempDir(), ClusterCIDR: "10.244.0.0/16", ServiceCIDR: "10.96.0.0/16", NodeMonitorGrace: time.Minute, Programs: programs, Log: io.Discard,
+		Dir: t.TempDir(), ClusterCIDR: "10.244.0.0/16", ServiceCIDR: "10.96.0.0/16", NodeMonitorGrace: time.Minute, Programs: programs,
+		Log: io.Discard,
 	})
 	if err == nil || strings.Count(err.Error(), "kube-apiserver ended by itself") != 1 {
 		t.Errorf("error %v, want one that says once that the API server has ended", err)

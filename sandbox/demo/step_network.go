@@ -29,7 +29,8 @@ func podsDoNotReachEachOther(ctx context.Context, s *story) (string, error) {
 	if err == nil {
 		return "", fmt.Errorf("pod %s answers %q to node %s without any route", to.Name, answer, from.NodeName)
 	}
-	return fmt.Sprintf("as it should be, %s cannot reach %s on %s: %v", from.NodeName, to.Status.PodIP, to.Spec.NodeName, errors.Unwrap(err)), nil
+	return fmt.Sprintf("as it should be, %s cannot reach %s on %s: %v", from.NodeName, to.Status.PodIP, to.Spec.NodeName, errors.Unwrap(err)),
+		nil
 }
 
 // probes waits until each node has its ready probe pod, and returns them by node name.

@@ -79,7 +79,8 @@ func managerStarts(ctx context.Context, s *story) (string, error) {
 		"--route-reconciliation-period=3m",
 		goneFlag,
 	}, []string{
-		"SLB_ENDPOINT=" + endpoint, "NLB_ENDPOINT=" + endpoint, "VPC_ENDPOINT=" + endpoint, "ECS_ENDPOINT=" + endpoint, "ALICLOUD_CLIENT_SCHEME=HTTP",
+		"SLB_ENDPOINT=" + endpoint, "NLB_ENDPOINT=" + endpoint, "VPC_ENDPOINT=" + endpoint, "ECS_ENDPOINT=" + endpoint,
+		"ALICLOUD_CLIENT_SCHEME=HTTP",
 		"METADATA_ENDPOINT=" + cloud.MetadataURL(s.instances()[0].ID),
 	})
 	if err != nil {
@@ -172,7 +173,8 @@ func uninitialized(node *corev1.Node, machine cluster.Machine) string {
 		return fmt.Sprintf("node %s has the addresses %v, without InternalIP %s", node.Name, node.Status.Addresses, machine.PrivateIP)
 	}
 	for label, want := range map[string]string{
-		corev1.LabelTopologyRegion: machine.RegionID, corev1.LabelTopologyZone: machine.ZoneID, corev1.LabelInstanceTypeStable: machine.InstanceType,
+		corev1.LabelTopologyRegion: machine.RegionID, corev1.LabelTopologyZone: machine.ZoneID,
+		corev1.LabelInstanceTypeStable: machine.InstanceType,
 	} {
 		if got := node.Labels[label]; got != want {
 			return fmt.Sprintf("node %s has the label %s=%q, not %q", node.Name, label, got, want)

@@ -98,7 +98,8 @@ func (w accountWorld) remains() remains {
 func (w accountWorld) nothingRemains() {
 	w.Helper()
 	r := w.remains()
-	if n := len(r.LoadBalancers) + len(r.NetworkLoadBalancers) + len(r.ServerGroups) + len(r.AccessControlLists) + len(r.EIPs); n > 0 || len(r.Instances) != 2 {
+	if n := len(r.LoadBalancers) + len(r.NetworkLoadBalancers) + len(r.ServerGroups) + len(r.AccessControlLists) + len(r.EIPs); n > 0 ||
+		len(r.Instances) != 2 {
 		w.Errorf("left behind: %+v", r)
 	}
 	for _, table := range r.RouteTables {

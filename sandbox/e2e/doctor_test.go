@@ -67,9 +67,11 @@ func (w *world) doctor(args ...string) (int, doctor.Report) {
 	w.Helper()
 	endpoint := strings.TrimPrefix(w.url, "http://")
 	p := launch(w.T, managerProgram, []string{
-		"SLB_ENDPOINT=" + endpoint, "NLB_ENDPOINT=" + endpoint, "VPC_ENDPOINT=" + endpoint, "ECS_ENDPOINT=" + endpoint, "ALICLOUD_CLIENT_SCHEME=HTTP",
+		"SLB_ENDPOINT=" + endpoint, "NLB_ENDPOINT=" + endpoint, "VPC_ENDPOINT=" + endpoint, "ECS_ENDPOINT=" + endpoint,
+		"ALICLOUD_CLIENT_SCHEME=HTTP",
 	}, append([]string{
-		"doctor", "--output=json", "--leader-elect=false", "--cloud-config=" + w.cloudConfig(), "--kubeconfig=" + w.as.Kubeconfig, "--cluster-cidr=" + cluster.PodCIDR,
+		"doctor", "--output=json", "--leader-elect=false", "--cloud-config=" + w.cloudConfig(), "--kubeconfig=" + w.as.Kubeconfig,
+		"--cluster-cidr=" + cluster.PodCIDR,
 	}, args...)...)
 	code := p.wait(startDeadline)
 	var report doctor.Report
@@ -85,7 +87,8 @@ func (w *world) wrong(subject, detail string, args ...string) {
 	w.until("doctor finds "+subject, eventDeadline, func(context.Context) string {
 		code, report := w.doctor(args...)
 		for _, check := range report.Checks {
-			if code == doctorWrong && check.Status == doctor.Wrong && check.Subject == subject && strings.Contains(check.Detail, detail) && check.Fix != "" {
+			if code == doctorWrong && check.Status == doctor.Wrong && check.Subject == subject && strings.Contains(check.Detail, detail) &&
+				check.Fix != "" {
 				return ""
 			}
 		}

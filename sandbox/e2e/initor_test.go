@@ -48,7 +48,9 @@ func (w *initorWorld) saysWhyThereAreNoPods() {
 	w.Helper()
 	w.apply(`{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"baseline","labels":{"pod-security.kubernetes.io/enforce":"baseline"}}}`)
 	p := launch(w.T, "provider-initor", nil, "run", "--driver", "job", "--namespace", "baseline", "--kubeconfig="+w.admin)
-	p.until("the reason is shown", eventDeadline, func(context.Context) bool { return strings.Contains(p.stderr.String(), "violates PodSecurity") })
+	p.until("the reason is shown", eventDeadline, func(context.Context) bool {
+		return strings.Contains(p.stderr.String(), "violates PodSecurity")
+	})
 	if err := p.cmd.Process.Signal(os.Interrupt); err != nil {
 		w.Fatal(err)
 	}

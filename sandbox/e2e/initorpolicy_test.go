@@ -46,22 +46,26 @@ func TestInitorPolicy(t *testing.T) {
 		t.Fatal(err)
 	}
 	const others = "only update the node that its pod runs on"
-	ours := intruder.Attempt{What: "token without a node", Node: "taken", Patch: `{"spec":{"providerID":"cn-hangzhou.i-taken"}}`, Refused: others}
+	ours := intruder.Attempt{What: "token without a node", Node: "taken", Patch: `{"spec":{"providerID":"cn-hangzhou.i-taken"}}`,
+		Refused: others}
 	if err := ours.Check(t.Context(), intruder.WithToken(t, w.config(), unbound)); err != nil {
 		t.Error(err)
 	}
 	for _, attempt := range []intruder.Attempt{
 		{What: "provider ID of another node", Node: "victim", Patch: `{"spec":{"providerID":"cn-hangzhou.i-taken"}}`, Refused: others},
 		{What: "label of another node", Node: "victim", Patch: `{"metadata":{"labels":{"a":"b"}}}`, Refused: others},
-		{What: "label", Node: "taken", Patch: `{"metadata":{"labels":{"node-role.kubernetes.io/control-plane":""}}}`, Refused: "may not change labels"},
+		{What: "label", Node: "taken", Patch: `{"metadata":{"labels":{"node-role.kubernetes.io/control-plane":""}}}`,
+			Refused: "may not change labels"},
 		{What: "annotation", Node: "taken", Patch: `{"metadata":{"annotations":{"a":"b"}}}`, Refused: "may not change labels"},
 		{What: "owner", Node: "taken", Patch: `{"metadata":{"finalizers":["example.com/a"]}}`, Refused: "may not change labels"},
 		{What: "taints", Node: "taken", Patch: `{"spec":{"taints":null}}`, Refused: "may only set spec.providerID"},
 		{What: "cordon", Node: "taken", Patch: `{"spec":{"unschedulable":true}}`, Refused: "may only set spec.providerID"},
-		{What: "provider ID and cordon", Node: "taken", Patch: `{"spec":{"providerID":"cn-hangzhou.i-taken","unschedulable":true}}`, Refused: "may only set spec.providerID"},
+		{What: "provider ID and cordon", Node: "taken", Patch: `{"spec":{"providerID":"cn-hangzhou.i-taken","unschedulable":true}}`,
+			Refused: "may only set spec.providerID"},
 		{What: "provider ID", Node: "taken", Patch: `{"spec":{"providerID":"cn-hangzhou.i-taken"}}`},
 		{What: "the same provider ID", Node: "taken", Patch: `{"spec":{"providerID":"cn-hangzhou.i-taken"}}`},
-		{What: "another provider ID", Node: "taken", Patch: `{"spec":{"providerID":"cn-hangzhou.i-victim"}}`, Refused: "is invalid: spec.providerID"},
+		{What: "another provider ID", Node: "taken", Patch: `{"spec":{"providerID":"cn-hangzhou.i-victim"}}`,
+			Refused: "is invalid: spec.providerID"},
 	} {
 		if err := attempt.Check(t.Context(), pod); err != nil {
 			t.Error(err)

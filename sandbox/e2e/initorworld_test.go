@@ -144,7 +144,8 @@ func nodesOf(stdout string) map[string]string {
 func (w *initorWorld) wantNothingLeft(resources ...string) {
 	w.Helper()
 	for _, resource := range append(resources,
-		"validatingadmissionpolicies", "validatingadmissionpolicybindings", "serviceaccounts", "clusterroles.rbac.authorization.k8s.io", "clusterrolebindings.rbac.authorization.k8s.io", "jobs.batch") {
+		"validatingadmissionpolicies", "validatingadmissionpolicybindings", "serviceaccounts", "clusterroles.rbac.authorization.k8s.io",
+		"clusterrolebindings.rbac.authorization.k8s.io", "jobs.batch") {
 		out, err := w.kubectl("get", resource, "-A", "-o", "name", "-l", "app.kubernetes.io/managed-by=provider-initor")
 		if err != nil || out != "" {
 			w.Errorf("left of %s: %v\n%s", resource, err, out)

@@ -49,7 +49,8 @@ func (w *initorWorld) cloudConfig() string {
 	}
 	w.Setenv("ECS_ENDPOINT", strings.TrimSpace(string(url)))
 	w.Setenv("ALICLOUD_CLIENT_SCHEME", "HTTP")
-	return w.file("cloud-config.conf", `{"Global":{"accessKeyID":"ZW11bGF0b3I=","accessKeySecret":"ZW11bGF0b3Itc2VjcmV0","region":"cn-hangzhou","vpcid":"vpc-emulator"}}`)
+	return w.file("cloud-config.conf",
+		`{"Global":{"accessKeyID":"ZW11bGF0b3I=","accessKeySecret":"ZW11bGF0b3Itc2VjcmV0","region":"cn-hangzhou","vpcid":"vpc-emulator"}}`)
 }
 
 // failsOnConflict runs with a terminal on standard error.

@@ -112,7 +112,8 @@ func (w *world) createNLB(name string) {
 			annotationAddressType: "intranet",
 			"service.beta.kubernetes.io/alibaba-cloud-loadbalancer-zone-maps": "cn-hangzhou-a:vsw-a,cn-hangzhou-b:vsw-b",
 		}},
-		Spec: corev1.ServiceSpec{Type: corev1.ServiceTypeLoadBalancer, LoadBalancerClass: new(nlb.Class), Ports: []corev1.ServicePort{{Port: 80}}},
+		Spec: corev1.ServiceSpec{Type: corev1.ServiceTypeLoadBalancer, LoadBalancerClass: new(nlb.Class),
+			Ports: []corev1.ServicePort{{Port: 80}}},
 	}, metav1.CreateOptions{})
 	if err != nil {
 		w.Fatal(err)
@@ -240,13 +241,15 @@ func (w *world) changedClassIsPlanned(name string) {
 	w.patchWeb(name, `{"spec":{"type":"LoadBalancer","loadBalancerClass":"`+slb.Class+`"}}`)
 	mark := w.lastCall()
 	code, out := w.ask("plan", "text")
-	if code != 2 || !strings.Contains(out, "Service default/"+name+"\n") || !strings.Contains(out, "delete NLB: ") || strings.Contains(out, "create") {
+	if code != 2 || !strings.Contains(out, "Service default/"+name+"\n") || !strings.Contains(out, "delete NLB: ") ||
+		strings.Contains(out, "create") {
 		w.Errorf("plan of a Service whose class has changed: exit code %d, %q; want only the deletion of its NLB", code, out)
 	}
 	w.noWrites(mark)
 	w.startManager(routed...)
 	w.served(name)
-	if left := w.nlbState(); len(left.NetworkLoadBalancers)+len(left.ServerGroups) > 0 || slices.Contains(w.service(name).Finalizers, nlb.Finalizer) {
+	if left := w.nlbState(); len(left.NetworkLoadBalancers)+len(left.ServerGroups) > 0 ||
+		slices.Contains(w.service(name).Finalizers, nlb.Finalizer) {
 		w.Errorf("left of the NLB of a Service with a CLB: %+v", left)
 	}
 	w.patchWeb(name, `{"spec":{"type":"ClusterIP"}}`)

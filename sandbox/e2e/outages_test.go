@@ -55,10 +55,14 @@ func (w *world) outages() []outage {
 		{name: "no API server", begin: trouble(`{"apiServerGone":true}`), end: healthy},
 		{name: "etcd fails", begin: trouble(`{"etcdFails":true}`), end: healthy},
 		{name: "etcd is slow", begin: trouble(`{"etcdDelay":"3s"}`), end: healthy},
-		{name: "control plane and cloud stand still", begin: func() { w.signalSandbox(syscall.SIGSTOP) }, end: func() { w.signalSandbox(syscall.SIGCONT) }},
-		{name: "cloud refuses everything", ofCloud: true, begin: fault(map[string]any{"action": "*", "code": "ServiceUnavailable", "status": 503, "times": 0}), end: w.clearFaults},
+		{name: "control plane and cloud stand still", begin: func() { w.signalSandbox(syscall.SIGSTOP) }, end: func() {
+			w.signalSandbox(syscall.SIGCONT)
+		}},
+		{name: "cloud refuses everything", ofCloud: true,
+			begin: fault(map[string]any{"action": "*", "code": "ServiceUnavailable", "status": 503, "times": 0}), end: w.clearFaults},
 		// Longer than the client waits for an answer.
-		{name: "cloud does not answer", ofCloud: true, begin: fault(map[string]any{"action": "*", "latency": "25s", "times": 0}), end: w.clearFaults},
+		{name: "cloud does not answer", ofCloud: true, begin: fault(map[string]any{"action": "*", "latency": "25s", "times": 0}),
+			end: w.clearFaults},
 	}
 }
 
@@ -132,7 +136,8 @@ func (d *deployment) survives(o outage, nodes int) {
 	o.end()
 	over := time.Now()
 	now := d.untilLed(over)
-	d.Logf("%s: led %s after its end by %s (before: %s), %d restarts", o.name, time.Since(over).Round(100*time.Millisecond), now, leader, d.restarts-restarts)
+	d.Logf("%s: led %s after its end by %s (before: %s), %d restarts", o.name, time.Since(over).Round(100*time.Millisecond), now, leader,
+		d.restarts-restarts)
 	d.until("all nodes are ready", eventDeadline, func(ctx context.Context) string {
 		d.keep()
 		for name, node := range d.nodes(ctx) {

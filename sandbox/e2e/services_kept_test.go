@@ -27,7 +27,9 @@ func (w *world) unservedCostsNothing() {
 	mark := w.lastCall()
 	w.createService("sctp", nil, corev1.ProtocolSCTP)
 	w.isSynced("sctp", metav1.ConditionFalse, problem.ReasonFeatureNotSupported)
-	w.until("one event", eventDeadline, func(ctx context.Context) string { return w.eventsOf(ctx, "sctp", problem.ReasonFeatureNotSupported, 1) })
+	w.until("one event", eventDeadline, func(ctx context.Context) string {
+		return w.eventsOf(ctx, "sctp", problem.ReasonFeatureNotSupported, 1)
+	})
 	for _, c := range w.calls(mark) {
 		if c.Kind == "write" {
 			w.Errorf("a Service that cannot be served costs %+v", c)
@@ -54,7 +56,8 @@ func (w *world) unservedCostsNothing() {
 func (w *world) existingCLBKeepsNothing() {
 	w.Helper()
 	w.asPerson(api.VersionSLB, "CreateLoadBalancer", map[string]string{
-		"LoadBalancerName": "mine", "AddressType": "intranet", "VpcId": "vpc-emulator", "VSwitchId": "vsw-a", "Tag.1.Key": "mine", "Tag.1.Value": "1",
+		"LoadBalancerName": "mine", "AddressType": "intranet", "VpcId": "vpc-emulator", "VSwitchId": "vsw-a", "Tag.1.Key": "mine",
+		"Tag.1.Value": "1",
 	})
 	id := w.balancers()[0].LoadBalancerID
 	w.createService("joining", map[string]string{
@@ -64,7 +67,8 @@ func (w *world) existingCLBKeepsNothing() {
 	w.served("joining")
 	w.tagsAre("as asked for", "kubernetes.reused.by.user mine team")
 	w.stopManager()
-	w.patchWeb("joining", fmt.Sprintf(`{"metadata":{"annotations":{%q:null,%q:null}}}`, annotationFamily+"additional-resource-tags", annotationFamily+"scheduler"))
+	w.patchWeb("joining",
+		fmt.Sprintf(`{"metadata":{"annotations":{%q:null,%q:null}}}`, annotationFamily+"additional-resource-tags", annotationFamily+"scheduler"))
 	w.startManager(routed...)
 	w.tagsAre("after the annotation went", "kubernetes.reused.by.user mine")
 	w.until("the scheduler is the default again", eventDeadline, func(context.Context) string {

@@ -93,7 +93,8 @@ func (w *world) createService(name string, annotations map[string]string, protoc
 	_, err := w.client.CoreV1().Services(metav1.NamespaceDefault).Create(w.Context(), &corev1.Service{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: asked},
 		Spec: corev1.ServiceSpec{
-			Type: corev1.ServiceTypeLoadBalancer, Ports: []corev1.ServicePort{{Port: 80, Protocol: protocol}}, Selector: map[string]string{"app": "web"},
+			Type: corev1.ServiceTypeLoadBalancer, Ports: []corev1.ServicePort{{Port: 80, Protocol: protocol}},
+			Selector: map[string]string{"app": "web"},
 		},
 	}, metav1.CreateOptions{})
 	if err != nil {
@@ -110,7 +111,8 @@ func (w *world) deleteWeb(name string) {
 
 func (w *world) patchWeb(name, patch string) {
 	w.Helper()
-	_, err := w.client.CoreV1().Services(metav1.NamespaceDefault).Patch(w.Context(), name, types.MergePatchType, []byte(patch), metav1.PatchOptions{})
+	_, err := w.client.CoreV1().Services(metav1.NamespaceDefault).Patch(w.Context(), name, types.MergePatchType, []byte(patch),
+		metav1.PatchOptions{})
 	if err != nil {
 		w.Fatal(err)
 	}
@@ -135,7 +137,8 @@ func (w *world) served(name string) *corev1.Service {
 			if b.LoadBalancerID != svc.Labels[service.LabelLoadBalancerID] {
 				continue
 			}
-			if len(b.Listeners) == 1 && b.Listeners[0].Status == "running" && len(b.VServerGroups) == 1 && len(b.VServerGroups[0].BackendServers) == 2 {
+			if len(b.Listeners) == 1 && b.Listeners[0].Status == "running" && len(b.VServerGroups) == 1 &&
+				len(b.VServerGroups[0].BackendServers) == 2 {
 				return ""
 			}
 			return fmt.Sprintf("%+v", b)
@@ -258,7 +261,8 @@ func (w *world) ask(command, output string) (int, string) {
 	w.Helper()
 	endpoint := strings.TrimPrefix(w.url, "http://")
 	p := launch(w.T, managerProgram, []string{
-		"SLB_ENDPOINT=" + endpoint, "NLB_ENDPOINT=" + endpoint, "VPC_ENDPOINT=" + endpoint, "ECS_ENDPOINT=" + endpoint, "ALICLOUD_CLIENT_SCHEME=HTTP",
+		"SLB_ENDPOINT=" + endpoint, "NLB_ENDPOINT=" + endpoint, "VPC_ENDPOINT=" + endpoint, "ECS_ENDPOINT=" + endpoint,
+		"ALICLOUD_CLIENT_SCHEME=HTTP",
 	}, command, "--output="+output, "--cloud-provider=alicloud", "--cloud-config="+w.cloudConfig(), "--kubeconfig="+w.as.Kubeconfig,
 		"--configure-cloud-routes=false")
 	return p.wait(startDeadline), p.stdout.String()

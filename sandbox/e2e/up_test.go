@@ -72,12 +72,15 @@ func TestCloudConfigStartsTheManager(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "sandbox")
 	p := start(t, t.TempDir(), "up", "--nodes", "2", "--node-ip", "--dir", dir)
 	p.untilReady()
-	p.until("the next steps are printed", startDeadline, func(context.Context) bool { return strings.Contains(p.stdout.String(), "create service") })
+	p.until("the next steps are printed", startDeadline, func(context.Context) bool {
+		return strings.Contains(p.stdout.String(), "create service")
+	})
 	printed := p.stdout.String()
 	if !strings.Contains(printed, "\n  export KUBECONFIG="+filepath.Join(dir, "kubeconfig")+"\n") {
 		t.Errorf("no command for the kubeconfig in\n%s", printed)
 	}
-	if title := pageAt(t, regexp.MustCompile(`console: (\S+)`).FindStringSubmatch(printed)); !strings.Contains(title, "<title>Alibaba Cloud emulator</title>") {
+	if title := pageAt(t, regexp.MustCompile(`console: (\S+)`).FindStringSubmatch(printed)); !strings.Contains(title,
+		"<title>Alibaba Cloud emulator</title>") {
 		t.Errorf("the console is %q", title)
 	}
 	command := regexp.MustCompile(`\n  (\S+=\S+) cloud-controller-manager (.*)\n`).FindStringSubmatch(printed)
@@ -90,7 +93,9 @@ func TestCloudConfigStartsTheManager(t *testing.T) {
 	client := clientOf(t, dir)
 	manager.until("the nodes are initialized", eventDeadline, func(ctx context.Context) bool {
 		nodes, err := client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
-		return err == nil && len(nodes.Items) == 2 && !slices.ContainsFunc(nodes.Items, func(n corev1.Node) bool { return len(n.Spec.Taints) > 0 })
+		return err == nil && len(nodes.Items) == 2 && !slices.ContainsFunc(nodes.Items, func(n corev1.Node) bool {
+			return len(n.Spec.Taints) > 0
+		})
 	})
 	manager.stop()
 	p.stop()

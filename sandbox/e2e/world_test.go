@@ -174,7 +174,8 @@ func (w *world) startManager(args ...string) {
 func (w *world) launchManager(args ...string) *program {
 	w.Helper()
 	return launch(w.T, managerProgram, []string{
-		"SLB_ENDPOINT=" + w.cloud.Address, "NLB_ENDPOINT=" + w.cloud.Address, "VPC_ENDPOINT=" + w.cloud.Address, "ECS_ENDPOINT=" + w.ecs.Address, "ALICLOUD_CLIENT_SCHEME=HTTP",
+		"SLB_ENDPOINT=" + w.cloud.Address, "NLB_ENDPOINT=" + w.cloud.Address, "VPC_ENDPOINT=" + w.cloud.Address, "ECS_ENDPOINT=" + w.ecs.Address,
+		"ALICLOUD_CLIENT_SCHEME=HTTP",
 	}, append([]string{
 		"--cloud-provider=alicloud", "--cloud-config=" + w.cloudConfig(), "--kubeconfig=" + w.as.Kubeconfig, "--leader-elect=true",
 		"--cluster-cidr=" + cluster.PodCIDR, "--bind-address=127.0.0.1", fmt.Sprintf("--secure-port=%d", testkit.FreePort(w.T)),

@@ -92,7 +92,8 @@ func masquerade(ctx context.Context, pods ip.IP4Net, machine *lease.Lease) error
 	if err := rules.Init(ctx); err != nil {
 		return fmt.Errorf("masquerade what pods send: %w", err)
 	}
-	if err := rules.SetupAndEnsureMasqRules(ctx, pods, ip.IP4Net{}, ip.IP4Net{}, ip.IP6Net{}, ip.IP6Net{}, ip.IP6Net{}, machine, 0, false); err != nil {
+	if err := rules.SetupAndEnsureMasqRules(ctx, pods, ip.IP4Net{}, ip.IP4Net{}, ip.IP6Net{}, ip.IP6Net{}, ip.IP6Net{}, machine, 0,
+		false); err != nil {
 		return fmt.Errorf("masquerade what pods send: %w", err)
 	}
 	return nil

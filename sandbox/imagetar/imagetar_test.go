@@ -74,7 +74,8 @@ func TestArchive(t *testing.T) {
 		t.Errorf("names differ (-want +got):\n%s", diff)
 	}
 	layer := all[manifests[0].Layers[0]]
-	if diff := cmp.Diff(map[string]string{"usr/bin/a": "binary", "b": "-> /usr/bin/a", "bin/tool": "tool"}, files(t, bytes.NewReader([]byte(layer)))); diff != "" {
+	if diff := cmp.Diff(map[string]string{"usr/bin/a": "binary", "b": "-> /usr/bin/a", "bin/tool": "tool"},
+		files(t, bytes.NewReader([]byte(layer)))); diff != "" {
 		t.Errorf("files differ (-want +got):\n%s", diff)
 	}
 	var config struct {
@@ -89,7 +90,8 @@ func TestArchive(t *testing.T) {
 	if err := json.Unmarshal([]byte(all[manifests[0].Config]), &config); err != nil {
 		t.Fatal(err)
 	}
-	if config.Config.Entrypoint[0] != "/usr/bin/a" || config.Config.Cmd[0] != "x" || config.Config.User != "1:1" || config.Config.Env[0] != "A=1" {
+	if config.Config.Entrypoint[0] != "/usr/bin/a" || config.Config.Cmd[0] != "x" || config.Config.User != "1:1" ||
+		config.Config.Env[0] != "A=1" {
 		t.Errorf("config %+v", config.Config)
 	}
 	if config.RootFS.DiffIDs[0] != "sha256:"+sum([]byte(layer)) {

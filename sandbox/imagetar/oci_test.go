@@ -50,7 +50,8 @@ func ociArchive(t *testing.T, architecture string, change func(files map[string]
 	gzipped := add("application/vnd.oci.image.layer.v1.tar+gzip", packed.Bytes())
 	image := add(ociManifest, marshal(map[string]any{"config": config, "layers": []any{gzipped}}))
 	image["platform"] = map[string]any{"os": "linux", "architecture": architecture}
-	other := map[string]any{"mediaType": ociManifest, "digest": "sha256:none", "platform": map[string]any{"os": "linux", "architecture": "none"}}
+	other := map[string]any{"mediaType": ociManifest, "digest": "sha256:none",
+		"platform": map[string]any{"os": "linux", "architecture": "none"}}
 	platforms := add(ociIndex, marshal(map[string]any{"manifests": []any{other, image}}))
 	all["index.json"] = marshal(map[string]any{"manifests": []any{platforms}})
 	if change != nil {
@@ -115,8 +116,10 @@ func TestPublishedImageIsWhole(t *testing.T) {
 	t.Parallel()
 	for want, path := range map[string]string{
 		"no image for linux/" + runtime.GOARCH: ociArchive(t, "other", nil),
-		"another digest":                       ociArchive(t, runtime.GOARCH, func(files map[string][]byte, layer string) { files[layer] = []byte("damaged") }),
-		"is missing":                           ociArchive(t, runtime.GOARCH, func(files map[string][]byte, layer string) { delete(files, layer) }),
+		"another digest": ociArchive(t, runtime.GOARCH, func(files map[string][]byte, layer string) {
+			files[layer] = []byte("damaged")
+		}),
+		"is missing": ociArchive(t, runtime.GOARCH, func(files map[string][]byte, layer string) { delete(files, layer) }),
 	} {
 		err := Write(filepath.Join(t.TempDir(), "images.tar"), []Image{{Names: []string{"a:1"}, Archive: path}})
 		if err == nil || !strings.Contains(err.Error(), want) {

@@ -69,7 +69,8 @@ func TestRegistry(t *testing.T) {
 			t.Errorf("%s: %d, %d bytes that are %s", blob.Digest, status, len(content), sum(content))
 		}
 	}
-	if status, _, again := pull(t, server.URL, "/v2/library/a/manifests/"+digest, "docker.io"); status != http.StatusOK || string(again) != string(body) {
+	if status, _, again := pull(t, server.URL, "/v2/library/a/manifests/"+digest, "docker.io"); status != http.StatusOK ||
+		string(again) != string(body) {
 		t.Errorf("the manifest by its digest: %d, %s", status, again)
 	}
 	for what, path := range map[string][2]string{

@@ -39,7 +39,9 @@ func startFleet(t *testing.T, nodeIP bool, objects ...*corev1.Node) *fleet {
 		}
 	}
 	kubelets, err := NewKubelets(Options{
-		Client: f.client, Network: f.network, Changed: func() <-chan struct{} { return f.changed }, NodeIP: nodeIP, Heartbeat: 50 * time.Millisecond,
+		Client: f.client, Network: f.network, Changed: func() <-chan struct{} {
+			return f.changed
+		}, NodeIP: nodeIP, Heartbeat: 50 * time.Millisecond,
 		Instances: func() []Instance { f.mu.Lock(); defer f.mu.Unlock(); return slices.Clone(f.instances) },
 	})
 	if err != nil {
@@ -149,7 +151,9 @@ func TestMachinesFollowInstances(t *testing.T) {
 	f.until("the machine of i-2 is off", func(context.Context) bool { return f.network.machineOf("i-2") == nil })
 	last = f.renewed("i-2")
 	other := f.renewed("node-1")
-	f.until("node-1 renews three times more", func(context.Context) bool { return f.renewed("node-1").After(other.Add(150 * time.Millisecond)) })
+	f.until("node-1 renews three times more", func(context.Context) bool {
+		return f.renewed("node-1").After(other.Add(150 * time.Millisecond))
+	})
 	// One renewal may have been under way when the machine was switched off.
 	if late := f.renewed("i-2"); late.After(last.Add(100 * time.Millisecond)) {
 		t.Errorf("a machine that is off renewed its lease at %v, %v after it was switched off", late, late.Sub(last))

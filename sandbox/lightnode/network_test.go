@@ -76,9 +76,11 @@ func TestDialReachesPods(t *testing.T) {
 	n := newTestNetwork(t)
 	a := mustSwitchOn(t, n, "i-a", "node-a", "10.1.0.1")
 	mustSwitchOn(t, n, "i-b", "node-b", "10.1.0.2")
-	n.startPod(&runningPod{key: "default/web", name: "web", machine: a, addrs: []netip.Addr{netip.MustParseAddr("10.244.0.2")}, ports: []int32{80}})
+	n.startPod(&runningPod{key: "default/web", name: "web", machine: a, addrs: []netip.Addr{netip.MustParseAddr("10.244.0.2")},
+		ports: []int32{80}})
 	n.startPod(&runningPod{key: "default/any", name: "any", machine: a, addrs: []netip.Addr{netip.MustParseAddr("10.244.0.3")}})
-	n.startPod(&runningPod{key: "default/host", name: "host", machine: a, addrs: []netip.Addr{a.addr}, hostNetwork: true, ports: []int32{9100}})
+	n.startPod(&runningPod{key: "default/host", name: "host", machine: a, addrs: []netip.Addr{a.addr}, hostNetwork: true,
+		ports: []int32{9100}})
 
 	tests := []struct {
 		name, instance, network, addr string

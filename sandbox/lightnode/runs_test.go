@@ -54,13 +54,20 @@ func TestRunsContainers(t *testing.T) {
 		wantMessage  string // of the last end
 		wantWaiting  bool
 	}{
-		"succeeds":               {runner: &script{ends: []Exit{good}}, policy: corev1.RestartPolicyOnFailure, wantPhase: corev1.PodSucceeded, wantMessage: "done"},
-		"succeeds in the end":    {runner: &script{ends: []Exit{bad, bad, good}}, policy: corev1.RestartPolicyOnFailure, wantPhase: corev1.PodSucceeded, wantRestarts: 2, wantMessage: "done"},
-		"fails":                  {runner: &script{ends: []Exit{bad}}, policy: corev1.RestartPolicyNever, wantPhase: corev1.PodFailed, wantMessage: "no instance"},
-		"is under way":           {runner: &script{ends: []Exit{bad}}, policy: corev1.RestartPolicyOnFailure, wantPhase: corev1.PodRunning, wantRestarts: 1, wantMessage: "no instance"},
-		"cannot be started":      {runner: &script{fail: errors.New("no program")}, policy: corev1.RestartPolicyNever, wantPhase: corev1.PodFailed, wantMessage: "no program"},
-		"fails again and again":  {runner: &script{fail: errors.New("no program")}, policy: corev1.RestartPolicyOnFailure, wantPhase: corev1.PodRunning, wantRestarts: 4, wantMessage: "no program", wantWaiting: true},
-		"starts after a success": {runner: &script{ends: []Exit{good}}, policy: corev1.RestartPolicyAlways, wantPhase: corev1.PodRunning, wantRestarts: 1, wantMessage: "done"},
+		"succeeds": {runner: &script{ends: []Exit{good}}, policy: corev1.RestartPolicyOnFailure, wantPhase: corev1.PodSucceeded,
+			wantMessage: "done"},
+		"succeeds in the end": {runner: &script{ends: []Exit{bad, bad, good}}, policy: corev1.RestartPolicyOnFailure,
+			wantPhase: corev1.PodSucceeded, wantRestarts: 2, wantMessage: "done"},
+		"fails": {runner: &script{ends: []Exit{bad}}, policy: corev1.RestartPolicyNever, wantPhase: corev1.PodFailed,
+			wantMessage: "no instance"},
+		"is under way": {runner: &script{ends: []Exit{bad}}, policy: corev1.RestartPolicyOnFailure, wantPhase: corev1.PodRunning,
+			wantRestarts: 1, wantMessage: "no instance"},
+		"cannot be started": {runner: &script{fail: errors.New("no program")}, policy: corev1.RestartPolicyNever,
+			wantPhase: corev1.PodFailed, wantMessage: "no program"},
+		"fails again and again": {runner: &script{fail: errors.New("no program")}, policy: corev1.RestartPolicyOnFailure,
+			wantPhase: corev1.PodRunning, wantRestarts: 4, wantMessage: "no program", wantWaiting: true},
+		"starts after a success": {runner: &script{ends: []Exit{good}}, policy: corev1.RestartPolicyAlways, wantPhase: corev1.PodRunning,
+			wantRestarts: 1, wantMessage: "done"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -66,7 +66,8 @@ var ErrAttached = errors.New("an endpoint of that name or address is attached")
 // an address twice is an ErrAttached.
 func (n *Network) Attach(ctx context.Context, e Endpoint) (*Namespace, error) {
 	if !names.MatchString(e.Name) || !e.Address.Is4() {
-		return nil, fmt.Errorf("attach %q with address %s: want a name of letters, digits, dots and hyphens, and an IPv4 address", e.Name, e.Address)
+		return nil, fmt.Errorf("attach %q with address %s: want a name of letters, digits, dots and hyphens, and an IPv4 address", e.Name,
+			e.Address)
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -60,7 +60,8 @@ func TestClientsKeepTheirSourceAddress(t *testing.T) {
 		t.Run(protocol, func(t *testing.T) {
 			t.Parallel()
 			s := newScene(t)
-			l := alicloud.Listener{ListenerKey: alicloud.ListenerKey{Port: 80, Protocol: protocol}, Attributes: alicloud.Attributes{"HealthCheckSwitch": "off"}}
+			l := alicloud.Listener{ListenerKey: alicloud.ListenerKey{Port: 80, Protocol: protocol},
+				Attributes: alicloud.Attributes{"HealthCheckSwitch": "off"}}
 			vip := s.balancer(alicloud.AddressInternet, l, ecsBackend("i-1", 30080)) + ":80"
 			for want, ns := range map[netip.Addr]*Namespace{insideAddress: s.inside, internetAddress: s.internet} {
 				if got := s.answers(ns, protocol, vip, "one"); got.Addr() != want {
@@ -103,9 +104,10 @@ func TestLayer7ListenersComeFromTheCloud(t *testing.T) {
 	server.Listener = l
 	server.Start()
 	t.Cleanup(server.Close)
-	listener := alicloud.Listener{ListenerKey: alicloud.ListenerKey{Port: 80, Protocol: alicloud.ProtocolHTTP}, Attributes: alicloud.Attributes{
-		"HealthCheck": "off", "StickySession": "off", "XForwardedFor": "on",
-	}}
+	listener := alicloud.Listener{ListenerKey: alicloud.ListenerKey{Port: 80, Protocol: alicloud.ProtocolHTTP},
+		Attributes: alicloud.Attributes{
+			"HealthCheck": "off", "StickySession": "off", "XForwardedFor": "on",
+		}}
 	vip := s.balancer(alicloud.AddressInternet, listener, ecsBackend("i-1", 30081))
 	body := s.get(s.internet, "http://"+vip+"/", nil)
 	var forwarded, remote string

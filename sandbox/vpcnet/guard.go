@@ -108,7 +108,8 @@ func check(link expr.MetaKey, offset uint32, sets guardSets) []expr.Any {
 		&expr.Meta{Key: link, Register: unix.NFT_REG_1},
 		&expr.Lookup{SourceRegister: unix.NFT_REG_1, SetName: sets.checked.Name, SetID: sets.checked.ID},
 		// The address goes into the register behind the link's name: together they are the key.
-		&expr.Payload{OperationType: expr.PayloadLoad, Base: expr.PayloadBaseNetworkHeader, Offset: offset, Len: addressLength, DestRegister: unix.NFT_REG_2},
+		&expr.Payload{OperationType: expr.PayloadLoad, Base: expr.PayloadBaseNetworkHeader, Offset: offset, Len: addressLength,
+			DestRegister: unix.NFT_REG_2},
 		&expr.Lookup{SourceRegister: unix.NFT_REG_1, SetName: sets.owned.Name, SetID: sets.owned.ID, Invert: true},
 		&expr.Counter{},
 		&expr.Verdict{Kind: expr.VerdictDrop},

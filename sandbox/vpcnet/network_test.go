@@ -96,7 +96,8 @@ func TestRouteTableOfAVSwitch(t *testing.T) {
 	w.createRoute("10.244.1.0/24", "i-1")
 	w.answers(three, "tcp", "10.244.1.1:80", "pod")
 	w.unreachable(two, "10.244.1.1:80")
-	failed, err := w.api.CreateRouteEntries(t.Context(), []alicloud.NewRoute{{TableID: "vtb-custom", CIDR: "10.244.1.0/24", InstanceID: "i-1"}})
+	failed, err := w.api.CreateRouteEntries(t.Context(),
+		[]alicloud.NewRoute{{TableID: "vtb-custom", CIDR: "10.244.1.0/24", InstanceID: "i-1"}})
 	w.check(err)
 	for _, err := range failed {
 		w.check(err)
@@ -170,7 +171,8 @@ func TestRefusals(t *testing.T) {
 	good := netip.MustParseAddr("10.1.0.9")
 	w.attach(Endpoint{Name: "a", Address: good, Place: Interface})
 	other := netip.MustParseAddr("10.1.0.8")
-	for _, e := range []Endpoint{{Name: "a", Address: other}, {Name: "b", Address: good}, {Name: "../b", Address: other}, {Name: "c"}, {Name: "", Address: other}} {
+	for _, e := range []Endpoint{{Name: "a", Address: other}, {Name: "b", Address: good}, {Name: "../b", Address: other}, {Name: "c"},
+		{Name: "", Address: other}} {
 		if _, err := w.Attach(t.Context(), e); err == nil {
 			t.Errorf("%+v is attached", e)
 		}

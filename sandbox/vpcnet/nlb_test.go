@@ -25,7 +25,8 @@ func (w *world) nlb(addressType string, servers ...string) nlb {
 	}}, w.t.Name()))(w.t)
 	made, off := nlb{NLB: testkit.Must(api.GetNLB(ctx, id))(w.t)}, false
 	for _, l := range []alicloud.NLBListener{
-		{Port: 80, Protocol: alicloud.NLBTCP}, {Port: 80, Protocol: alicloud.NLBUDP}, {StartPort: 30079, EndPort: 30081, Protocol: alicloud.NLBTCP},
+		{Port: 80, Protocol: alicloud.NLBTCP}, {Port: 80, Protocol: alicloud.NLBUDP},
+		{StartPort: 30079, EndPort: 30081, Protocol: alicloud.NLBTCP},
 	} {
 		port := 30080
 		if l.Port == 0 {
@@ -33,12 +34,14 @@ func (w *world) nlb(addressType string, servers ...string) nlb {
 		}
 		token := w.t.Name() + l.Protocol + string(rune('a'+len(made.groups)))
 		group, _, err := api.CreateNLBGroup(ctx, alicloud.NLBGroup{
-			Name: token, VPCID: "vpc-emulator", Protocol: l.Protocol, AnyPort: port == 0, NLBGroupSettings: alicloud.NLBGroupSettings{HealthCheck: alicloud.NLBHealthCheck{Enabled: &off}},
+			Name: token, VPCID: "vpc-emulator", Protocol: l.Protocol, AnyPort: port == 0,
+			NLBGroupSettings: alicloud.NLBGroupSettings{HealthCheck: alicloud.NLBHealthCheck{Enabled: &off}},
 		}, token)
 		w.check(err)
 		var all []alicloud.NLBServer
 		for _, server := range servers {
-			all = append(all, alicloud.NLBServer{NLBServerKey: alicloud.NLBServerKey{ID: server, Type: alicloud.NLBServerECS, Port: port}, Weight: 100})
+			all = append(all,
+				alicloud.NLBServer{NLBServerKey: alicloud.NLBServerKey{ID: server, Type: alicloud.NLBServerECS, Port: port}, Weight: 100})
 		}
 		_, err = api.AddNLBServers(ctx, group, all)
 		w.check(err)

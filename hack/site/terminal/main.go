@@ -52,7 +52,8 @@ func draw(w io.Writer, command, text string) error {
 	}
 	width, height := int(float64(columns)*charWidth)+2*margin, len(lines)*lineHeight+titleBar+margin
 	var picture strings.Builder
-	fmt.Fprintf(&picture, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" width="%d" height="%d" role="img" aria-label="%s">`+"\n%s\n",
+	fmt.Fprintf(&picture,
+		`<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" width="%d" height="%d" role="img" aria-label="%s">`+"\n%s\n",
 		width, height, width, height, html.EscapeString(command+" in a terminal"), style)
 	fmt.Fprintf(&picture, `<rect class="back" x=".5" y=".5" width="%d" height="%d" rx="8"/>`+"\n", width-1, height-1)
 	for i := range 3 {
@@ -63,7 +64,8 @@ func draw(w io.Writer, command, text string) error {
 		if i < 2 {
 			class = []string{"command", "head"}[i]
 		}
-		fmt.Fprintf(&picture, `<text class="%s" x="%d" y="%d" xml:space="preserve">%s</text>`+"\n", class, margin, titleBar+(i+1)*lineHeight-6, html.EscapeString(line))
+		fmt.Fprintf(&picture, `<text class="%s" x="%d" y="%d" xml:space="preserve">%s</text>`+"\n", class, margin, titleBar+(i+1)*lineHeight-6,
+			html.EscapeString(line))
 	}
 	picture.WriteString("</svg>\n")
 	_, err := io.WriteString(w, picture.String())

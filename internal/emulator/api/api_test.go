@@ -20,7 +20,8 @@ func TestValidate(t *testing.T) {
 		params Params
 		want   string
 	}{
-		{"good", Params{"Name": "ab", "Kind": "a", "Port": "10", "On": "true", "Ids": `["x"]`, "Items": `[{}]`, "Id.1": "x", "Tag.1.Key": "k", "More": "?"}, ""},
+		{"good", Params{"Name": "ab", "Kind": "a", "Port": "10", "On": "true", "Ids": `["x"]`, "Items": `[{}]`, "Id.1": "x", "Tag.1.Key": "k",
+			"More": "?"}, ""},
 		{"missing", Params{}, "MissingParameter"},
 		{"empty is missing", Params{"Name": ""}, "MissingParameter"},
 		{"short", Params{"Name": "a"}, "InvalidParameter"},

@@ -28,12 +28,16 @@ func TestBadConfigs(t *testing.T) {
 		{`vpcs[1].id: "vpc-emulator", accepted: an ID that no other of vpcs has`, func(c *Config) { c.VPCs = append(c.VPCs, c.VPCs[0]) }},
 		{`vpcs[0].id: "", accepted: an ID`, func(c *Config) { c.VPCs[0].ID = "" }},
 		{`routeTables: VPC vpc-2 has none`, func(c *Config) { c.VPCs = append(c.VPCs, VPCConfig{ID: "vpc-2", CIDR: "10.0.0.0/8"}) }},
-		{`routeTables[1].vpcId: "none", accepted: the ID of one of vpcs`, func(c *Config) { c.RouteTables = append(c.RouteTables, RouteTableConfig{ID: "t", VPCID: "none"}) }},
+		{`routeTables[1].vpcId: "none", accepted: the ID of one of vpcs`, func(c *Config) {
+			c.RouteTables = append(c.RouteTables, RouteTableConfig{ID: "t", VPCID: "none"})
+		}},
 		{`routeTables[1].id: "vtb-emulator"`, func(c *Config) { c.RouteTables = append(c.RouteTables, c.RouteTables[0]) }},
 		{"overlaps", func(c *Config) { c.VSwitches[1].CIDR = "10.1.128.0/24" }},
 		{`vSwitches[0].vpcId: "none"`, func(c *Config) { c.VSwitches[0].VPCID = "none" }},
 		{`vSwitches[1].id: "vsw-a"`, func(c *Config) { c.VSwitches[1].ID = "vsw-a" }},
-		{`vSwitches[0].cidr: "192.168.0.0/24", accepted: a block inside 10.0.0.0/8 of its VPC`, func(c *Config) { c.VSwitches[0].CIDR = "192.168.0.0/24" }},
+		{`vSwitches[0].cidr: "192.168.0.0/24", accepted: a block inside 10.0.0.0/8 of its VPC`, func(c *Config) {
+			c.VSwitches[0].CIDR = "192.168.0.0/24"
+		}},
 		{`vSwitches[0].zoneId: "cn-beijing-a"`, func(c *Config) { c.VSwitches[0].Zone = "cn-beijing-a" }},
 		{`vSwitches[0].zoneId: ""`, func(c *Config) { c.VSwitches[0].Zone = "" }},
 		{`vSwitches[0].routeTableId: "vtb-x"`, func(c *Config) { c.VSwitches[0].RouteTableID = "vtb-x" }},
@@ -50,15 +54,21 @@ func TestBadConfigs(t *testing.T) {
 		{"vSwitch none does not exist", func(c *Config) { c.Instances = []InstanceConfig{{ID: "a", VSwitchID: "none"}} }},
 		{`accessKeys[1].id: "emulator"`, func(c *Config) { c.AccessKeys = append(c.AccessKeys, c.AccessKeys[0]) }},
 		{`accessKeys[0].secret: ""`, func(c *Config) { c.AccessKeys[0].Secret = "" }},
-		{`accessKeys[0].permissions[1]: "slb.*", accepted: *, or product and action`, func(c *Config) { c.AccessKeys[0].Permissions = []string{"*", "slb.*"} }},
+		{`accessKeys[0].permissions[1]: "slb.*", accepted: *, or product and action`, func(c *Config) {
+			c.AccessKeys[0].Permissions = []string{"*", "slb.*"}
+		}},
 		{`roles[0].permissions[0]: "slb:["`, func(c *Config) { c.Roles[0].Permissions = []string{"slb:["} }},
-		{`roles[0].oidcProviders[0]: "x", accepted: the name of one of oidcProviders`, func(c *Config) { c.Roles[0].OIDCProviders = []string{"x"} }},
+		{`roles[0].oidcProviders[0]: "x", accepted: the name of one of oidcProviders`, func(c *Config) {
+			c.Roles[0].OIDCProviders = []string{"x"}
+		}},
 		{`roles[0].maxSessionDuration: "60", accepted: 900 to 43200 seconds`, func(c *Config) { c.Roles[0].MaxSession = 60 }},
 		{`oidcProviders[0].clientIds`, func(c *Config) { c.OIDCProviders[0].ClientIDs = nil }},
 		{"certificates[0]", func(c *Config) { c.Certificates = []CertificateConfig{{ID: "c", Certificate: "x"}} }},
 		{`certificates[0].certificate: ""`, func(c *Config) { c.Certificates = []CertificateConfig{{ID: "c", PrivateKey: "x"}} }},
 		{`certificates[0].id: ""`, func(c *Config) { c.Certificates = []CertificateConfig{{}} }},
-		{`acls[0].entries[0]: "office", accepted: a block of ipv4 addresses`, func(c *Config) { c.ACLs = []ACLConfig{{ID: "a", Entries: []string{"office"}}} }},
+		{`acls[0].entries[0]: "office", accepted: a block of ipv4 addresses`, func(c *Config) {
+			c.ACLs = []ACLConfig{{ID: "a", Entries: []string{"office"}}}
+		}},
 		{`acls[0].entries[0]: "10.0.0.0/8", accepted: a block of ipv6`, func(c *Config) {
 			c.ACLs = []ACLConfig{{ID: "a", IPVersion: "ipv6", Entries: []string{"10.0.0.0/8"}}}
 		}},
@@ -203,7 +213,8 @@ func TestLookupTakesTheLongestPrefix(t *testing.T) {
 	now := time.Now()
 	table := &RouteTable{}
 	for _, cidr := range []string{"0.0.0.0/0", "10.244.0.0/16", "10.244.3.0/24"} {
-		table.AddEntry(&RouteEntry{Object: Object{ID: cidr, Seq: int64(table.Entries.Len())}, CIDR: netip.MustParsePrefix(cidr), Phase: Steady(Available)})
+		table.AddEntry(&RouteEntry{Object: Object{ID: cidr, Seq: int64(table.Entries.Len())}, CIDR: netip.MustParsePrefix(cidr),
+			Phase: Steady(Available)})
 	}
 	e, _ := table.EntryByCIDR(netip.MustParsePrefix("10.244.3.0/24"))
 	addr := netip.MustParseAddr("10.244.3.7")

@@ -119,7 +119,8 @@ func TestCleanFindsAllPages(t *testing.T) {
 		}
 		for i := range 120 {
 			call("vpc", "AllocateEipAddress", map[string]string{"Name": "of-another-program"})
-			call("slb", "CreateAccessControlList", map[string]string{"AclName": "left", "Tag.1.Key": conformance.TagKey, "Tag.1.Value": fmt.Sprint("run-", i)})
+			call("slb", "CreateAccessControlList",
+				map[string]string{"AclName": "left", "Tag.1.Key": conformance.TagKey, "Tag.1.Value": fmt.Sprint("run-", i)})
 		}
 		for i := range 3 {
 			call("vpc", "AllocateEipAddress", map[string]string{"Name": fmt.Sprintf("%s-run-%d", conformance.TagKey, i)})
@@ -138,7 +139,8 @@ func caller(t *testing.T, o conformance.Options) func(product, action string, pa
 		t.Helper()
 		p := api.Params{
 			"Action": action, "Version": api.VersionOf(product), "Format": "JSON", "RegionId": o.Environment.Region, "AccessKeyId": o.Key.ID,
-			"SignatureMethod": "HMAC-SHA1", "SignatureVersion": "1.0", "SignatureNonce": rand.Text(), "Timestamp": time.Now().UTC().Format(time.RFC3339),
+			"SignatureMethod": "HMAC-SHA1", "SignatureVersion": "1.0", "SignatureNonce": rand.Text(),
+			"Timestamp": time.Now().UTC().Format(time.RFC3339),
 		}
 		maps.Copy(p, parameters)
 		p["Signature"] = rpc.Sign(o.Key.Secret, http.MethodGet, p)
@@ -232,7 +234,8 @@ func TestDryRun(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if p.Calls["slb CreateLoadBalancer"] < 5 || p.Calls["nlb CreateLoadBalancer"] > 0 || p.Calls["nlb ListLoadBalancers"] == 0 || p.Price <= 0 || p.Duration < time.Minute {
+	if p.Calls["slb CreateLoadBalancer"] < 5 || p.Calls["nlb CreateLoadBalancer"] > 0 || p.Calls["nlb ListLoadBalancers"] == 0 ||
+		p.Price <= 0 || p.Duration < time.Minute {
 		t.Errorf("plan: %+v", p)
 	}
 	var text strings.Builder

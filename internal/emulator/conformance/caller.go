@@ -178,8 +178,9 @@ func (c *caller) raw(ctx context.Context, product, action string, variant Varian
 	}
 	key, method := c.keyOf(variant), http.MethodGet
 	p := api.Params{
-		"Action": action, "Version": api.VersionOf(product), "Format": "JSON", "AccessKeyId": key.ID, "SignatureMethod": "HMAC-SHA1", "SignatureVersion": "1.0",
-		"SignatureNonce": rand.Text(), "Timestamp": timestamp(0),
+		"Action": action, "Version": api.VersionOf(product), "Format": "JSON", "AccessKeyId": key.ID, "SignatureMethod": "HMAC-SHA1",
+		"SignatureVersion": "1.0",
+		"SignatureNonce":   rand.Text(), "Timestamp": timestamp(0),
 	}
 	maps.Copy(p, parameters)
 	maps.Copy(p, signedChange(variant))
@@ -307,7 +308,8 @@ func (c *caller) acs3(ctx context.Context, product, action string, parameters ma
 	sum := sha256.Sum256(nil)
 	hash := hex.EncodeToString(sum[:])
 	headers := map[string]string{
-		"x-acs-action": action, "x-acs-version": api.VersionOf(product), "x-acs-date": timestamp(0), "x-acs-signature-nonce": rand.Text(), "x-acs-content-sha256": hash,
+		"x-acs-action": action, "x-acs-version": api.VersionOf(product), "x-acs-date": timestamp(0), "x-acs-signature-nonce": rand.Text(),
+		"x-acs-content-sha256": hash,
 	}
 	if c.options.Key.Token != "" {
 		headers["x-acs-security-token"] = c.options.Key.Token
@@ -318,7 +320,9 @@ func (c *caller) acs3(ctx context.Context, product, action string, parameters ma
 		request.Header.Set(name, value)
 	}
 	text := rpc.CanonicalRequest(http.MethodPost, "/", parameters, request.Header, target.Host, signed, hash)
-	request.Header.Set("Authorization", "ACS3-HMAC-SHA256 Credential="+c.options.Key.ID+",SignedHeaders="+strings.Join(signed, ";")+",Signature="+rpc.Sign3(c.options.Key.Secret, text))
+	request.Header.Set("Authorization",
+		"ACS3-HMAC-SHA256 Credential="+c.options.Key.ID+",SignedHeaders="+strings.Join(signed, ";")+",Signature="+rpc.Sign3(c.options.Key.Secret,
+			text))
 	return c.receive(request, ACS3)
 }
 

@@ -40,17 +40,20 @@ type freeing struct {
 func kinds() []kind {
 	return []kind{
 		{
-			product: "slb", create: "CreateLoadBalancer", id: "LoadBalancerId", remove: "DeleteLoadBalancer", param: "LoadBalancerId", tag: "Tag", rank: 1,
+			product: "slb", create: "CreateLoadBalancer", id: "LoadBalancerId", remove: "DeleteLoadBalancer", param: "LoadBalancerId", tag: "Tag",
+			rank: 1,
 			free: []freeing{{"SetLoadBalancerDeleteProtection", P{"DeleteProtection": "off"}}},
 			list: "DescribeLoadBalancers", items: "LoadBalancers.LoadBalancer", item: "LoadBalancerId", filter: P{"PageSize": "100"},
 		},
 		{
-			product: "nlb", create: "CreateLoadBalancer", id: "LoadbalancerId", remove: "DeleteLoadBalancer", param: "LoadBalancerId", tag: "Tag", rank: 1,
+			product: "nlb", create: "CreateLoadBalancer", id: "LoadbalancerId", remove: "DeleteLoadBalancer", param: "LoadBalancerId", tag: "Tag",
+			rank: 1,
 			free: []freeing{{"UpdateLoadBalancerProtection", P{"DeletionProtectionEnabled": "false"}}},
 			list: "ListLoadBalancers", items: "LoadBalancers", item: "LoadBalancerId", filter: P{"MaxResults": "100"},
 		},
 		{
-			product: "nlb", create: "CreateServerGroup", id: "ServerGroupId", remove: "DeleteServerGroup", param: "ServerGroupId", tag: "Tag", rank: 2,
+			product: "nlb", create: "CreateServerGroup", id: "ServerGroupId", remove: "DeleteServerGroup", param: "ServerGroupId", tag: "Tag",
+			rank: 2,
 			list: "ListServerGroups", items: "ServerGroups", item: "ServerGroupId", filter: P{"MaxResults": "100"},
 		},
 		{
@@ -58,11 +61,13 @@ func kinds() []kind {
 			list: "DescribeAccessControlLists", items: "Acls.Acl", item: "AclId", filter: P{"PageSize": "50"},
 		},
 		{
-			product: "slb", create: "UploadServerCertificate", id: "ServerCertificateId", remove: "DeleteServerCertificate", param: "ServerCertificateId", tag: "Tag", rank: 2,
+			product: "slb", create: "UploadServerCertificate", id: "ServerCertificateId", remove: "DeleteServerCertificate",
+			param: "ServerCertificateId", tag: "Tag", rank: 2,
 			list: "DescribeServerCertificates", items: "ServerCertificates.ServerCertificate", item: "ServerCertificateId",
 		},
 		{
-			product: "vpc", create: "AllocateEipAddress", id: "AllocationId", remove: "ReleaseEipAddress", param: "AllocationId", tag: "Name", byName: "EipName", rank: 2,
+			product: "vpc", create: "AllocateEipAddress", id: "AllocationId", remove: "ReleaseEipAddress", param: "AllocationId", tag: "Name",
+			byName: "EipName", rank: 2,
 			free: []freeing{{"UnassociateEipAddress", nil}},
 			list: "DescribeEipAddresses", items: "EipAddresses.EipAddress", item: "AllocationId", filter: P{"PageSize": "100"},
 		},
@@ -71,11 +76,13 @@ func kinds() []kind {
 			list: "DescribeRouteTableList", items: "RouterTableList.RouterTableListType", item: "RouteTableId", filter: P{"PageSize": "50"},
 		},
 		{
-			product: "ecs", create: "RunInstances", id: "InstanceIdSets.InstanceIdSet.0", remove: "DeleteInstance", param: "InstanceId", with: P{"Force": "true"}, tag: "Tag", rank: 4,
+			product: "ecs", create: "RunInstances", id: "InstanceIdSets.InstanceIdSet.0", remove: "DeleteInstance", param: "InstanceId",
+			with: P{"Force": "true"}, tag: "Tag", rank: 4,
 			list: "DescribeInstances", items: "Instances.Instance", item: "InstanceId", filter: P{"PageSize": "100"},
 		},
 		{
-			product: "ecs", create: "CreateSecurityGroup", id: "SecurityGroupId", remove: "DeleteSecurityGroup", param: "SecurityGroupId", tag: "Tag", rank: 5,
+			product: "ecs", create: "CreateSecurityGroup", id: "SecurityGroupId", remove: "DeleteSecurityGroup", param: "SecurityGroupId",
+			tag: "Tag", rank: 5,
 			list: "DescribeSecurityGroups", items: "SecurityGroups.SecurityGroup", item: "SecurityGroupId", filter: P{"PageSize": "100"},
 		},
 	}

@@ -204,8 +204,10 @@ func noSecrets(t *testing.T, what, text string, o conformance.Options) {
 	t.Helper()
 	secrets := map[string]string{
 		"secret": o.Key.Secret, "account": o.Environment.Account, "VPC": o.Environment.VPC, "instance": o.Environment.Instances[0],
-		"private key": "PRIVATE KEY", "secret of a disabled key": o.Environment.Disabled.Secret, "private address": "10.1.0.", "public address": "198.18.",
-		"temporary key": "STS.", "zone": "cn-hangzhou-a", "signature": `"Signature"`, "name of a role": "role/emulator-role", "MAC address": "00:16:3e",
+		"private key": "PRIVATE KEY", "secret of a disabled key": o.Environment.Disabled.Secret, "private address": "10.1.0.",
+		"public address": "198.18.",
+		"temporary key":  "STS.", "zone": "cn-hangzhou-a", "signature": `"Signature"`, "name of a role": "role/emulator-role",
+		"MAC address": "00:16:3e",
 	}
 	for _, name := range slices.Sorted(maps.Keys(secrets)) {
 		if i := strings.Index(text, secrets[name]); i >= 0 {
@@ -251,7 +253,8 @@ func TestDocumentHidesWhatAnAccountAnswers(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, secret := range []string{
-			"4C467B38", "1719446390273214", "1.719", "alice", "216959339", "iZbp67", "51d1353b", "acme", "47.96", "192.168.7", "2408:4005", "CAIS", "LTAI", "lb-bp1",
+			"4C467B38", "1719446390273214", "1.719", "alice", "216959339", "iZbp67", "51d1353b", "acme", "47.96", "192.168.7", "2408:4005", "CAIS",
+			"LTAI", "lb-bp1",
 		} {
 			if i := strings.Index(string(data), secret); i >= 0 {
 				t.Errorf("the document has %s: …%s…", secret, data[max(0, i-60):min(len(data), i+40)])

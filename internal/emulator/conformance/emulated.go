@@ -48,7 +48,8 @@ func Emulated(settle time.Duration, flips ...string) (*emulator.Emulator, Option
 		Zones: [2]string{"cn-hangzhou-a", "cn-hangzhou-b"}, Instances: [2]string{"i-conformance-a", "i-conformance-b"}, Address: "10.1.0.10",
 		SecurityGroup: "sg-emulator", Image: "aliyun_3", InstanceType: "ecs.t6-c1m1.large",
 		Role: "acs:ram::" + ownAccount + ":role/emulator-role", Provider: "acs:ram::" + ownAccount + ":oidc-provider/emulator",
-		Disabled: Key{ID: "disabled", Secret: "disabled-secret"}, Restricted: Key{ID: "restricted", Secret: "restricted-secret"}, OtherInstance: "i-other",
+		Disabled: Key{ID: "disabled", Secret: "disabled-secret"}, Restricted: Key{ID: "restricted", Secret: "restricted-secret"},
+		OtherInstance: "i-other",
 	}
 	for _, i := range e.Instances() {
 		if i.ID == o.Environment.Instances[0] {
@@ -76,7 +77,8 @@ func emulatedConfig() (*cloud.Config, error) {
 	const vpc = "vpc-conformance"
 	c := &cloud.Config{
 		Region: "cn-hangzhou", AccountID: ownAccount,
-		VPCs: []cloud.VPCConfig{{ID: vpc, CIDR: "10.0.0.0/8"}, {ID: "vpc-other", CIDR: "192.168.0.0/16"}, {ID: "vpc-six", CIDR: "172.16.0.0/16", IPv6CIDR: "2001:db8:1::/56"}},
+		VPCs: []cloud.VPCConfig{{ID: vpc, CIDR: "10.0.0.0/8"}, {ID: "vpc-other", CIDR: "192.168.0.0/16"},
+			{ID: "vpc-six", CIDR: "172.16.0.0/16", IPv6CIDR: "2001:db8:1::/56"}},
 		VSwitches: []cloud.VSwitchConfig{
 			{ID: "vsw-a", VPCID: vpc, Zone: "cn-hangzhou-a", CIDR: "10.1.0.0/16"},
 			{ID: "vsw-b", VPCID: vpc, Zone: "cn-hangzhou-b", CIDR: "10.2.0.0/16"},
@@ -87,19 +89,22 @@ func emulatedConfig() (*cloud.Config, error) {
 			{ID: "vsw-tiny", VPCID: vpc, Zone: "cn-hangzhou-b", CIDR: "10.5.0.0/29"},
 			{ID: "vsw-other", VPCID: "vpc-other", Zone: "cn-hangzhou-a", CIDR: "192.168.0.0/24"},
 		},
-		RouteTables: []cloud.RouteTableConfig{{ID: "vtb-conformance", VPCID: vpc}, {ID: "vtb-other", VPCID: "vpc-other"}, {ID: "vtb-six", VPCID: "vpc-six"}},
+		RouteTables: []cloud.RouteTableConfig{{ID: "vtb-conformance", VPCID: vpc}, {ID: "vtb-other", VPCID: "vpc-other"},
+			{ID: "vtb-six", VPCID: "vpc-six"}},
 		Instances: []cloud.InstanceConfig{
 			{ID: "i-conformance-a", VSwitchID: "vsw-a", PrivateIP: "10.1.0.10"}, {ID: "i-conformance-b", VSwitchID: "vsw-a", PrivateIP: "10.1.0.11"},
 			{ID: "i-other", VSwitchID: "vsw-other"}, {ID: "i-six", VSwitchID: "vsw-six-a"},
 		},
 		AccessKeys: []cloud.AccessKeyConfig{
-			{ID: "emulator", Secret: "emulator-secret"}, {ID: "restricted", Secret: "restricted-secret", Permissions: []string{"sts:GetCallerIdentity"}},
+			{ID: "emulator", Secret: "emulator-secret"},
+			{ID: "restricted", Secret: "restricted-secret", Permissions: []string{"sts:GetCallerIdentity"}},
 			{ID: "disabled", Secret: "disabled-secret", Disabled: true},
 		},
 		Roles:             []cloud.RoleConfig{{Name: "emulator-role"}},
 		BandwidthPackages: []string{"cbwp-conformance"},
 		OIDCProviders: []cloud.OIDCConfig{
-			{Name: "emulator", ClientIDs: []string{"sts.aliyuncs.com"}}, {Name: "signed", ClientIDs: []string{"sts.aliyuncs.com"}, Keys: []string{public}},
+			{Name: "emulator", ClientIDs: []string{"sts.aliyuncs.com"}},
+			{Name: "signed", ClientIDs: []string{"sts.aliyuncs.com"}, Keys: []string{public}},
 		},
 	}
 	// The small vSwitch has no free address.

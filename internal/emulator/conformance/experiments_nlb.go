@@ -52,7 +52,8 @@ func nlbChecks(l *lab) {
 	_, rest, _ := strings.Cut(greeting, " sees ")
 	seen, _ := netip.ParseAddr(rest) // what is no address is nobody's
 	source, _ := checker.Load().(netip.Addr)
-	l.see("network.nlb-check-source", lines("checks by "+b.whose(source), "connections by "+b.whose(seen)), "checks by the cloud, connections by the cloud")
+	l.see("network.nlb-check-source", lines("checks by "+b.whose(source), "connections by "+b.whose(seen)),
+		"checks by the cloud, connections by the cloud")
 
 	l.alter("AddServersToServerGroup", group, 1)
 	l.pause(time.Minute)
@@ -95,9 +96,11 @@ func nlbFilter(l *lab) {
 	l.forward(b, group, "TCP", 80, nil)
 	security := l.securityGroup("normal")
 	p := P{"SecurityGroupId": security}
-	for i, rule := range []struct{ policy, source, priority string }{{"drop", droppedAddress, "1"}, {"accept", equalAddress, "50"}, {"drop", equalAddress, "50"}} {
+	for i, rule := range []struct{ policy, source, priority string }{{"drop", droppedAddress, "1"}, {"accept", equalAddress, "50"},
+		{"drop", equalAddress, "50"}} {
 		key := fmt.Sprintf("Permissions.%d.", i+1)
-		p[key+"Policy"], p[key+"SourceCidrIp"], p[key+"Priority"], p[key+"IpProtocol"], p[key+"PortRange"] = rule.policy, rule.source+"/32", rule.priority, "TCP", "1/65535"
+		p[key+"Policy"], p[key+"SourceCidrIp"], p[key+"Priority"], p[key+"IpProtocol"], p[key+"PortRange"] = rule.policy, rule.source+
+			"/32", rule.priority, "TCP", "1/65535"
 	}
 	l.do("ecs", "AuthorizeSecurityGroup", p)
 	l.job(l.do("nlb", "LoadBalancerJoinSecurityGroup", P{"LoadBalancerId": b.id, "SecurityGroupIds.1": security}))
@@ -184,7 +187,8 @@ func nlbZoneless(l *lab) {
 	p := unchecked("TCP")
 	p["ServerGroupType"] = "Ip"
 	group := l.serverGroup(p)
-	l.job(l.do("nlb", "AddServersToServerGroup", P{"ServerGroupId": group, "Servers.1.ServerId": pod, "Servers.1.ServerType": "Ip", "Servers.1.Port": strconv.Itoa(servedPort)}))
+	l.job(l.do("nlb", "AddServersToServerGroup",
+		P{"ServerGroupId": group, "Servers.1.ServerId": pod, "Servers.1.ServerType": "Ip", "Servers.1.Port": strconv.Itoa(servedPort)}))
 	l.forward(b, group, "TCP", 80, nil)
 	var seen []string
 	for _, address := range b.addresses {
@@ -208,7 +212,8 @@ func (l *lab) secured(more ...P) nlbInZones {
 // uploaded is the ID of a certificate for a name.
 func (l *lab) uploaded(name string) string {
 	made := newPair(1, name)
-	return text(l.do("slb", "UploadServerCertificate", P{"ServerCertificateName": "conformance", "ServerCertificate": made.certificate, "PrivateKey": made.key}), "ServerCertificateId")
+	return text(l.do("slb", "UploadServerCertificate",
+		P{"ServerCertificateName": "conformance", "ServerCertificate": made.certificate, "PrivateKey": made.key}), "ServerCertificateId")
 }
 
 // handshake is what a client of TLS gets.
@@ -230,7 +235,8 @@ func (l *lab) handshake(address string, port int, config *tls.Config) (tls.Conne
 func nlbNames(l *lab) {
 	b := l.secured(P{})
 	listener := text(l.do("nlb", "ListListeners", P{"LoadBalancerIds.1": b.id}), "Listeners.0.ListenerId")
-	more := P{"ListenerId": listener, "AdditionalCertificateIds.1": l.uploaded("*.shop.test"), "AdditionalCertificateIds.2": l.uploaded("www.shop.test")}
+	more := P{"ListenerId": listener, "AdditionalCertificateIds.1": l.uploaded("*.shop.test"),
+		"AdditionalCertificateIds.2": l.uploaded("www.shop.test")}
 	l.job(l.do("nlb", "AssociateAdditionalCertificatesWithListener", more))
 	l.active(b.id)
 	var seen []string

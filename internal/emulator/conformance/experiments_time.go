@@ -30,7 +30,8 @@ func creationTime(l *lab) {
 	for try := 0; try < tries && l.try("nlb", "GetLoadBalancerAttribute", P{"LoadBalancerId": lb}) == "accepted"; try++ {
 		l.wait()
 	}
-	l.see("nlb.durations", fmt.Sprintf("%.0f and %.0f times", creation.Seconds()/job.Seconds(), time.Since(begun).Seconds()/job.Seconds()), "20 and 10 times")
+	l.see("nlb.durations", fmt.Sprintf("%.0f and %.0f times", creation.Seconds()/job.Seconds(), time.Since(begun).Seconds()/job.Seconds()),
+		"20 and 10 times")
 }
 
 // removingServers adds a server to a load balancer whose quota a server uses up that is being removed.
@@ -52,7 +53,8 @@ func regionWithOneZone(l *lab) {
 	config := cloud.DefaultConfig()
 	config.VSwitches = config.VSwitches[:1]
 	l.elsewhere(config, func(l *lab) {
-		one := P{"AddressType": "Intranet", "VpcId": config.VPCs[0].ID, "ZoneMappings.1.ZoneId": config.VSwitches[0].Zone, "ZoneMappings.1.VSwitchId": config.VSwitches[0].ID}
+		one := P{"AddressType": "Intranet", "VpcId": config.VPCs[0].ID, "ZoneMappings.1.ZoneId": config.VSwitches[0].Zone,
+			"ZoneMappings.1.VSwitchId": config.VSwitches[0].ID}
 		l.see("nlb.zones-1-in-small-regions", l.try("nlb", "CreateLoadBalancer", one), "accepted")
 	})
 }

@@ -38,7 +38,8 @@ func (n *names) add(value, name string) {
 
 // hidden are fields whose values never leave the program.
 var hidden = map[string]bool{
-	"AccessKeySecret": true, "SecurityToken": true, "PrivateKey": true, "OIDCToken": true, "UserData": true, "Fingerprint": true, "AccessKeyId": true,
+	"AccessKeySecret": true, "SecurityToken": true, "PrivateKey": true, "OIDCToken": true, "UserData": true, "Fingerprint": true,
+	"AccessKeyId": true,
 }
 
 // ofOneAnswer are fields whose values say nothing about another answer.
@@ -49,7 +50,8 @@ var ofOneAnswer = map[string]bool{
 }
 
 // kept are fields that end like ids and are none.
-var kept = map[string]bool{"RegionId": true, "ZoneId": true, "MasterZoneId": true, "SlaveZoneId": true, "SecurityPolicyId": true, "ServerRegionId": true, "NextHopRegionId": true}
+var kept = map[string]bool{"RegionId": true, "ZoneId": true, "MasterZoneId": true, "SlaveZoneId": true, "SecurityPolicyId": true,
+	"ServerRegionId": true, "NextHopRegionId": true}
 
 const redacted = "***"
 

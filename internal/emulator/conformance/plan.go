@@ -112,12 +112,15 @@ func (p Plan) Write(w io.Writer) error {
 	for _, n := range p.Calls {
 		total += n
 	}
-	fmt.Fprintf(w, "%d scenarios, %d calls and polls, at least %s at a tenth of the published rates\n", p.Scenarios, total, p.Duration.Round(time.Minute))
+	fmt.Fprintf(w, "%d scenarios, %d calls and polls, at least %s at a tenth of the published rates\n", p.Scenarios, total,
+		p.Duration.Round(time.Minute))
 	for _, why := range slices.Sorted(maps.Keys(p.Skipped)) {
 		fmt.Fprintf(w, "%d scenarios do not run: %s\n", p.Skipped[why], why)
 	}
 	fmt.Fprintln(w, "calls:")
-	keys := slices.SortedFunc(maps.Keys(p.Calls), func(a, b string) int { return cmp.Or(cmp.Compare(p.Calls[b], p.Calls[a]), cmp.Compare(a, b)) })
+	keys := slices.SortedFunc(maps.Keys(p.Calls), func(a, b string) int {
+		return cmp.Or(cmp.Compare(p.Calls[b], p.Calls[a]), cmp.Compare(a, b))
+	})
 	for _, key := range keys {
 		fmt.Fprintf(w, "  %4d %s\n", p.Calls[key], key)
 	}

@@ -51,7 +51,8 @@ func TestMeasured(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := "2027-01-02, cn-hangzhou"; got["vpc.InvalidVpcId.NotFound"] != want || got["vpc.table-available"] != "" || got["slb.created-active"] != "" {
+	if want := "2027-01-02, cn-hangzhou"; got["vpc.InvalidVpcId.NotFound"] != want || got["vpc.table-available"] != "" ||
+		got["slb.created-active"] != "" {
 		t.Errorf("measured: %v", got)
 	}
 	differing := map[string]bool{}

@@ -79,7 +79,8 @@ func (e Environment) names(run string) map[string]string {
 	return map[string]string{
 		"vpc": e.VPC, "table": e.RouteTable, "vswitch-a": e.VSwitches[0], "vswitch-b": e.VSwitches[1], "zone-a": e.Zones[0], "zone-b": e.Zones[1],
 		"instance-a": e.Instances[0], "instance-b": e.Instances[1], "interface": e.Interface, "own-address": e.Address, "group": e.SecurityGroup,
-		"image": e.Image, "type": e.InstanceType, "role": e.Role, "provider": e.Provider, "region": e.Region, "other-instance": e.OtherInstance, "account": e.Account, "run": run,
+		"image": e.Image, "type": e.InstanceType, "role": e.Role, "provider": e.Provider, "region": e.Region, "other-instance": e.OtherInstance,
+		"account": e.Account, "run": run,
 	}
 }
 
@@ -97,7 +98,8 @@ type Scenario struct {
 
 // Scenarios returns all scenarios.
 func Scenarios() []Scenario {
-	return slices.Concat(commonScenarios(), slbScenarios(), slbMoreScenarios(), nlbScenarios(), nlbMoreScenarios(), vpcScenarios(), ecsScenarios(), accountScenarios(), provokedScenarios(),
+	return slices.Concat(commonScenarios(), slbScenarios(), slbMoreScenarios(), nlbScenarios(), nlbMoreScenarios(), vpcScenarios(),
+		ecsScenarios(), accountScenarios(), provokedScenarios(),
 		experimentScenarios(), clockScenarios())
 }
 
@@ -152,7 +154,8 @@ func (o Options) record(ctx context.Context, s Scenario) (recording Recording, e
 	if err != nil {
 		return Recording{Name: s.Name}, err
 	}
-	r := &R{ctx: ctx, options: o, env: o.Environment, caller: caller, names: newNames(o.Environment.names(o.Tag)), recording: Recording{Name: s.Name}}
+	r := &R{ctx: ctx, options: o, env: o.Environment, caller: caller, names: newNames(o.Environment.names(o.Tag)),
+		recording: Recording{Name: s.Name}}
 	defer func() {
 		stopped := recover()
 		if stopped != nil && stopped != errStopped { //nolint:errorlint // the value that R panics with
@@ -326,7 +329,8 @@ func (r *R) observe(s *step, a answer) {
 		}
 		if got := at(a.body, w.path); !equal(got, w.value) {
 			named := func(v any) any { return r.names.body(last(w.path), plain(v)) }
-			r.find(Finding{first([]string{w.fact}, ""), x.Product + " " + x.Action, fmt.Sprintf("%s = %v", w.path, named(w.value)), fmt.Sprint(named(got))})
+			r.find(Finding{first([]string{w.fact}, ""), x.Product + " " + x.Action, fmt.Sprintf("%s = %v", w.path, named(w.value)),
+				fmt.Sprint(named(got))})
 		}
 		if w.until {
 			x.Until = with(x.Until, w.path, r.names.body(last(w.path), plain(w.value)))

@@ -107,7 +107,8 @@ func accountSLB() []Scenario {
 			group := r.vServerGroup(lb)
 			r.admin(http.MethodPut, "/_emulator/loadbalancers/"+lb, `{"LoadBalancerStatus":"locked"}`)
 			r.do("slb", "SetLoadBalancerName", P{"LoadBalancerId": lb, "LoadBalancerName": "locked"}, refused("slb.ActionNotAllowed"))
-			r.do("slb", "AddVServerGroupBackendServers", P{"VServerGroupId": group, "BackendServers": r.servers(1)}, refused("slb.LbStatusNotSupport"))
+			r.do("slb", "AddVServerGroupBackendServers", P{"VServerGroupId": group, "BackendServers": r.servers(1)},
+				refused("slb.LbStatusNotSupport"))
 			r.admin(http.MethodPut, "/_emulator/loadbalancers/"+lb, `{"LoadBalancerStatus":"active"}`)
 		}},
 		{Name: "account/quotas of CLB", Product: "slb", Emulator: true, run: func(r *R) {
@@ -117,10 +118,12 @@ func accountSLB() []Scenario {
 			r.do("slb", "CreateLoadBalancer", r.intranet(), refused("slb.ORDER.QUOTA_EXCEEDED"))
 			r.do("slb", "CreateLoadBalancerTCPListener", r.listener(lb, 80, group))
 			r.do("slb", "CreateLoadBalancerTCPListener", r.listener(lb, 81, group), refused("slb.ListenerNumberOverLimit"))
-			r.do("slb", "AddVServerGroupBackendServers", P{"VServerGroupId": group, "BackendServers": r.servers(2)}, refused("slb.InstanceBackendServerNumberOverLimit"))
+			r.do("slb", "AddVServerGroupBackendServers", P{"VServerGroupId": group, "BackendServers": r.servers(2)},
+				refused("slb.InstanceBackendServerNumberOverLimit"))
 			acl := text(r.do("slb", "CreateAccessControlList", P{"AclName": "conformance"}), "AclId")
 			r.do("slb", "CreateAccessControlList", P{"AclName": "conformance"}, refused("slb.QuotaLimitExceeds.AclNumber"))
-			r.do("slb", "AddAccessControlListEntry", P{"AclId": acl, "AclEntrys": `[{"entry":"10.0.0.0/8"},{"entry":"11.0.0.0/8"}]`}, refused("slb.QuotaLimitExceeds.TotalAclEntry"))
+			r.do("slb", "AddAccessControlListEntry", P{"AclId": acl, "AclEntrys": `[{"entry":"10.0.0.0/8"},{"entry":"11.0.0.0/8"}]`},
+				refused("slb.QuotaLimitExceeds.TotalAclEntry"))
 			access := P{"LoadBalancerId": lb, "ListenerPort": "80", "AclStatus": "on", "AclType": "white", "AclId": acl}
 			r.do("slb", "SetLoadBalancerTCPListenerAttribute", access)
 			r.settings(`{"quotas":{"loadBalancers":9,"listenersPerLoadBalancer":9,"backendsPerLoadBalancer":9}}`)
@@ -147,7 +150,9 @@ func accountSLB() []Scenario {
 		}},
 		{Name: "account/other VPC", Product: "slb", Fixture: true, Emulator: true, run: func(r *R) {
 			group := r.vServerGroup(r.balancer())
-			r.do("slb", "AddVServerGroupBackendServers", P{"VServerGroupId": group, "BackendServers": fmt.Sprintf(`[{"serverId":%q,"port":80}]`, r.env.OtherInstance)}, refused("slb.NetworkConflict"))
+			r.do("slb", "AddVServerGroupBackendServers",
+				P{"VServerGroupId": group, "BackendServers": fmt.Sprintf(`[{"serverId":%q,"port":80}]`, r.env.OtherInstance)},
+				refused("slb.NetworkConflict"))
 			p := r.intranet()
 			p["VSwitchId"] = "vsw-tiny"
 			r.do("slb", "CreateLoadBalancer", p, refused("slb.VSwitchAvailableIpNotExist"))
@@ -192,18 +197,21 @@ func accountOthers() []Scenario {
 			p := r.nlbServers(group, 1)
 			p["Servers.1.Port"] = "9999"
 			r.do("nlb", "AddServersToServerGroup", p, refused("nlb.QuotaExceeded.QuotaInsufficient"))
-			r.do("nlb", "LoadBalancerJoinSecurityGroup", P{"LoadBalancerId": lb, "SecurityGroupIds.1": r.otherSecurityGroup()}, refused("nlb.Mismatch.VpcId"))
+			r.do("nlb", "LoadBalancerJoinSecurityGroup", P{"LoadBalancerId": lb, "SecurityGroupIds.1": r.otherSecurityGroup()},
+				refused("nlb.Mismatch.VpcId"))
 			q := r.nlbZones("Intranet")
 			q["ZoneMappings.2.VSwitchId"] = "vsw-tiny"
 			r.do("nlb", "CreateLoadBalancer", q, refused("nlb.ResourceNotEnough.VSwitchIp"))
 			q = r.nlbZones("Internet")
 			q["BandwidthPackageId"] = "cbwp-conformance"
 			for i := range 2 {
-				q[fmt.Sprintf("ZoneMappings.%d.AllocationId", i+1)] = text(r.do("vpc", "AllocateEipAddress", P{"InternetChargeType": "PayByTraffic"}), "AllocationId")
+				q[fmt.Sprintf("ZoneMappings.%d.AllocationId", i+1)] = text(r.do("vpc", "AllocateEipAddress", P{"InternetChargeType": "PayByTraffic"}),
+					"AllocationId")
 			}
 			r.do("nlb", "CreateLoadBalancer", q, fits("nlb.package-with-addresses"))
 			r.settings(`{"nlbGroupsRefuseTCPSSL":true}`)
-			r.do("nlb", "CreateServerGroup", P{"ServerGroupName": "conformance", "VpcId": r.env.VPC, "Protocol": "TCPSSL"}, refused("nlb.IllegalParam.Protocol"))
+			r.do("nlb", "CreateServerGroup", P{"ServerGroupName": "conformance", "VpcId": r.env.VPC, "Protocol": "TCPSSL"},
+				refused("nlb.IllegalParam.Protocol"))
 		}},
 		{Name: "account/VPC and ECS", Product: "vpc", Fixture: true, Emulator: true, run: func(r *R) {
 			table := r.table()
@@ -252,7 +260,8 @@ func provokedScenarios() []Scenario {
 			action = "DescribeVpcs"
 		}
 		all = append(all, Scenario{Name: "provoked/" + f.ID, Product: product, Emulator: true, run: func(r *R) {
-			r.admin(http.MethodPost, "/_emulator/faults", fmt.Sprintf(`{"action":%q,"product":%q,"code":%q,"status":%d}`, action, product, f.Code, f.Status))
+			r.admin(http.MethodPost, "/_emulator/faults",
+				fmt.Sprintf(`{"action":%q,"product":%q,"code":%q,"status":%d}`, action, product, f.Code, f.Status))
 			r.do(product, action, nil, refused(f.ID))
 		}})
 	}

@@ -7,7 +7,8 @@ import (
 
 // instance are the parameters of a new instance.
 func (r *R) instance() P {
-	return P{"ImageId": r.env.Image, "InstanceType": r.env.InstanceType, "VSwitchId": r.env.VSwitches[0], "SecurityGroupId": r.env.SecurityGroup, "InstanceName": "conformance"}
+	return P{"ImageId": r.env.Image, "InstanceType": r.env.InstanceType, "VSwitchId": r.env.VSwitches[0],
+		"SecurityGroupId": r.env.SecurityGroup, "InstanceName": "conformance"}
 }
 
 func (r *R) status(id, want string) {
@@ -17,7 +18,8 @@ func (r *R) status(id, want string) {
 func (r *R) running(id string) { r.status(id, "Running") }
 
 func (r *R) securityGroup(kind string) string {
-	return text(r.do("ecs", "CreateSecurityGroup", P{"VpcId": r.env.VPC, "SecurityGroupName": "conformance", "SecurityGroupType": kind}), "SecurityGroupId")
+	return text(r.do("ecs", "CreateSecurityGroup", P{"VpcId": r.env.VPC, "SecurityGroupName": "conformance", "SecurityGroupType": kind}),
+		"SecurityGroupId")
 }
 
 // otherSecurityGroup is one in the other VPC of the emulator of the tests.
@@ -78,9 +80,11 @@ func ecsSearch(r *R) {
 	find("ecs.addresses-need-network", 1, address)
 	r.do("ecs", "DescribeInstances", P{"InstanceIds": both, "MaxResults": "100"}, shows("ecs.page-size-echo", "PageSize", 100))
 	r.do("ecs", "DescribeInstanceStatus", P{"InstanceId.1": r.env.Instances[0]}, shows("", "InstanceStatuses.InstanceStatus.#", 1))
-	r.do("ecs", "DescribeNetworkInterfaces", P{"InstanceId": r.env.Instances[0]}, shows("ecs.interface-in-use", "NetworkInterfaceSets.NetworkInterfaceSet.0.Status", "InUse"))
+	r.do("ecs", "DescribeNetworkInterfaces", P{"InstanceId": r.env.Instances[0]},
+		shows("ecs.interface-in-use", "NetworkInterfaceSets.NetworkInterfaceSet.0.Status", "InUse"))
 	r.do("ecs", "ModifyNetworkInterfaceAttribute", P{"NetworkInterfaceId": r.env.Interface, "SourceDestCheck": "false"})
-	r.do("ecs", "ModifyNetworkInterfaceAttribute", P{"NetworkInterfaceId": "eni-conformance0absent", "SourceDestCheck": "false"}, refused("ecs.InvalidEniId.NotFound"))
+	r.do("ecs", "ModifyNetworkInterfaceAttribute", P{"NetworkInterfaceId": "eni-conformance0absent", "SourceDestCheck": "false"},
+		refused("ecs.InvalidEniId.NotFound"))
 }
 
 func ecsInstance(r *R) {
@@ -120,9 +124,13 @@ func ecsSecurityGroup(r *R) {
 	r.do("ecs", "ModifySecurityGroupAttribute", P{"SecurityGroupId": group, "Description": "conformance"})
 	r.do("ecs", "DescribeSecurityGroups", P{"SecurityGroupId": group}, shows("", "SecurityGroups.SecurityGroup.#", 1))
 	list := r.do("ecs", "DescribeSecurityGroupAttribute", P{"SecurityGroupId": group}, shows("", "Permissions.Permission.#", 1))
-	r.do("ecs", "ModifySecurityGroupRule", P{"SecurityGroupId": group, "SecurityGroupRuleId": text(list, "Permissions.Permission.0.SecurityGroupRuleId"), "Description": "changed"})
-	r.do("ecs", "ModifySecurityGroupRule", P{"SecurityGroupId": group, "SecurityGroupRuleId": "sgr-conformance0absent", "Description": "changed"}, refused("ecs.InvalidSecurityGroupRuleId.NotFound"))
-	r.do("ecs", "RevokeSecurityGroup", P{"SecurityGroupId": group, "SecurityGroupRuleId.1": text(list, "Permissions.Permission.0.SecurityGroupRuleId")})
+	r.do("ecs", "ModifySecurityGroupRule",
+		P{"SecurityGroupId": group, "SecurityGroupRuleId": text(list, "Permissions.Permission.0.SecurityGroupRuleId"), "Description": "changed"})
+	r.do("ecs", "ModifySecurityGroupRule",
+		P{"SecurityGroupId": group, "SecurityGroupRuleId": "sgr-conformance0absent", "Description": "changed"},
+		refused("ecs.InvalidSecurityGroupRuleId.NotFound"))
+	r.do("ecs", "RevokeSecurityGroup",
+		P{"SecurityGroupId": group, "SecurityGroupRuleId.1": text(list, "Permissions.Permission.0.SecurityGroupRuleId")})
 	r.do("ecs", "DeleteSecurityGroup", P{"SecurityGroupId": group})
 	r.do("ecs", "DescribeSecurityGroupAttribute", P{"SecurityGroupId": group}, refused("ecs.InvalidSecurityGroupId.NotFound"))
 }
@@ -133,7 +141,8 @@ func stsTokens(r *R) {
 		if role == "" {
 			role = "acs:ram::1000000000000000:role/conformance-absent"
 		}
-		r.do("sts", "AssumeRoleWithOIDC", P{"RoleArn": role, "OIDCProviderArn": provider, "OIDCToken": token, "RoleSessionName": "conformance"}, append(checks, by(Unsigned))...)
+		r.do("sts", "AssumeRoleWithOIDC", P{"RoleArn": role, "OIDCProviderArn": provider, "OIDCToken": token, "RoleSessionName": "conformance"},
+			append(checks, by(Unsigned))...)
 	}
 	assume(goodToken, "acs:ram::1000000000000000:oidc-provider/conformance-absent", refused("sts.AuthenticationFail.NoPermission"))
 	if r.env.Provider == "" {

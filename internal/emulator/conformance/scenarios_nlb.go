@@ -88,9 +88,12 @@ func nlbBalancer(r *R) {
 	r.do("nlb", "DeleteLoadBalancer", id, refused("nlb.OperationDenied.DeletionProtectionEnabled"))
 	r.do("nlb", "UpdateLoadBalancerProtection", P{"LoadBalancerId": lb, "DeletionProtectionEnabled": "false"})
 	r.do("nlb", "EnableLoadBalancerIpv6Internet", id, refused("nlb.OperationDenied.NonDualStackInstance"))
-	r.do("nlb", "UpdateLoadBalancerAddressTypeConfig", P{"LoadBalancerId": lb, "AddressType": "Intranet"}, refused("nlb.OperationDenied.AddressTypeNotChanged"))
-	r.do("nlb", "AttachCommonBandwidthPackageToLoadBalancer", P{"LoadBalancerId": lb, "BandwidthPackageId": "cbwp-absent"}, refused("nlb.OperationDenied.InternalLoadBalancer"))
-	r.do("nlb", "DetachCommonBandwidthPackageFromLoadBalancer", P{"LoadBalancerId": lb, "BandwidthPackageId": "cbwp-absent"}, refused("nlb.ResourceNotFound.BandwidthPackage"))
+	r.do("nlb", "UpdateLoadBalancerAddressTypeConfig", P{"LoadBalancerId": lb, "AddressType": "Intranet"},
+		refused("nlb.OperationDenied.AddressTypeNotChanged"))
+	r.do("nlb", "AttachCommonBandwidthPackageToLoadBalancer", P{"LoadBalancerId": lb, "BandwidthPackageId": "cbwp-absent"},
+		refused("nlb.OperationDenied.InternalLoadBalancer"))
+	r.do("nlb", "DetachCommonBandwidthPackageFromLoadBalancer", P{"LoadBalancerId": lb, "BandwidthPackageId": "cbwp-absent"},
+		refused("nlb.ResourceNotFound.BandwidthPackage"))
 	r.do("nlb", "DeleteLoadBalancer", id)
 	r.do("nlb", "GetLoadBalancerAttribute", P{"LoadBalancerId": "nlb-conformance0absent"}, refused("nlb.ResourceNotFound.loadBalancer"))
 }
@@ -113,7 +116,8 @@ func nlbRefusedCreations(r *R) {
 		}
 		checks := []check{refused(fact)}
 		if fact == "nlb.InvalidZones" {
-			p = P{"AddressType": "Intranet", "VpcId": r.env.VPC, "ZoneMappings.1.ZoneId": r.env.Zones[0], "ZoneMappings.1.VSwitchId": r.env.VSwitches[0]}
+			p = P{"AddressType": "Intranet", "VpcId": r.env.VPC, "ZoneMappings.1.ZoneId": r.env.Zones[0],
+				"ZoneMappings.1.VSwitchId": r.env.VSwitches[0]}
 			checks = append(checks, fits("nlb.zones-2"))
 		}
 		r.do("nlb", "CreateLoadBalancer", p, checks...)
@@ -168,7 +172,8 @@ func nlbGroups(r *R) {
 	group := r.serverGroup(P{"Protocol": "TCPSSL", "Tag.1.Key": "conformance-a", "Tag.1.Value": r.options.Tag}, fits("nlb.groups-tcpssl"))
 	r.do("nlb", "ListServerGroups", P{"ServerGroupIds.1": group}, shows("nlb.groups-tcpssl", "ServerGroups.0.PreserveClientIpEnabled", false))
 	r.serverGroup(P{"Protocol": "TCPSSL", "HealthCheckConfig.HealthCheckType": "UDP"}, fits("nlb.udp-checks-of-tcpssl"))
-	r.do("nlb", "ListServerGroups", P{"Tag.1.Key": "conformance-a", "Tag.1.Value": r.options.Tag, "Tag.2.Key": "conformance-b", "Tag.2.Value": r.options.Tag},
+	r.do("nlb", "ListServerGroups",
+		P{"Tag.1.Key": "conformance-a", "Tag.1.Value": r.options.Tag, "Tag.2.Key": "conformance-b", "Tag.2.Value": r.options.Tag},
 		shows("nlb.group-tags-all", "ServerGroups.#", 0))
 	r.do("nlb", "TagResources", P{"ResourceType": "servergroup", "ResourceId.1": group, "Tag.1.Key": "conformance-c", "Tag.1.Value": "c"})
 	r.do("nlb", "ListTagResources", P{"ResourceType": "servergroup", "ResourceId.1": group}, shows("", "TagResources.#", 3))
@@ -178,7 +183,8 @@ func nlbGroups(r *R) {
 		many[fmt.Sprintf("Tag.%d.Key", i+1)] = fmt.Sprintf("conformance-%d", i)
 	}
 	r.do("nlb", "TagResources", many, refused("nlb.QuotaExceeded.TagsPerResource"))
-	r.do("nlb", "TagResources", P{"ResourceType": "servergroup", "ResourceId.1": "sgp-conformance0absent", "Tag.1.Key": "a"}, refused("nlb.ResourceNotFound.ResourceId"))
+	r.do("nlb", "TagResources", P{"ResourceType": "servergroup", "ResourceId.1": "sgp-conformance0absent", "Tag.1.Key": "a"},
+		refused("nlb.ResourceNotFound.ResourceId"))
 	job := r.do("nlb", "UpdateServerGroupAttribute", P{"ServerGroupId": group, "Scheduler": "Wlc"})
 	r.job(job)
 	list := P{}
@@ -187,7 +193,8 @@ func nlbGroups(r *R) {
 	}
 	r.do("nlb", "ListAsynJobs", list, fits("nlb.ids-per-job-list"))
 	r.do("nlb", "ListAsynJobs", P{"JobIds.1": text(job, "JobId")}, shows("nlb.count-is-text", "TotalCount", "1"))
-	r.do("nlb", "ListAsynJobs", P{"JobIds.1": "job-conformance0absent"}, fits("nlb.unknown-job-fails-list"), refused("nlb.ResourceNotFound.JobId"))
+	r.do("nlb", "ListAsynJobs", P{"JobIds.1": "job-conformance0absent"}, fits("nlb.unknown-job-fails-list"),
+		refused("nlb.ResourceNotFound.JobId"))
 	r.job(r.do("nlb", "DeleteServerGroup", P{"ServerGroupId": group}))
 	r.do("nlb", "ListServerGroupServers", P{"ServerGroupId": group}, refused("nlb.ResourceNotFound.serverGroup"))
 }
@@ -206,7 +213,8 @@ func nlbRefusedGroups(r *R) {
 	create("nlb.IllegalParam.Scheduler", P{"Scheduler": "qch"})
 	create("nlb.IllegalParam.AnyPortServerGroupConflictWithHealthCheckConfig", P{"AnyPortEnabled": "true"})
 	create("nlb.IllegalParam.healthCheckType", P{check + "HealthCheckType": "UDP"})
-	create("nlb.IllegalParam.healthCheckInterval", P{"Protocol": "UDP", check + "HealthCheckType": "UDP", check + "HealthCheckInterval": "5", check + "HealthCheckConnectTimeout": "10"})
+	create("nlb.IllegalParam.healthCheckInterval",
+		P{"Protocol": "UDP", check + "HealthCheckType": "UDP", check + "HealthCheckInterval": "5", check + "HealthCheckConnectTimeout": "10"})
 	create("nlb.IlleagalParam.healthCheckUrl", P{check + "HealthCheckType": "HTTP", check + "HealthCheckUrl": "index.html"})
 }
 

@@ -54,10 +54,12 @@ func nlbRefusedListeners(r *R) {
 	}
 	create("nlb.Mismatch.Protocol", nlbListener(lb, udp, "TCP", 80), nil)
 	create("nlb.IllegalParam.NonAnyPortListenerConflictWithAnyPortServerGroup", nlbListener(lb, anyPort, "TCP", 80), nil)
-	create("nlb.IllegalParam.AnyPortListenerConflictWithNonAnyPortServerGroup", nlbListener(lb, group, "TCP", 0), P{"StartPort": "100", "EndPort": "200"})
+	create("nlb.IllegalParam.AnyPortListenerConflictWithNonAnyPortServerGroup", nlbListener(lb, group, "TCP", 0),
+		P{"StartPort": "100", "EndPort": "200"})
 	create("nlb.IllegalParam.Port", nlbListener(lb, anyPort, "TCP", 0), P{"StartPort": "200", "EndPort": "100"})
 	create("nlb.IllegalParam.IdleTimeout", nlbListener(lb, udp, "UDP", 53), P{"IdleTimeout": "100"})
-	create("nlb.IllegalParam.ProxyProtocolV2Config", nlbListener(lb, group, "TCP", 80), P{"ProxyProtocolEnabled": "true", "ProxyProtocolV2Config": "no JSON"})
+	create("nlb.IllegalParam.ProxyProtocolV2Config", nlbListener(lb, group, "TCP", 80),
+		P{"ProxyProtocolEnabled": "true", "ProxyProtocolV2Config": "no JSON"})
 	r.job(r.do("nlb", "CreateListener", nlbListener(lb, group, "TCP", 80)))
 	r.active(lb)
 	p := nlbListener(lb, anyPort, "TCP", 0)
@@ -67,7 +69,8 @@ func nlbRefusedListeners(r *R) {
 
 func nlbTLS(r *R) {
 	upload := func() string {
-		return text(r.do("slb", "UploadServerCertificate", P{"ServerCertificateName": "conformance", "ServerCertificate": ownCertificate, "PrivateKey": ownKey}), "ServerCertificateId")
+		return text(r.do("slb", "UploadServerCertificate",
+			P{"ServerCertificateName": "conformance", "ServerCertificate": ownCertificate, "PrivateKey": ownKey}), "ServerCertificateId")
 	}
 	certificate, additional := upload(), upload()
 	lb := r.nlb()
@@ -87,7 +90,8 @@ func nlbTLS(r *R) {
 	create("nlb.IllegalParamSize.certificateIds", P{"CertificateIds.1": certificate, "CertificateIds.2": additional})
 	create("nlb.ResourceNotFound.Certificate", P{"CertificateIds.1": "cert-conformance-absent"})
 	create("nlb.MissingParam.CaCertificate", P{"CertificateIds.1": certificate, "CaEnabled": "true"})
-	create("nlb.ResourceNotFound.CaCertificate", P{"CertificateIds.1": certificate, "CaEnabled": "true", "CaCertificateIds.1": "cert-conformance-absent"})
+	create("nlb.ResourceNotFound.CaCertificate",
+		P{"CertificateIds.1": certificate, "CaEnabled": "true", "CaCertificateIds.1": "cert-conformance-absent"})
 	create("nlb.MissingParam.AlpnPolicy", P{"CertificateIds.1": certificate, "AlpnEnabled": "true"})
 	create("nlb.ResourceNotFound.securitypolicy", P{"CertificateIds.1": certificate, "SecurityPolicyId": "tls-conformance-absent"})
 	p := nlbListener(lb, group, "TCPSSL", 443)
@@ -116,7 +120,8 @@ func nlbZoneChanges(r *R) {
 		}
 		return with
 	}
-	r.do("nlb", "UpdateLoadBalancerZones", change(P{"ZoneMappings.1.PrivateIPv4Address": "10.1.200.200"}), refused("nlb.OperationDenied.ProtectedPrivateIPv4AddressChanged"))
+	r.do("nlb", "UpdateLoadBalancerZones", change(P{"ZoneMappings.1.PrivateIPv4Address": "10.1.200.200"}),
+		refused("nlb.OperationDenied.ProtectedPrivateIPv4AddressChanged"))
 	if r.env.Disabled.ID != "" {
 		r.do("nlb", "UpdateLoadBalancerZones", change(P{"ZoneMappings.1.VSwitchId": "vsw-a2"}), refused("nlb.OperationDenied.ZoneVSwitchChanged"))
 	}

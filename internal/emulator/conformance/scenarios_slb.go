@@ -10,7 +10,8 @@ const absent = "lb-conformance0absent00"
 
 // intranet are the parameters of a load balancer that costs little.
 func (r *R) intranet() P {
-	return P{"AddressType": "intranet", "VSwitchId": r.env.VSwitches[0], "VpcId": r.env.VPC, "LoadBalancerName": "conformance", "InstanceChargeType": "PayByCLCU"}
+	return P{"AddressType": "intranet", "VSwitchId": r.env.VSwitches[0], "VpcId": r.env.VPC, "LoadBalancerName": "conformance",
+		"InstanceChargeType": "PayByCLCU"}
 }
 
 // balancer makes an intranet load balancer.
@@ -86,7 +87,8 @@ func slbBalancer(r *R) {
 
 func slbProtection(r *R) {
 	lb := r.balancer()
-	r.do("slb", "SetLoadBalancerModificationProtection", P{"LoadBalancerId": lb, "ModificationProtectionStatus": "ConsoleProtection", "ModificationProtectionReason": "conformance"})
+	r.do("slb", "SetLoadBalancerModificationProtection",
+		P{"LoadBalancerId": lb, "ModificationProtectionStatus": "ConsoleProtection", "ModificationProtectionReason": "conformance"})
 	r.do("slb", "SetLoadBalancerDeleteProtection", P{"LoadBalancerId": lb, "DeleteProtection": "on"})
 	r.do("slb", "DeleteLoadBalancer", P{"LoadBalancerId": lb}, refused("slb.OperationDenied.DeleteProtectionIsOn"))
 	r.do("slb", "SetLoadBalancerDeleteProtection", P{"LoadBalancerId": lb, "DeleteProtection": "off"})
@@ -108,23 +110,29 @@ func slbSearch(r *R) {
 		many[fmt.Sprintf("Tag.%d.Key", i+1)] = fmt.Sprintf("conformance-%d", i)
 	}
 	r.do("slb", "TagResources", many, refused("slb.TooManyTags"))
-	r.do("slb", "TagResources", P{"ResourceType": "vservergroup", "ResourceId.1": "rsp-absent", "Tag.1.Key": "a"}, refused("slb.InvalidResourceId.NotFound"))
+	r.do("slb", "TagResources", P{"ResourceType": "vservergroup", "ResourceId.1": "rsp-absent", "Tag.1.Key": "a"},
+		refused("slb.InvalidResourceId.NotFound"))
 	r.do("slb", "UntagResources", P{"ResourceType": "instance", "ResourceId.1": lb, "TagKey.1": "conformance-b"})
 }
 
 func slbCharges(r *R) {
-	lb := text(r.do("slb", "CreateLoadBalancer", P{"AddressType": "internet", "LoadBalancerName": "conformance", "LoadBalancerSpec": "slb.s1.small",
-		"InstanceChargeType": "PayBySpec", "InternetChargeType": "paybytraffic"}, fits("slb.spec-sold")), "LoadBalancerId")
-	r.do("slb", "DescribeLoadBalancers", P{"LoadBalancerId": lb}, shows("slb.list-charge-code", "LoadBalancers.LoadBalancer.0.InternetChargeType", "4"),
+	lb := text(r.do("slb", "CreateLoadBalancer",
+		P{"AddressType": "internet", "LoadBalancerName": "conformance", "LoadBalancerSpec": "slb.s1.small",
+			"InstanceChargeType": "PayBySpec", "InternetChargeType": "paybytraffic"}, fits("slb.spec-sold")), "LoadBalancerId")
+	r.do("slb", "DescribeLoadBalancers", P{"LoadBalancerId": lb},
+		shows("slb.list-charge-code", "LoadBalancers.LoadBalancer.0.InternetChargeType", "4"),
 		shows("slb.list-charge-code", "LoadBalancers.LoadBalancer.0.InternetChargeTypeAlias", "paybytraffic"))
 	r.do("slb", "ModifyLoadBalancerInstanceSpec", P{"LoadBalancerId": lb, "LoadBalancerSpec": "slb.s2.small"})
 	r.do("slb", "ModifyLoadBalancerInternetSpec", P{"LoadBalancerId": lb, "InternetChargeType": "paybybandwidth", "Bandwidth": "2"})
-	r.do("slb", "DescribeLoadBalancerAttribute", P{"LoadBalancerId": lb}, shows("slb.charge-type-at-midnight", "InternetChargeType", "paybytraffic"),
+	r.do("slb", "DescribeLoadBalancerAttribute", P{"LoadBalancerId": lb},
+		shows("slb.charge-type-at-midnight", "InternetChargeType", "paybytraffic"),
 		shows("slb.charge-type-at-midnight", "Bandwidth", 2))
 	r.do("slb", "ModifyLoadBalancerInternetSpec", P{"LoadBalancerId": lb, "InternetChargeType": "paybytraffic"})
 	r.do("slb", "ModifyLoadBalancerInstanceChargeType", P{"LoadBalancerId": lb, "InstanceChargeType": "PayByCLCU"})
-	r.do("slb", "ModifyLoadBalancerInstanceSpec", P{"LoadBalancerId": lb, "LoadBalancerSpec": "slb.s2.small"}, refused("slb.OperationDenied.PayByCLCU"))
-	r.do("slb", "ModifyLoadBalancerInstanceChargeType", P{"LoadBalancerId": lb, "InstanceChargeType": "PayBySpec", "LoadBalancerSpec": "slb.s1.small"}, refused("slb.Operation.NotAllowed"))
+	r.do("slb", "ModifyLoadBalancerInstanceSpec", P{"LoadBalancerId": lb, "LoadBalancerSpec": "slb.s2.small"},
+		refused("slb.OperationDenied.PayByCLCU"))
+	r.do("slb", "ModifyLoadBalancerInstanceChargeType",
+		P{"LoadBalancerId": lb, "InstanceChargeType": "PayBySpec", "LoadBalancerSpec": "slb.s1.small"}, refused("slb.Operation.NotAllowed"))
 	r.do("slb", "CreateLoadBalancer", P{"AddressType": "internet", "LoadBalancerName": "conformance", "InstanceChargeType": "PayByCLCU",
 		"InternetChargeType": "paybybandwidth", "Bandwidth": "1"}, fits("slb.usage-by-bandwidth"))
 }
@@ -158,20 +166,27 @@ func slbServers(r *R) {
 	group := r.vServerGroup(lb)
 	id := P{"VServerGroupId": group}
 	server := func(n int) string { return fmt.Sprintf("BackendServers.BackendServer.%d.", n) }
-	r.do("slb", "AddVServerGroupBackendServers", P{"VServerGroupId": group, "BackendServers": fmt.Sprintf(`[{"serverId":%q,"port":80}]`, r.env.Instances[0])})
+	r.do("slb", "AddVServerGroupBackendServers",
+		P{"VServerGroupId": group, "BackendServers": fmt.Sprintf(`[{"serverId":%q,"port":80}]`, r.env.Instances[0])})
 	r.do("slb", "DescribeVServerGroupAttribute", id, shows("slb.default-weight", server(0)+"Weight", 100))
-	r.do("slb", "AddVServerGroupBackendServers", P{"VServerGroupId": group, "BackendServers": fmt.Sprintf(`[{"ServerId":%q,"Port":"81","Weight":"7"}]`, r.env.Instances[0])}, fits("slb.keys-any-case"))
+	r.do("slb", "AddVServerGroupBackendServers",
+		P{"VServerGroupId": group, "BackendServers": fmt.Sprintf(`[{"ServerId":%q,"Port":"81","Weight":"7"}]`, r.env.Instances[0])},
+		fits("slb.keys-any-case"))
 	r.do("slb", "SetVServerGroupAttribute", P{"VServerGroupId": group, "VServerGroupName": "conformance-2"})
-	r.do("slb", "DescribeVServerGroupAttribute", id, shows("slb.set-keeps-servers", "BackendServers.BackendServer.#", 2), shows("slb.keys-any-case", server(1)+"Weight", 7))
+	r.do("slb", "DescribeVServerGroupAttribute", id, shows("slb.set-keeps-servers", "BackendServers.BackendServer.#", 2),
+		shows("slb.keys-any-case", server(1)+"Weight", 7))
 	r.do("slb", "ModifyVServerGroupBackendServers", P{
 		"VServerGroupId": group, "OldBackendServers": fmt.Sprintf(`[{"serverId":%q,"port":81}]`, r.env.Instances[0]),
 		"NewBackendServers": fmt.Sprintf(`[{"serverId":%q,"port":82,"weight":5}]`, r.env.Instances[1]),
 	})
-	r.do("slb", "RemoveVServerGroupBackendServers", P{"VServerGroupId": group, "BackendServers": fmt.Sprintf(`[{"serverId":%q,"port":9}]`, r.env.Instances[0])}, fits("slb.absent-server-ignored"))
+	r.do("slb", "RemoveVServerGroupBackendServers",
+		P{"VServerGroupId": group, "BackendServers": fmt.Sprintf(`[{"serverId":%q,"port":9}]`, r.env.Instances[0])},
+		fits("slb.absent-server-ignored"))
 	p := r.instance()
 	extra := text(r.do("ecs", "RunInstances", p), "InstanceIdSets.InstanceIdSet.0")
 	r.running(extra)
-	r.do("slb", "AddVServerGroupBackendServers", P{"VServerGroupId": group, "BackendServers": fmt.Sprintf(`[{"serverId":%q,"port":83}]`, extra)})
+	r.do("slb", "AddVServerGroupBackendServers",
+		P{"VServerGroupId": group, "BackendServers": fmt.Sprintf(`[{"serverId":%q,"port":83}]`, extra)})
 	r.do("ecs", "DeleteInstance", P{"InstanceId": extra, "Force": "true"})
 	r.do("slb", "DescribeVServerGroupAttribute", id, shows("slb.released-server-stays", "BackendServers.BackendServer.#", 3))
 }
@@ -179,13 +194,15 @@ func slbServers(r *R) {
 func slbManyServers(r *R) {
 	group := r.vServerGroup(r.balancer())
 	r.do("slb", "AddVServerGroupBackendServers", P{"VServerGroupId": group, "BackendServers": r.servers(40)}, fits("slb.servers-per-call-40"))
-	r.do("slb", "AddVServerGroupBackendServers", P{"VServerGroupId": group, "BackendServers": r.servers(41)}, refused("slb.TooManyBackendServers"))
+	r.do("slb", "AddVServerGroupBackendServers", P{"VServerGroupId": group, "BackendServers": r.servers(41)},
+		refused("slb.TooManyBackendServers"))
 	long := make([]byte, 200)
 	for i := range long {
 		long[i] = 'd'
 	}
 	r.do("slb", "SetVServerGroupAttribute", P{
-		"VServerGroupId": group, "BackendServers": fmt.Sprintf(`[{"serverId":%q,"port":8000,"weight":1,"description":%q}]`, r.env.Instances[0], long),
+		"VServerGroupId": group,
+		"BackendServers": fmt.Sprintf(`[{"serverId":%q,"port":8000,"weight":1,"description":%q}]`, r.env.Instances[0], long),
 	}, fits("slb.long-descriptions"))
 }
 
@@ -197,7 +214,8 @@ func slbRefusedServers(r *R) {
 	}
 	add(`[{"serverId":"i-conformance0absent","port":80}]`, "slb.InvalidServerId.NotExist")
 	add(`[{"serverId":"eni-conformance0absent","port":80,"type":"eni"}]`, "slb.ResourceNotFound.vServers")
-	add(fmt.Sprintf(`[{"serverId":%q,"port":80,"type":"eni","serverIp":"10.99.99.99"}]`, r.env.Interface), "slb.InvalidBackendServers.ServerIpConflict")
+	add(fmt.Sprintf(`[{"serverId":%q,"port":80,"type":"eni","serverIp":"10.99.99.99"}]`, r.env.Interface),
+		"slb.InvalidBackendServers.ServerIpConflict")
 	stopped := text(r.do("ecs", "RunInstances", r.instance()), "InstanceIdSets.InstanceIdSet.0")
 	r.running(stopped)
 	r.do("ecs", "StopInstance", P{"InstanceId": stopped, "ForceStop": "true"})

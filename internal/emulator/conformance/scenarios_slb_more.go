@@ -28,7 +28,8 @@ func slbListeners(r *R) {
 	r.do("slb", "AddVServerGroupBackendServers", P{"VServerGroupId": group, "BackendServers": r.servers(1)})
 	r.do("slb", "StartLoadBalancerListener", key)
 	r.do("slb", "DescribeLoadBalancerTCPListenerAttribute", key, until("", "Status", "running"))
-	r.do("slb", "DescribeHealthStatus", key, shows("slb.unchecked-unavailable", "BackendServers.BackendServer.0.ServerHealthStatus", "unavailable"))
+	r.do("slb", "DescribeHealthStatus", key,
+		shows("slb.unchecked-unavailable", "BackendServers.BackendServer.0.ServerHealthStatus", "unavailable"))
 	r.do("slb", "DescribeLoadBalancerListeners", P{"LoadBalancerId.1": lb, "MaxResults": "50"}, shows("", "Listeners.#", 1))
 	r.do("slb", "StopLoadBalancerListener", key)
 	r.do("slb", "DescribeLoadBalancerTCPListenerAttribute", key, until("", "Status", "stopped"))
@@ -103,7 +104,8 @@ func slbAccess(r *R) {
 	}
 	acl, second, six := create("ipv4"), create("ipv4"), create("ipv6")
 	r.do("slb", "AddAccessControlListEntry", P{"AclId": acl, "AclEntrys": `[{"entry":"192.0.2.0/24","comment":"conformance"}]`})
-	r.do("slb", "AddAccessControlListEntry", P{"AclId": acl, "AclEntrys": `[{"entry":"192.0.2.0/24"}]`}, refused("slb.InvalidParam.AclEntryExists"))
+	r.do("slb", "AddAccessControlListEntry", P{"AclId": acl, "AclEntrys": `[{"entry":"192.0.2.0/24"}]`},
+		refused("slb.InvalidParam.AclEntryExists"))
 	r.do("slb", "AddAccessControlListEntry", P{"AclId": six, "AclEntrys": `[{"entry":"192.0.2.0/24"}]`}, refused("slb.IllegalEntry"))
 	r.do("slb", "DescribeAccessControlListAttribute", P{"AclId": acl}, shows("", "AclEntrys.AclEntry.#", 1))
 	r.do("slb", "DescribeAccessControlListAttribute", P{"AclId": "acl-conformance0absent"}, refused("slb.AclNotExist"))
@@ -114,7 +116,8 @@ func slbAccess(r *R) {
 	r.do("slb", "CreateLoadBalancerTCPListener", p, refused("slb.IpVersionConflict"))
 	p["AclId"] = acl + "," + second
 	r.do("slb", "CreateLoadBalancerTCPListener", p)
-	r.do("slb", "DescribeLoadBalancerListeners", P{"LoadBalancerId.1": lb}, shows("slb.several-acls", "Listeners.0.AclId", ""), shows("slb.several-acls", "Listeners.0.AclIds.#", 2))
+	r.do("slb", "DescribeLoadBalancerListeners", P{"LoadBalancerId.1": lb}, shows("slb.several-acls", "Listeners.0.AclId", ""),
+		shows("slb.several-acls", "Listeners.0.AclIds.#", 2))
 	r.do("slb", "DeleteAccessControlList", P{"AclId": acl}, refused("slb.OperationFailed.AclBindedWithVip"))
 	r.do("slb", "RemoveAccessControlListEntry", P{"AclId": acl, "AclEntrys": fmt.Sprintf(`[{"entry":%q}]`, "192.0.2.0/24")})
 	r.do("slb", "DeleteLoadBalancer", P{"LoadBalancerId": lb})

@@ -5,7 +5,8 @@ import "fmt"
 // table makes a route table and waits until it is available. Routes are made there only, so that nothing is ever routed.
 func (r *R) table() string {
 	table := text(r.do("vpc", "CreateRouteTable", P{"VpcId": r.env.VPC, "RouteTableName": "conformance"}), "RouteTableId")
-	r.do("vpc", "DescribeRouteTableList", P{"VpcId": r.env.VPC, "RouteTableId": table}, until("vpc.table-available", "RouterTableList.RouterTableListType.0.Status", "Available"))
+	r.do("vpc", "DescribeRouteTableList", P{"VpcId": r.env.VPC, "RouteTableId": table},
+		until("vpc.table-available", "RouterTableList.RouterTableListType.0.Status", "Available"))
 	return table
 }
 
@@ -24,7 +25,8 @@ func (r *R) entries(table string, cidrs ...string) P {
 
 // settledEntries waits until all entries of a table can be changed.
 func (r *R) settledEntries(table string) {
-	r.do("vpc", "DescribeRouteEntryList", P{"RouteTableId": table, "RouteEntryType": "Custom"}, until("vpc.entry-available", "RouteEntrys.RouteEntry.0.Status", "Available"))
+	r.do("vpc", "DescribeRouteEntryList", P{"RouteTableId": table, "RouteEntryType": "Custom"},
+		until("vpc.entry-available", "RouteEntrys.RouteEntry.0.Status", "Available"))
 }
 
 func vpcScenarios() []Scenario {
@@ -37,12 +39,15 @@ func vpcScenarios() []Scenario {
 			p := r.entries("vtb-six", "2001:db8:1:100::/64")
 			p["RouteEntries.1.IpVersion"], p["RouteEntries.1.NextHop"] = "6", "i-six"
 			r.do("vpc", "CreateRouteEntries", p, shows("", "SuccessCount", 1))
-			r.do("vpc", "DescribeRouteEntryList", P{"RouteTableId": "vtb-six", "NextHopType": "Instance"}, shows("vpc.lists-both-versions", "RouteEntrys.RouteEntry.#", 1))
+			r.do("vpc", "DescribeRouteEntryList", P{"RouteTableId": "vtb-six", "NextHopType": "Instance"},
+				shows("vpc.lists-both-versions", "RouteEntrys.RouteEntry.#", 1))
 			p["RouteEntries.1.IpVersion"] = ""
-			r.do("vpc", "DescribeRouteEntryList", P{"RouteTableId": "vtb-six", "NextHopType": "Instance", "IpVersion": "IPv6"}, until("", "RouteEntrys.RouteEntry.0.Status", "Available"))
+			r.do("vpc", "DescribeRouteEntryList", P{"RouteTableId": "vtb-six", "NextHopType": "Instance", "IpVersion": "IPv6"},
+				until("", "RouteEntrys.RouteEntry.0.Status", "Available"))
 			r.do("vpc", "DeleteRouteEntries", p, shows("", "SuccessCount", 1))
 			table := text(r.do("vpc", "CreateRouteTable", P{"VpcId": "vpc-six"}), "RouteTableId")
-			r.do("vpc", "DescribeRouteTableList", P{"VpcId": "vpc-six", "RouteTableId": table}, until("vpc.table-available", "RouterTableList.RouterTableListType.0.Status", "Available"))
+			r.do("vpc", "DescribeRouteTableList", P{"VpcId": "vpc-six", "RouteTableId": table},
+				until("vpc.table-available", "RouterTableList.RouterTableListType.0.Status", "Available"))
 			r.do("vpc", "DeleteRouteTable", P{"RouteTableId": table}, fits("vpc.table-goes-with-ipv6-default"))
 		}},
 		{Name: "vpc/elastic IP addresses", Product: "vpc", run: vpcAddresses},
@@ -56,7 +61,8 @@ func vpcNetworks(r *R) {
 	r.do("vpc", "DescribeVSwitches", P{"VSwitchId": r.env.VSwitches[0]}, shows("", "VSwitches.VSwitch.#", 1))
 	r.do("vpc", "DescribeVSwitchAttributes", P{"VSwitchId": r.env.VSwitches[0]})
 	r.do("vpc", "DescribeVSwitchAttributes", P{"VSwitchId": "vsw-conformance0absent"}, refused("vpc.InvalidVSwitchId.NotFound"))
-	r.do("vpc", "CheckCanAllocateVpcPrivateIpAddress", P{"VSwitchId": r.env.VSwitches[0], "PrivateIpAddress": r.env.Address}, shows("", "CanAllocate", false))
+	r.do("vpc", "CheckCanAllocateVpcPrivateIpAddress", P{"VSwitchId": r.env.VSwitches[0], "PrivateIpAddress": r.env.Address},
+		shows("", "CanAllocate", false))
 }
 
 func vpcTable(r *R) {
@@ -87,7 +93,8 @@ func vpcEntries(r *R) {
 	p := r.entry(table, "172.31.1.0/24")
 	p["NextHopId"] = "i-conformance0absent"
 	create("vpc.InvalidNextHopId.NotFound", p)
-	r.do("vpc", "DeleteRouteEntry", P{"RouteTableId": table, "DestinationCidrBlock": "172.31.9.0/24", "NextHopId": r.env.Instances[0]}, refused("vpc.InvalidRouteEntry.NotFound"))
+	r.do("vpc", "DeleteRouteEntry", P{"RouteTableId": table, "DestinationCidrBlock": "172.31.9.0/24", "NextHopId": r.env.Instances[0]},
+		refused("vpc.InvalidRouteEntry.NotFound"))
 	r.do("vpc", "DeleteRouteEntry", P{"RouteEntryId": "rte-conformance0absent"}, refused("vpc.InvalidRouteEntryId.NotFound"))
 	list := r.do("vpc", "DescribeRouteEntryList", P{"RouteTableId": table, "RouteEntryType": "System"})
 	r.do("vpc", "DeleteRouteEntry", P{"RouteEntryId": text(list, "RouteEntrys.RouteEntry.0.RouteEntryId")}, refused("vpc.OperationDenied"))
@@ -98,7 +105,8 @@ func vpcEntries(r *R) {
 	r.do("vpc", "CreateRouteEntry", p)
 	r.settledEntries(table)
 	r.do("ecs", "DeleteInstance", P{"InstanceId": extra, "Force": "true"})
-	r.do("vpc", "DescribeRouteEntryList", P{"RouteTableId": table, "RouteEntryType": "Custom"}, shows("vpc.released-hop-stays", "RouteEntrys.RouteEntry.#", 1))
+	r.do("vpc", "DescribeRouteEntryList", P{"RouteTableId": table, "RouteEntryType": "Custom"},
+		shows("vpc.released-hop-stays", "RouteEntrys.RouteEntry.#", 1))
 }
 
 // overlapping is a range inside the first vSwitch: that of one of its addresses.
@@ -108,15 +116,19 @@ func vpcBatches(r *R) {
 	table := r.table()
 	p := r.entries(table, "172.31.0.0/24", "172.31.1.0/24")
 	p["RouteEntries.2.NextHop"] = "i-conformance0absent"
-	r.do("vpc", "CreateRouteEntries", p, fits("vpc.batch-in-part"), shows("vpc.batch-in-part", "SuccessCount", 1), shows("vpc.batch-in-part", "FailedCount", 1))
+	r.do("vpc", "CreateRouteEntries", p, fits("vpc.batch-in-part"), shows("vpc.batch-in-part", "SuccessCount", 1),
+		shows("vpc.batch-in-part", "FailedCount", 1))
 	r.settledEntries(table)
-	r.do("vpc", "CreateRouteEntries", r.entries(table, "172.31.0.0/24"), shows("vpc.batch-duplicate", "FailedRouteEntries.0.FailedCode", "VPC_ROUTE_ENTRY_CIDR_BLOCK_DUPLICATE"))
-	r.do("vpc", "DeleteRouteEntries", r.entries(table, "172.31.9.0/24"), shows("vpc.batch-missing", "FailedRouteEntries.0.FailedCode", "VPC_ROUTER_ENTRY_NOT_EXIST"))
+	r.do("vpc", "CreateRouteEntries", r.entries(table, "172.31.0.0/24"),
+		shows("vpc.batch-duplicate", "FailedRouteEntries.0.FailedCode", "VPC_ROUTE_ENTRY_CIDR_BLOCK_DUPLICATE"))
+	r.do("vpc", "DeleteRouteEntries", r.entries(table, "172.31.9.0/24"),
+		shows("vpc.batch-missing", "FailedRouteEntries.0.FailedCode", "VPC_ROUTER_ENTRY_NOT_EXIST"))
 	q := r.entries(table, "172.31.3.0/24")
 	q["RouteEntries.1.Describption"] = "conformance"
 	r.do("vpc", "CreateRouteEntries", q, shows("", "SuccessCount", 1))
 	r.settledEntries(table)
-	r.do("vpc", "DescribeRouteEntryList", P{"RouteTableId": table, "DestinationCidrBlock": "172.31.3.0/24"}, shows("vpc.misspelled-description", "RouteEntrys.RouteEntry.0.Description", "conformance"))
+	r.do("vpc", "DescribeRouteEntryList", P{"RouteTableId": table, "DestinationCidrBlock": "172.31.3.0/24"},
+		shows("vpc.misspelled-description", "RouteEntrys.RouteEntry.0.Description", "conformance"))
 	r.do("vpc", "DeleteRouteEntries", r.entries(table, "172.31.0.0/24", "172.31.3.0/24"), shows("", "SuccessCount", 2))
 }
 

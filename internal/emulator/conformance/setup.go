@@ -25,10 +25,12 @@ func Inspect(ctx context.Context, o Options) (Options, error) {
 		}
 	}
 	if s.err == nil && env.Zones[0] == env.Zones[1] {
-		s.err = fmt.Errorf("the vSwitches %s and %s are both in the zone %s, not in different ones", env.VSwitches[0], env.VSwitches[1], env.Zones[0])
+		s.err = fmt.Errorf("the vSwitches %s and %s are both in the zone %s, not in different ones", env.VSwitches[0], env.VSwitches[1],
+			env.Zones[0])
 	}
 	s.unused()
-	env.RouteTable = text(s.call("vpc", "DescribeRouteTableList", P{"VpcId": env.VPC, "RouteTableType": "System"}), "RouterTableList.RouterTableListType.0.RouteTableId")
+	env.RouteTable = text(s.call("vpc", "DescribeRouteTableList", P{"VpcId": env.VPC, "RouteTableType": "System"}),
+		"RouterTableList.RouterTableListType.0.RouteTableId")
 	env.Account = text(s.call("sts", "GetCallerIdentity", nil), "AccountId")
 	return s.options, s.err
 }
@@ -44,7 +46,8 @@ func Setup(ctx context.Context, o Options) (Options, error) {
 	env.SecurityGroup = text(s.call("ecs", "CreateSecurityGroup", P{"VpcId": env.VPC, "SecurityGroupName": "conformance"}), "SecurityGroupId")
 	for i := range env.Instances {
 		env.Instances[i] = text(s.call("ecs", "RunInstances", P{
-			"ImageId": env.Image, "InstanceType": env.InstanceType, "VSwitchId": env.VSwitches[0], "SecurityGroupId": env.SecurityGroup, "InstanceName": "conformance",
+			"ImageId": env.Image, "InstanceType": env.InstanceType, "VSwitchId": env.VSwitches[0], "SecurityGroupId": env.SecurityGroup,
+			"InstanceName": "conformance",
 		}), "InstanceIdSets.InstanceIdSet.0")
 		s.running(env.Instances[i])
 	}

@@ -51,7 +51,8 @@ type Console struct {
 
 // New makes a console.
 func New(o Options) (*Console, error) {
-	page, err := template.New("page.html").Funcs(template.FuncMap{"tone": tone, "clock": clock, "day": day, "clip": clip, "count": count}).ParseFS(files, "page.html")
+	page, err := template.New("page.html").Funcs(template.FuncMap{"tone": tone, "clock": clock, "day": day, "clip": clip,
+		"count": count}).ParseFS(files, "page.html")
 	if err != nil {
 		return nil, fmt.Errorf("parse the console's page: %w", err)
 	}
@@ -69,7 +70,8 @@ func New(o Options) (*Console, error) {
 // ServeHTTP answers with headers that keep the page from loading anything from elsewhere and from being framed.
 func (c *Console) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h := w.Header()
-	h.Set("Content-Security-Policy", "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'")
+	h.Set("Content-Security-Policy",
+		"default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'")
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("Referrer-Policy", "no-referrer")
 	h.Set("Cache-Control", "no-cache")
@@ -89,7 +91,8 @@ func (c *Console) index(w http.ResponseWriter, r *http.Request) {
 
 // sections are the parts of the page that are replaced when they change, in the order of the page.
 var sections = []string{
-	"summary", "services", "shared", "loadbalancers", "networkloadbalancers", "jobs", "routes", "instances", "securitygroups", "accesslists", "certificates", "eips", "windows",
+	"summary", "services", "shared", "loadbalancers", "networkloadbalancers", "jobs", "routes", "instances", "securitygroups", "accesslists",
+	"certificates", "eips", "windows",
 	"calls",
 }
 
@@ -113,7 +116,8 @@ func tone(status string) string {
 		return "good"
 	case "abnormal", "unhealthy", "locked", "stopped", "createfailed", "failed":
 		return "bad"
-	case "starting", "stopping", "pending", "configuring", "deleting", "modifying", "provisioning", "creating", "adding", "removing", "processing", "initial":
+	case "starting", "stopping", "pending", "configuring", "deleting", "modifying", "provisioning", "creating", "adding", "removing",
+		"processing", "initial":
 		return "busy"
 	default:
 		return "off"

@@ -41,7 +41,8 @@ func TestFilterAndLimit(t *testing.T) {
 		s.put(fmt.Sprintf("i-%03d", i), emulator.InstanceSpec{Name: fmt.Sprintf("worker-%03d", i)})
 	}
 	all, _ := s.fetch("/console/")
-	if !strings.Contains(all, "20 more are not shown") || strings.Contains(all, "worker-119") || !strings.Contains(all, "<strong>120</strong> Instances") {
+	if !strings.Contains(all, "20 more are not shown") || strings.Contains(all, "worker-119") ||
+		!strings.Contains(all, "<strong>120</strong> Instances") {
 		t.Error("a long list is not cut to 100 with the rest counted")
 	}
 	one, _ := s.fetch("/console/?q=WORKER-119")
@@ -88,7 +89,8 @@ func TestEventsCarryOnlyWhatChanged(t *testing.T) {
 	lines := bufio.NewScanner(response.Body)
 	lines.Buffer(nil, 1<<20)
 	for _, want := range []string{
-		"summary", "services", "shared", "loadbalancers", "networkloadbalancers", "jobs", "routes", "instances", "securitygroups", "accesslists", "certificates", "eips", "windows", "calls",
+		"summary", "services", "shared", "loadbalancers", "networkloadbalancers", "jobs", "routes", "instances", "securitygroups", "accesslists",
+		"certificates", "eips", "windows", "calls",
 	} {
 		if name, _ := next(t, lines); name != want {
 			t.Fatalf("event %s, want %s", name, want)
@@ -134,8 +136,10 @@ func TestNetworkLoadBalancers(t *testing.T) {
 	testkit.Eventually(t, "one server fails its checks", func(context.Context) bool { return strings.Contains(page(""), "1 unhealthy") })
 	body := page("")
 	for _, want := range []string{
-		".nlb.aliyuncsslb.com</code>", "cn-hangzhou-b", "<strong>8443</strong> TCP", "<strong>9000-9100</strong> UDP", "PROXY protocol", "and 196 more",
-		"health check TCP every 1s", "CONNECT_FAIL", ">Healthy<", "Server groups without a listener", ">Succeeded<", "<code>198.51.100.0/24</code>", "<code>sg-",
+		".nlb.aliyuncsslb.com</code>", "cn-hangzhou-b", "<strong>8443</strong> TCP", "<strong>9000-9100</strong> UDP", "PROXY protocol",
+		"and 196 more",
+		"health check TCP every 1s", "CONNECT_FAIL", ">Healthy<", "Server groups without a listener", ">Succeeded<",
+		"<code>198.51.100.0/24</code>", "<code>sg-",
 	} {
 		if !strings.Contains(body, want) {
 			t.Errorf("the page does not show %q", want)
@@ -147,7 +151,8 @@ func TestNetworkLoadBalancers(t *testing.T) {
 	if filtered := page("?q=10.2.0."); !strings.Contains(filtered, "<strong>8443</strong>") || strings.Contains(filtered, "198.51.100.0/24") {
 		t.Error("the filter does not find an NLB by the address in a zone")
 	}
-	if none := page("?q=nothing-has-this"); !strings.Contains(none, "No network load balancers match.") || !strings.Contains(none, "No jobs match.") {
+	if none := page("?q=nothing-has-this"); !strings.Contains(none, "No network load balancers match.") ||
+		!strings.Contains(none, "No jobs match.") {
 		t.Error("an empty result does not say so")
 	}
 }
@@ -159,13 +164,15 @@ func (s *scene) network(name string) {
 	var sg struct{ SecurityGroupId string }
 	s.decode(&sg, s.call(ecs, "CreateSecurityGroup", map[string]string{"VpcId": "vpc-emulator", "SecurityGroupName": name}))
 	s.call(ecs, "AuthorizeSecurityGroup", map[string]string{
-		"SecurityGroupId": sg.SecurityGroupId, "Permissions.1.IpProtocol": "ALL", "Permissions.1.PortRange": "-1/-1", "Permissions.1.Policy": "drop",
+		"SecurityGroupId": sg.SecurityGroupId, "Permissions.1.IpProtocol": "ALL", "Permissions.1.PortRange": "-1/-1",
+		"Permissions.1.Policy":       "drop",
 		"Permissions.1.SourceCidrIp": "198.51.100.0/24", "Permissions.1.Description": name,
 	})
 	var lb struct{ LoadbalancerId string }
 	s.decode(&lb, s.call(nlb, "CreateLoadBalancer", map[string]string{
 		"AddressType": "Intranet", "VpcId": "vpc-emulator", "LoadBalancerName": "edge", "SecurityGroupIds.1": sg.SecurityGroupId,
-		"ZoneMappings.1.ZoneId": "cn-hangzhou-a", "ZoneMappings.1.VSwitchId": "vsw-a", "ZoneMappings.2.ZoneId": "cn-hangzhou-b", "ZoneMappings.2.VSwitchId": "vsw-b",
+		"ZoneMappings.1.ZoneId": "cn-hangzhou-a", "ZoneMappings.1.VSwitchId": "vsw-a", "ZoneMappings.2.ZoneId": "cn-hangzhou-b",
+		"ZoneMappings.2.VSwitchId": "vsw-b",
 	}))
 	group := func(more map[string]string) string {
 		var g struct{ ServerGroupId string }
@@ -185,9 +192,11 @@ func (s *scene) network(name string) {
 	})
 	ranged := group(map[string]string{"Protocol": "UDP", "AnyPortEnabled": "true", "HealthCheckConfig.HealthCheckEnabled": "false"})
 	s.call(nlb, "CreateListener", map[string]string{
-		"LoadBalancerId": lb.LoadbalancerId, "ServerGroupId": checked, "ListenerPort": "8443", "ListenerProtocol": "TCP", "ProxyProtocolEnabled": "true",
+		"LoadBalancerId": lb.LoadbalancerId, "ServerGroupId": checked, "ListenerPort": "8443", "ListenerProtocol": "TCP",
+		"ProxyProtocolEnabled": "true",
 	})
 	s.call(nlb, "CreateListener", map[string]string{
-		"LoadBalancerId": lb.LoadbalancerId, "ServerGroupId": ranged, "ListenerPort": "0", "StartPort": "9000", "EndPort": "9100", "ListenerProtocol": "UDP",
+		"LoadBalancerId": lb.LoadbalancerId, "ServerGroupId": ranged, "ListenerPort": "0", "StartPort": "9000", "EndPort": "9100",
+		"ListenerProtocol": "UDP",
 	})
 }

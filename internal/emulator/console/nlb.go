@@ -203,7 +203,8 @@ func (c *Console) securityGroups(query string) list[securityGroup] {
 		found.offer(func() securityGroup {
 			v := securityGroup{ID: g.ID, Name: g.Name, Type: g.Type, VPC: g.VPCID}
 			for _, r := range g.Rules {
-				v.Rules = append(v.Rules, securityRule{r.Policy, r.Protocol, r.PortRange, cmp.Or(r.SourceCIDR, r.IPv6SourceCIDR), r.Description, r.Priority})
+				v.Rules = append(v.Rules,
+					securityRule{r.Policy, r.Protocol, r.PortRange, cmp.Or(r.SourceCIDR, r.IPv6SourceCIDR), r.Description, r.Priority})
 			}
 			return v
 		}, g.ID, g.Name)

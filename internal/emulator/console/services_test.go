@@ -35,16 +35,20 @@ func (s *scene) clbOf(namespace, name, cluster string) (id string) {
 	var group struct{ VServerGroupId string }       //nolint:revive // wire name
 	var acl struct{ AclId string }                  //nolint:revive // wire name
 	mark := func(port string) string { return strings.Join([]string{"k8s", port, name, namespace, cluster}, "/") }
-	s.decode(&lb, s.call(slb, "CreateLoadBalancer", map[string]string{"LoadBalancerName": "a1b2c3", "Tag.1.Key": "kubernetes.do.not.delete", "Tag.1.Value": "a1b2c3"}))
+	s.decode(&lb,
+		s.call(slb, "CreateLoadBalancer",
+			map[string]string{"LoadBalancerName": "a1b2c3", "Tag.1.Key": "kubernetes.do.not.delete", "Tag.1.Value": "a1b2c3"}))
 	s.decode(&group, s.call(slb, "CreateVServerGroup", map[string]string{
 		"LoadBalancerId": lb.LoadBalancerId, "VServerGroupName": mark("30080"),
 		"BackendServers": `[{"ServerId":"i-worker1","Port":30080,"Weight":100}]`,
 	}))
 	s.decode(&acl, s.call(slb, "CreateAccessControlList", map[string]string{"AclName": "offices"}))
-	s.call(slb, "AddAccessControlListEntry", map[string]string{"AclId": acl.AclId, "AclEntrys": `[{"entry":"192.0.2.0/24","comment":"Berlin"}]`})
+	s.call(slb, "AddAccessControlListEntry",
+		map[string]string{"AclId": acl.AclId, "AclEntrys": `[{"entry":"192.0.2.0/24","comment":"Berlin"}]`})
 	s.call(slb, "CreateLoadBalancerTCPListener", map[string]string{
-		"LoadBalancerId": lb.LoadBalancerId, "ListenerPort": "443", "VServerGroupId": group.VServerGroupId, "Bandwidth": "-1", "Description": mark("443"),
-		"AclStatus": "on", "AclType": "white", "AclId": acl.AclId,
+		"LoadBalancerId": lb.LoadBalancerId, "ListenerPort": "443", "VServerGroupId": group.VServerGroupId, "Bandwidth": "-1",
+		"Description": mark("443"),
+		"AclStatus":   "on", "AclType": "white", "AclId": acl.AclId,
 	})
 	return lb.LoadBalancerId
 }
@@ -59,7 +63,8 @@ func TestServices(t *testing.T) {
 		t.Errorf("without anything: %q", section(t, empty, "services"))
 	}
 	s.clbOf("shop", "web", "c1")
-	s.call("2014-05-15", "CreateLoadBalancer", map[string]string{"LoadBalancerName": "young", "Tag.1.Key": "kubernetes.do.not.delete", "Tag.1.Value": "a9f8e7"})
+	s.call("2014-05-15", "CreateLoadBalancer",
+		map[string]string{"LoadBalancerName": "young", "Tag.1.Key": "kubernetes.do.not.delete", "Tag.1.Value": "a9f8e7"})
 	s.call("2014-05-15", "CreateLoadBalancer", map[string]string{"LoadBalancerName": "by hand"})
 	s.nlbOf("k8s.8443.TCP.api.shop.c1")
 	page, _ := s.fetch("/console/")
@@ -76,7 +81,8 @@ func TestServices(t *testing.T) {
 		t.Errorf("filtered by name: %q", text)
 	}
 	for name, want := range map[string]string{
-		"services": "No Services match.", "accesslists": "No access lists match.", "certificates": "No certificates match.", "eips": "No elastic IP addresses match.",
+		"services": "No Services match.", "accesslists": "No access lists match.", "certificates": "No certificates match.",
+		"eips": "No elastic IP addresses match.",
 	} {
 		none, _ := s.fetch("/console/?q=nothing-has-this")
 		if got := section(t, none, name); got != want {
@@ -101,12 +107,15 @@ func (s *scene) nlbOf(description string) (id string) {
 		"AddressType": "Intranet", "VpcId": "vpc-emulator", "ZoneMappings.1.ZoneId": "cn-hangzhou-a", "ZoneMappings.1.VSwitchId": "vsw-a",
 		"ZoneMappings.2.ZoneId": "cn-hangzhou-b", "ZoneMappings.2.VSwitchId": "vsw-b",
 	}))
-	s.decode(&group, s.call(nlb, "CreateServerGroup", map[string]string{"ServerGroupName": description, "VpcId": "vpc-emulator", "HealthCheckConfig.HealthCheckEnabled": "false"}))
+	s.decode(&group,
+		s.call(nlb, "CreateServerGroup",
+			map[string]string{"ServerGroupName": description, "VpcId": "vpc-emulator", "HealthCheckConfig.HealthCheckEnabled": "false"}))
 	s.call(nlb, "AddServersToServerGroup", map[string]string{
 		"ServerGroupId": group.ServerGroupId, "Servers.1.ServerId": "i-worker1", "Servers.1.ServerType": "Ecs", "Servers.1.Port": "80",
 	})
 	s.call(nlb, "CreateListener", map[string]string{
-		"LoadBalancerId": lb.LoadbalancerId, "ServerGroupId": group.ServerGroupId, "ListenerPort": "8443", "ListenerProtocol": "TCP", "ListenerDescription": description,
+		"LoadBalancerId": lb.LoadbalancerId, "ServerGroupId": group.ServerGroupId, "ListenerPort": "8443", "ListenerProtocol": "TCP",
+		"ListenerDescription": description,
 	})
 	return lb.LoadbalancerId
 }
@@ -130,7 +139,8 @@ func TestSharedLoadBalancers(t *testing.T) {
 	const head = " Service Ports Backend servers "
 	page, _ := s.fetch("/console/")
 	want := "No group CLB lb ADDRESS 2 Services, 2 listeners" + head + "team/first 80 tcp stopped 1 team/second 81 tcp stopped 1 " +
-		"Group shop/edge c1 CLB lb ADDRESS 2 Services, 3 listeners" + head + "shop/api 8080 tcp stopped 1 shop/web 80 tcp stopped 443 tcp stopped 2 " +
+		"Group shop/edge c1 CLB lb ADDRESS 2 Services, 3 listeners" + head +
+		"shop/api 8080 tcp stopped 1 shop/web 80 tcp stopped 443 tcp stopped 2 " +
 		"not of a Service 81 tcp stopped " +
 		"Group shop/edge c1 CLB lb ADDRESS 1 Service, 1 listener" + head + "shop/blog 80 tcp stopped 1 " +
 		"Group shop/edge c1 NLB nlb ADDRESS 2 Services, 2 listeners" + head + "shop/api 8443 TCP Running 1 shop/web 8444 TCP Running 1 " +
@@ -179,14 +189,19 @@ func (s *scene) sharedNLB(group, first, second string) {
 	s.t.Helper()
 	const nlb = "2022-04-30"
 	id := s.nlbOf(first)
-	s.call(nlb, "TagResources", map[string]string{"ResourceType": "loadbalancer", "ResourceId.1": id, "Tag.1.Key": "alicloud-ccm/load-balancer-group", "Tag.1.Value": group})
+	s.call(nlb, "TagResources",
+		map[string]string{"ResourceType": "loadbalancer", "ResourceId.1": id, "Tag.1.Key": "alicloud-ccm/load-balancer-group",
+			"Tag.1.Value": group})
 	var made struct{ ServerGroupId string } //nolint:revive // wire name
-	s.decode(&made, s.call(nlb, "CreateServerGroup", map[string]string{"ServerGroupName": second, "VpcId": "vpc-emulator", "HealthCheckConfig.HealthCheckEnabled": "false"}))
+	s.decode(&made,
+		s.call(nlb, "CreateServerGroup",
+			map[string]string{"ServerGroupName": second, "VpcId": "vpc-emulator", "HealthCheckConfig.HealthCheckEnabled": "false"}))
 	s.call(nlb, "AddServersToServerGroup", map[string]string{
 		"ServerGroupId": made.ServerGroupId, "Servers.1.ServerId": "i-worker1", "Servers.1.ServerType": "Ecs", "Servers.1.Port": "81",
 	})
 	s.call(nlb, "CreateListener", map[string]string{
-		"LoadBalancerId": id, "ServerGroupId": made.ServerGroupId, "ListenerPort": "8444", "ListenerProtocol": "TCP", "ListenerDescription": second,
+		"LoadBalancerId": id, "ServerGroupId": made.ServerGroupId, "ListenerPort": "8444", "ListenerProtocol": "TCP",
+		"ListenerDescription": second,
 	})
 }
 
@@ -220,7 +235,9 @@ func TestCallsByKind(t *testing.T) {
 func TestBrowsersAreLedToTheConsole(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
-	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}, CheckRedirect: func(*http.Request, []*http.Request) error {
+		return http.ErrUseLastResponse
+	}}
 	for _, test := range []struct {
 		path, accept string
 		status       int

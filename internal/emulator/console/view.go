@@ -86,7 +86,8 @@ func (c *Console) view(parameters url.Values, now time.Time) view {
 	if only != onlyWrites && only != onlyErrors {
 		only = ""
 	}
-	v := view{Region: s.Region, Account: s.AccountID, Query: query, Only: only, Limited: c.options.Windows != nil, Windows: c.options.Windows.Usage(now)}
+	v := view{Region: s.Region, Account: s.AccountID, Query: query, Only: only, Limited: c.options.Windows != nil,
+		Windows: c.options.Windows.Usage(now)}
 	lower := strings.ToLower(query)
 	var failing, unhealthy, bad, entries, off, instances, lbs, nlbs, busy int
 	s.View(func() {
@@ -110,8 +111,10 @@ func (c *Console) view(parameters url.Values, now time.Time) view {
 	v.Calls = calls(c.options.Journal.Last(last), only, lower)
 	v.Totals = []total{
 		{noun(v.Services.Total, "Service", "Services"), "services", v.Services.Total, note(bad, "backend server fails", "backend servers fail")},
-		{noun(lbs, "Load balancer", "Load balancers"), "loadbalancers", lbs, note(failing, "abnormal backend server", "abnormal backend servers")},
-		{noun(nlbs, "Network load balancer", "Network load balancers"), "networkloadbalancers", nlbs, note(unhealthy, "unhealthy backend server", "unhealthy backend servers")},
+		{noun(lbs, "Load balancer", "Load balancers"), "loadbalancers", lbs,
+			note(failing, "abnormal backend server", "abnormal backend servers")},
+		{noun(nlbs, "Network load balancer", "Network load balancers"), "networkloadbalancers", nlbs,
+			note(unhealthy, "unhealthy backend server", "unhealthy backend servers")},
 		{noun(busy, "Job in progress", "Jobs in progress"), "jobs", busy, ""},
 		{noun(entries, "Route entry", "Route entries"), "routes", entries, ""},
 		{noun(instances, "Instance", "Instances"), "instances", instances, note(off, "not running", "not running")},

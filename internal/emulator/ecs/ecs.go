@@ -23,14 +23,19 @@ func Product(s *cloud.Store) api.Product {
 		{Name: "DescribeInstanceStatus", Kind: api.Read, Params: describeInstanceStatusParams(), Run: e.describeInstanceStatus},
 		{Name: "DescribeNetworkInterfaces", Kind: api.Read, Params: describeInterfacesParams(), Run: e.describeInterfaces},
 		{Name: "ModifyNetworkInterfaceAttribute", Kind: api.Write, Params: modifyInterfaceParams(), Run: e.modifyInterface},
-		{Name: "DescribeRegions", Kind: api.Read, Params: []api.Param{api.Str("InstanceChargeType"), api.Str("AcceptLanguage")}, Run: e.describeRegions},
-		{Name: "DescribeZones", Kind: api.Read, Params: []api.Param{api.Str("InstanceChargeType"), api.Str("AcceptLanguage"), api.Flag("Verbose")}, Run: e.describeZones},
+		{Name: "DescribeRegions", Kind: api.Read, Params: []api.Param{api.Str("InstanceChargeType"), api.Str("AcceptLanguage")},
+			Run: e.describeRegions},
+		{Name: "DescribeZones", Kind: api.Read,
+			Params: []api.Param{api.Str("InstanceChargeType"), api.Str("AcceptLanguage"), api.Flag("Verbose")}, Run: e.describeZones},
 		{Name: "RunInstances", Kind: api.Write, Params: runInstancesParams(), Run: e.runInstances},
-		{Name: "StartInstance", Kind: api.Write, Params: []api.Param{instanceID(), api.Flag("InitLocalDisk"), api.Flag("DryRun")}, Run: e.startInstance},
+		{Name: "StartInstance", Kind: api.Write, Params: []api.Param{instanceID(), api.Flag("InitLocalDisk"), api.Flag("DryRun")},
+			Run: e.startInstance},
 		{Name: "StopInstance", Kind: api.Write, Params: []api.Param{
-			instanceID(), api.Flag("ForceStop"), api.Str("StoppedMode", api.OneOf("StopCharging", "KeepCharging")), api.Flag("ConfirmStop"), api.Flag("DryRun"),
+			instanceID(), api.Flag("ForceStop"), api.Str("StoppedMode", api.OneOf("StopCharging", "KeepCharging")), api.Flag("ConfirmStop"),
+			api.Flag("DryRun"),
 		}, Run: e.stopInstance},
-		{Name: "DeleteInstance", Kind: api.Write, Params: []api.Param{instanceID(), api.Flag("Force"), api.Flag("TerminateSubscription"), api.Flag("DryRun")}, Run: e.deleteInstance},
+		{Name: "DeleteInstance", Kind: api.Write,
+			Params: []api.Param{instanceID(), api.Flag("Force"), api.Flag("TerminateSubscription"), api.Flag("DryRun")}, Run: e.deleteInstance},
 	}...)}
 }
 

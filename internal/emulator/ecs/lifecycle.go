@@ -14,11 +14,15 @@ const maxAmount = 100
 func runInstancesParams() []api.Param {
 	return []api.Param{
 		api.Str("ImageId", api.Required), api.Str("InstanceType", api.Required), api.Str("VSwitchId", api.Required),
-		api.Str("SecurityGroupId", api.Required), api.Str("ZoneId"), api.Str("InstanceName", api.Len(2, 128)), api.Str("HostName", api.Len(2, 64)),
+		api.Str("SecurityGroupId", api.Required), api.Str("ZoneId"), api.Str("InstanceName", api.Len(2, 128)),
+		api.Str("HostName", api.Len(2, 64)),
 		api.Num("Amount", 1, maxAmount), api.Num("MinAmount", 1, maxAmount), api.Str("PrivateIpAddress"),
-		api.Str("InstanceChargeType", api.OneOf("PostPaid", "PrePaid")), api.Str("SpotStrategy", api.OneOf("NoSpot", "SpotWithPriceLimit", "SpotAsPriceGo")),
-		api.Str("RamRoleName", api.Len(1, 64)), api.Str("HttpTokens", api.OneOf("optional", "required")), api.Str("HttpEndpoint", api.OneOf("enabled", "disabled")),
-		api.Str("UserData", api.Len(0, 32768)), cloud.TagParams(cloud.MaxTags), api.ObjectsOf("NetworkInterface", 2, api.Flag("SourceDestCheck"), api.Str("VSwitchId")),
+		api.Str("InstanceChargeType", api.OneOf("PostPaid", "PrePaid")),
+		api.Str("SpotStrategy", api.OneOf("NoSpot", "SpotWithPriceLimit", "SpotAsPriceGo")),
+		api.Str("RamRoleName", api.Len(1, 64)), api.Str("HttpTokens", api.OneOf("optional", "required")),
+		api.Str("HttpEndpoint", api.OneOf("enabled", "disabled")),
+		api.Str("UserData", api.Len(0, 32768)), cloud.TagParams(cloud.MaxTags),
+		api.ObjectsOf("NetworkInterface", 2, api.Flag("SourceDestCheck"), api.Str("VSwitchId")),
 		api.Str("ClientToken", api.Len(1, 64)), api.Flag("DryRun"),
 	}
 }
@@ -107,7 +111,8 @@ func (e service) instance(c *api.Call) (*cloud.Instance, error) {
 }
 
 func wrongStatus(i *cloud.Instance, status string) *api.Error {
-	return api.Errorf(http.StatusForbidden, "IncorrectInstanceStatus", "The current status %s of the resource %s does not support this operation.", status, i.ID)
+	return api.Errorf(http.StatusForbidden, "IncorrectInstanceStatus",
+		"The current status %s of the resource %s does not support this operation.", status, i.ID)
 }
 
 // change is the shared part of the calls that need an instance in one status: check, dry run, then do.

@@ -34,16 +34,21 @@ func (e service) securityGroupActions() []api.Action {
 	api.Required(&needed)
 	return []api.Action{
 		{Name: "CreateSecurityGroup", Kind: api.Write, Params: []api.Param{
-			name, description, api.Str("VpcId", api.Required), api.Str("SecurityGroupType", api.OneOf(basicGroup, enterpriseGroup)), api.Str("ResourceGroupId"), cloud.TagParams(cloud.MaxTags), token,
+			name, description, api.Str("VpcId", api.Required), api.Str("SecurityGroupType", api.OneOf(basicGroup, enterpriseGroup)),
+			api.Str("ResourceGroupId"), cloud.TagParams(cloud.MaxTags), token,
 		}, Run: e.createSecurityGroup},
 		{Name: "DeleteSecurityGroup", Kind: api.Write, Params: []api.Param{id}, Run: e.deleteSecurityGroup},
 		{Name: "DescribeSecurityGroups", Kind: api.Read, Params: append(paging(),
-			api.Str("SecurityGroupId"), api.JSONList("SecurityGroupIds", pageLimit), api.Str("SecurityGroupName"), api.Str("VpcId"), api.Str("SecurityGroupType"), cloud.TagParams(cloud.MaxTags)),
+			api.Str("SecurityGroupId"), api.JSONList("SecurityGroupIds", pageLimit), api.Str("SecurityGroupName"), api.Str("VpcId"),
+			api.Str("SecurityGroupType"), cloud.TagParams(cloud.MaxTags)),
 			Run: e.describeSecurityGroups},
-		{Name: "DescribeSecurityGroupAttribute", Kind: api.Read, Params: []api.Param{id, api.Str("Direction", api.OneOf("ingress", "egress", "all"))}, Run: e.describeSecurityGroup},
+		{Name: "DescribeSecurityGroupAttribute", Kind: api.Read,
+			Params: []api.Param{id, api.Str("Direction", api.OneOf("ingress", "egress", "all"))}, Run: e.describeSecurityGroup},
 		{Name: "AuthorizeSecurityGroup", Kind: api.Write, Params: []api.Param{id, needed, token}, Run: e.authorizeSecurityGroup},
-		{Name: "RevokeSecurityGroup", Kind: api.Write, Params: []api.Param{id, rules, api.ListOf("SecurityGroupRuleId", rulesPerCall), token}, Run: e.revokeSecurityGroup},
-		{Name: "ModifySecurityGroupRule", Kind: api.Write, Params: append(slices.Clone(rule), id, api.Str("SecurityGroupRuleId", api.Required)), Run: e.modifySecurityGroupRule},
+		{Name: "RevokeSecurityGroup", Kind: api.Write, Params: []api.Param{id, rules, api.ListOf("SecurityGroupRuleId", rulesPerCall), token},
+			Run: e.revokeSecurityGroup},
+		{Name: "ModifySecurityGroupRule", Kind: api.Write, Params: append(slices.Clone(rule), id, api.Str("SecurityGroupRuleId", api.Required)),
+			Run: e.modifySecurityGroupRule},
 		{Name: "ModifySecurityGroupAttribute", Kind: api.Write, Params: []api.Param{id, name, description}, Run: e.modifySecurityGroup},
 	}
 }
@@ -97,7 +102,8 @@ func (e service) describeSecurityGroups(c *api.Call) (any, error) {
 	ids, _ := c.Params.JSONStrings("SecurityGroupIds")
 	tags := cloud.TagsIn(c)
 	all := e.SecurityGroups.Select(func(g *cloud.SecurityGroup) bool {
-		return (len(ids) == 0 || slices.Contains(ids, g.ID)) && c.Or("SecurityGroupId", g.ID) == g.ID && c.Or("SecurityGroupName", g.Name) == g.Name &&
+		return (len(ids) == 0 || slices.Contains(ids, g.ID)) && c.Or("SecurityGroupId", g.ID) == g.ID &&
+			c.Or("SecurityGroupName", g.Name) == g.Name &&
 			c.Or("VpcId", g.VPCID) == g.VPCID && c.Or("SecurityGroupType", g.Type) == g.Type && c.Sees(g.Created) && g.Tags.Match(tags)
 	})
 	items, p, err := cut(c, all)
@@ -139,7 +145,8 @@ func (e service) describeSecurityGroup(c *api.Call) (any, error) {
 		SecurityGroupId, SecurityGroupName, Description, VpcId, RegionId string
 		InnerAccessPolicy                                                string
 		Permissions                                                      struct{ Permission []ruleView }
-	}{SecurityGroupId: g.ID, SecurityGroupName: g.Name, Description: g.Description, VpcId: g.VPCID, RegionId: e.Region, InnerAccessPolicy: "Accept"}
+	}{SecurityGroupId: g.ID, SecurityGroupName: g.Name, Description: g.Description, VpcId: g.VPCID, RegionId: e.Region,
+		InnerAccessPolicy: "Accept"}
 	answer.Permissions.Permission = viewsOfRules(g)
 	return answer, nil
 }
@@ -148,7 +155,8 @@ func viewsOfRules(g *cloud.SecurityGroup) []ruleView {
 	views := make([]ruleView, 0, len(g.Rules))
 	for _, r := range g.Rules {
 		views = append(views, ruleView{
-			r.ID, title(r.Policy), strconv.Itoa(r.Priority), strings.ToUpper(r.Protocol), r.PortRange, r.SourceCIDR, r.IPv6SourceCIDR, r.Description, "ingress", "intranet",
+			r.ID, title(r.Policy), strconv.Itoa(r.Priority), strings.ToUpper(r.Protocol), r.PortRange, r.SourceCIDR, r.IPv6SourceCIDR, r.Description,
+			"ingress", "intranet",
 		})
 	}
 	return views
@@ -251,8 +259,9 @@ func (e service) modifySecurityGroupRule(c *api.Call) (any, error) {
 	}
 	have := g.Rules[i]
 	r, bad := readRule(api.Params{
-		"Policy": c.Or("Policy", have.Policy), "Priority": c.Or("Priority", strconv.Itoa(have.Priority)), "IpProtocol": c.Or("IpProtocol", have.Protocol),
-		"PortRange": c.Or("PortRange", have.PortRange), "SourceCidrIp": c.Or("SourceCidrIp", have.SourceCIDR),
+		"Policy": c.Or("Policy", have.Policy), "Priority": c.Or("Priority", strconv.Itoa(have.Priority)),
+		"IpProtocol": c.Or("IpProtocol", have.Protocol),
+		"PortRange":  c.Or("PortRange", have.PortRange), "SourceCidrIp": c.Or("SourceCidrIp", have.SourceCIDR),
 		"Ipv6SourceCidrIp": c.Or("Ipv6SourceCidrIp", have.IPv6SourceCIDR), "Description": c.Or("Description", have.Description),
 	})
 	if bad != nil {

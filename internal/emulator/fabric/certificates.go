@@ -104,7 +104,8 @@ func (f *Fabric) tlsFactsOfCLB(id cloud.ListenerID, name string) (facts tlsFacts
 	}
 	a := attributes(l.Attributes)
 	facts = tlsFacts{
-		certificateID: a["ServerCertificateId"], policy: a["TLSCipherPolicy"], protocols: []string{"http/1.1"}, verifyClient: a["CACertificateId"] != "",
+		certificateID: a["ServerCertificateId"], policy: a["TLSCipherPolicy"], protocols: []string{"http/1.1"},
+		verifyClient: a["CACertificateId"] != "",
 	}
 	if a.on("EnableHttp2") {
 		facts.protocols = []string{"h2", "http/1.1"}

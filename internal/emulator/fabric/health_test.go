@@ -102,7 +102,9 @@ func TestHTTPCheckDecides(t *testing.T) {
 	status.Store(http.StatusOK)
 	testkit.Eventually(t, "back", func(context.Context) bool { return w.status("tcp", 80, m) == Normal })
 	w.store.Update(func() { w.lb.Status = cloud.Inactive })
-	testkit.Eventually(t, "nothing checks a stopped load balancer", func(context.Context) bool { return w.status("tcp", 80, m) == Unavailable })
+	testkit.Eventually(t, "nothing checks a stopped load balancer", func(context.Context) bool {
+		return w.status("tcp", 80, m) == Unavailable
+	})
 }
 
 func TestUDPCheck(t *testing.T) {

@@ -96,7 +96,8 @@ func checkOfNLB(g *cloud.NLBGroup) check {
 	}
 	return check{
 		kind: strings.ToLower(h.Type), interval: time.Duration(h.Interval) * time.Second, timeout: time.Duration(h.ConnectTimeout) * time.Second,
-		healthy: h.Healthy, unhealthy: h.Unhealthy, port: h.ConnectPort, method: cloud.OrDefault(h.Method, "GET"), uri: cloud.OrDefault(h.URL, "/"),
+		healthy: h.Healthy, unhealthy: h.Unhealthy, port: h.ConnectPort, method: cloud.OrDefault(h.Method, "GET"),
+		uri:    cloud.OrDefault(h.URL, "/"),
 		domain: h.Domain, codes: cloud.OrDefault(strings.Join(h.Codes, ","), defaultCodes), request: h.Request, expectation: h.Expect,
 	}
 }

@@ -117,7 +117,8 @@ func TestNLBJobsDoNotInterrupt(t *testing.T) {
 		_, err := greeting(t, "", where)
 		return err == nil
 	}
-	for status, want := range map[string]bool{cloud.NLBConfiguring: true, cloud.NLBAdding: false, cloud.NLBRemoving: false, cloud.Available: true} {
+	for status, want := range map[string]bool{cloud.NLBConfiguring: true, cloud.NLBAdding: false, cloud.NLBRemoving: false,
+		cloud.Available: true} {
 		w.change(func() { s.Phase = cloud.Steady(status) })
 		wantEqual(t, "a server that is "+status, serves(), want)
 	}
@@ -222,7 +223,8 @@ func TestNLBServersOfAllKinds(t *testing.T) {
 	one := newServer(t, "ecs", w.machine("i-a", "10.1.39.1"))
 	var container *cloud.Interface
 	w.store.Update(func() {
-		container = testkit.Must(w.store.AddContainer("", cloud.ContainerSpec{InstanceID: "eci-1", VSwitchID: "vsw-b", PrivateIP: "10.2.39.2"}))(t)
+		container = testkit.Must(w.store.AddContainer("",
+			cloud.ContainerSpec{InstanceID: "eci-1", VSwitchID: "vsw-b", PrivateIP: "10.2.39.2"}))(t)
 	})
 	two := newServer(t, "eci", w.LoopbackAddress("10.2.39.2"))
 	server := func(id, ip, kind, zone string, port int) *cloud.NLBServer {
@@ -231,7 +233,8 @@ func TestNLBServersOfAllKinds(t *testing.T) {
 	l := w.open("TCP", 80, nil)
 	for name, s := range map[string]*cloud.NLBServer{
 		"ecs": server("i-a", "10.1.39.1", "Ecs", zoneA, one.port()), "ecs by address": server("10.1.39.1", "10.1.39.1", "Ip", "", one.port()),
-		"eci": server("eci-1", "10.2.39.2", "Eci", "", two.port()), "eci by interface": server(container.ID, "10.2.39.2", "Eni", zoneB, two.port()),
+		"eci":              server("eci-1", "10.2.39.2", "Eci", "", two.port()),
+		"eci by interface": server(container.ID, "10.2.39.2", "Eni", zoneB, two.port()),
 	} {
 		w.servers(s)
 		wantEqual(t, name, testkit.Must(greeting(t, "", w.where(l, vipA, 80)))(t), name[:3])

@@ -54,7 +54,8 @@ func TestNLBEndsTLS(t *testing.T) {
 	w.servers(ecsServer("i-a", one.port(), 100))
 	l := w.secure(nil)
 	for name, want := range map[string]string{
-		"main.test": "main.test", "a.extra.test": "*.extra.test", "www.extra.test": "exact.test", "exact.test": "exact.test", "other.test": "main.test", "": "main.test",
+		"main.test": "main.test", "a.extra.test": "*.extra.test", "www.extra.test": "exact.test", "exact.test": "exact.test",
+		"other.test": "main.test", "": "main.test",
 	} {
 		c := testkit.Must(dialSecure(t, w.at(l), &tls.Config{ServerName: name}))(t)
 		wantEqual(t, name, c.ConnectionState().PeerCertificates[0].Subject.CommonName, want)
@@ -96,7 +97,8 @@ func TestNLBALPN(t *testing.T) {
 		want    string
 	}{
 		{"HTTP1Only", both, "http/1.1"}, {"HTTP2Only", both, "h2"}, {"HTTP2Optional", both, "http/1.1"}, {"HTTP2Preferred", both, "h2"},
-		{"HTTP2Optional", []string{"h2"}, "h2"}, {"HTTP1Only", nil, ""}, {"HTTP2Only", []string{"http/1.1"}, ""}, {"HTTP1Only", []string{"h2"}, "refused"},
+		{"HTTP2Optional", []string{"h2"}, "h2"}, {"HTTP1Only", nil, ""}, {"HTTP2Only", []string{"http/1.1"}, ""},
+		{"HTTP1Only", []string{"h2"}, "refused"},
 	}
 	for _, test := range tests {
 		w.change(func() { l.ALPNPolicy = test.policy })
@@ -117,11 +119,13 @@ func newAuthority(t *testing.T) (certificate tls.Certificate, text string) {
 	t.Helper()
 	key := testkit.Must(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))(t)
 	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "clients"}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
-		IsCA: true, BasicConstraintsValid: true, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "clients"}, NotBefore: time.Now().Add(-time.Hour),
+		NotAfter: time.Now().Add(time.Hour),
+		IsCA:     true, BasicConstraintsValid: true, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
 	}
 	der := testkit.Must(x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key))(t)
-	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}))
+	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key},
+		string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}))
 }
 
 func TestNLBVerifiesClients(t *testing.T) {

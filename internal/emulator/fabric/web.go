@@ -153,22 +153,23 @@ func (w *web) RoundTrip(r *http.Request) (answer *http.Response, err error) {
 	x := exchangeOf(r.Context())
 	preferred := x.settings.web.sticky.preferred(r, x.backends, time.Now())
 	x.settings.web.sticky.hide(r)
-	err = w.fabric.attempt(r.Context(), x.settings, x.backends, arrival{listener: w.key, source: x.source}, preferred, func(m backend) (bool, error) {
-		x.tried = true
-		try := r.Clone(context.WithValue(r.Context(), backendKey{}, m))
-		try.URL.Host = m.addr
-		if r.Body != nil {
-			// A failed connect closes the body, which the next backend server still needs.
-			try.Body = io.NopCloser(r.Body)
-		}
-		got, failed := w.transport.RoundTrip(try) //nolint:bodyclose // the proxy closes the body of the answer
-		if failed != nil {
-			var refused *connectError
-			return errors.As(failed, &refused), failed
-		}
-		answer, x.chosen = got, &m
-		return false, nil
-	})
+	err = w.fabric.attempt(r.Context(), x.settings, x.backends, arrival{listener: w.key, source: x.source}, preferred,
+		func(m backend) (bool, error) {
+			x.tried = true
+			try := r.Clone(context.WithValue(r.Context(), backendKey{}, m))
+			try.URL.Host = m.addr
+			if r.Body != nil {
+				// A failed connect closes the body, which the next backend server still needs.
+				try.Body = io.NopCloser(r.Body)
+			}
+			got, failed := w.transport.RoundTrip(try) //nolint:bodyclose // the proxy closes the body of the answer
+			if failed != nil {
+				var refused *connectError
+				return errors.As(failed, &refused), failed
+			}
+			answer, x.chosen = got, &m
+			return false, nil
+		})
 	return answer, err
 }
 

@@ -64,7 +64,8 @@ func TestForwardedHeaders(t *testing.T) {
 	w.backends(ecsBackend("i-1", newWebServer(t, w.machine("i-1", "10.1.20.1"), echoHeaders), 100))
 	forged := http.Header{"X-Forwarded-For": {"192.0.2.1"}, "X-Forwarded-Proto": {"forged"}}
 	all := map[string]string{
-		"XForwardedFor": "on", "XForwardedFor_proto": "on", "XForwardedFor_SLBPORT": "on", "XForwardedFor_SLBIP": "on", "XForwardedFor_SLBID": "on",
+		"XForwardedFor": "on", "XForwardedFor_proto": "on", "XForwardedFor_SLBPORT": "on", "XForwardedFor_SLBIP": "on",
+		"XForwardedFor_SLBID": "on",
 	}
 	c := newClient(t, w.listener("http", 80, all), nil)
 	wantEqual(t, "on", fetch(t, c, "http://shop.test/", forged).body,
@@ -138,7 +139,8 @@ func TestStickyCookies(t *testing.T) {
 				}
 				for range 4 {
 					again := fetch(t, c, "http://shop.test/", nil)
-					wantEqual(t, "the cookie keeps the backend, which sees its own value", []string{again.body, again.header.Get("Saw")}, []string{first.body, "of-" + first.body})
+					wantEqual(t, "the cookie keeps the backend, which sees its own value", []string{again.body, again.header.Get("Saw")},
+						[]string{first.body, "of-" + first.body})
 				}
 			}
 			wantEqual(t, "new clients spread", len(spread), 2)
@@ -227,7 +229,8 @@ func TestCertificates(t *testing.T) {
 			w.store.Certificates.Add(&cloud.Certificate{Object: w.store.NewObject(id), CommonName: name})
 			c := w.store.Certificates.Select(func(c *cloud.Certificate) bool { return c.CommonName == name })[0]
 			if id == "cert-extra" {
-				w.store.Extensions.Add(&cloud.DomainExtension{Object: w.store.NewObject("de"), LoadBalancerID: w.lb.ID, ListenerPort: 443, Domain: name, CertificateID: c.ID})
+				w.store.Extensions.Add(&cloud.DomainExtension{Object: w.store.NewObject("de"), LoadBalancerID: w.lb.ID, ListenerPort: 443, Domain: name,
+					CertificateID: c.ID})
 			}
 		}
 	})
@@ -243,7 +246,8 @@ func TestCertificates(t *testing.T) {
 		defer c.Close()
 		return c.(*tls.Conn).ConnectionState().PeerCertificates[0], nil
 	}
-	for name, want := range map[string]string{"main.test": "main.test", "www.extra.test": "*.extra.test", "extra.test": "main.test", "other.test": "main.test"} {
+	for name, want := range map[string]string{"main.test": "main.test", "www.extra.test": "*.extra.test", "extra.test": "main.test",
+		"other.test": "main.test"} {
 		wantEqual(t, name, testkit.Must(handshake(name, 0))(t).Subject.CommonName, want)
 	}
 	first, second := testkit.Must(handshake("main.test", 0))(t), testkit.Must(handshake("main.test", 0))(t)

@@ -12,7 +12,8 @@ func (s service) attributeActions() []api.Action {
 		), Run: s.changing(s.updateAttribute)},
 		{Name: "UpdateLoadBalancerProtection", Kind: api.Write, Params: write(
 			lbID(), api.Flag("DeletionProtectionEnabled"), api.Str("DeletionProtectionReason", api.Len(2, 128)),
-			api.Str("ModificationProtectionStatus", api.OneOfAnyCase(consoleProtection, nonProtection)), api.Str("ModificationProtectionReason", api.Len(2, 128)),
+			api.Str("ModificationProtectionStatus", api.OneOfAnyCase(consoleProtection, nonProtection)),
+			api.Str("ModificationProtectionReason", api.Len(2, 128)),
 		), Run: s.updateProtection},
 		{Name: "EnableLoadBalancerIpv6Internet", Kind: api.Write, Params: write(lbID()), Run: s.ipv6Internet(internet)},
 		{Name: "DisableLoadBalancerIpv6Internet", Kind: api.Write, Params: write(lbID()), Run: s.ipv6Internet(intranet)},

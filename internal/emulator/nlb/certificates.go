@@ -13,7 +13,8 @@ const certificatesPerCall = 15
 func (s service) certificateActions() []api.Action {
 	ids := api.ListOf("AdditionalCertificateIds", certificatesPerCall, api.Required)
 	return []api.Action{
-		{Name: "ListListenerCertificates", Kind: api.Read, Params: append(api.Tokened("MaxResults", 50), listenerID(), api.Str("CertType")), Run: s.listCertificates},
+		{Name: "ListListenerCertificates", Kind: api.Read, Params: append(api.Tokened("MaxResults", 50), listenerID(), api.Str("CertType")),
+			Run: s.listCertificates},
 		{Name: "AssociateAdditionalCertificatesWithListener", Kind: api.Write, Params: write(listenerID(), ids), Run: s.associate},
 		{Name: "DisassociateAdditionalCertificatesWithListener", Kind: api.Write, Params: write(listenerID(), ids), Run: s.disassociate},
 	}

@@ -18,27 +18,36 @@ const (
 func groupSettings() []api.Param {
 	check := func(name string) string { return "HealthCheckConfig." + name }
 	return []api.Param{
-		api.Flag("ConnectionDrainEnabled"), api.Num("ConnectionDrainTimeout", 0, 900), api.Str("Scheduler", api.OneOfAnyCase("Wrr", "Wlc", "rr", "sch", "tch", "qch")),
+		api.Flag("ConnectionDrainEnabled"), api.Num("ConnectionDrainTimeout", 0, 900),
+		api.Str("Scheduler", api.OneOfAnyCase("Wrr", "Wlc", "rr", "sch", "tch", "qch")),
 		api.Flag("PreserveClientIpEnabled"),
-		api.Flag(check("HealthCheckEnabled")), api.Str(check("HealthCheckType"), api.OneOfAnyCase(tcp, "HTTP", udp)), api.Num(check("HealthCheckConnectPort"), 0, 65535),
-		api.Num(check("HealthCheckConnectTimeout"), 1, 300), api.Num(check("HealthCheckInterval"), 1, 300), api.Num(check("HealthyThreshold"), 2, 10),
-		api.Num(check("UnhealthyThreshold"), 2, 10), api.Str(check("HealthCheckDomain"), api.Len(1, 80)), api.Str(check("HealthCheckUrl"), api.Len(1, 80)),
-		api.Str(check("HttpCheckMethod"), api.OneOfAnyCase("GET", "HEAD")), api.ListOf(check("HealthCheckHttpCode"), 0), api.Str(check("HealthCheckHttpVersion"), api.OneOfAnyCase("HTTP1.0", "HTTP1.1")),
+		api.Flag(check("HealthCheckEnabled")), api.Str(check("HealthCheckType"), api.OneOfAnyCase(tcp, "HTTP", udp)),
+		api.Num(check("HealthCheckConnectPort"), 0, 65535),
+		api.Num(check("HealthCheckConnectTimeout"), 1, 300), api.Num(check("HealthCheckInterval"), 1, 300),
+		api.Num(check("HealthyThreshold"), 2, 10),
+		api.Num(check("UnhealthyThreshold"), 2, 10), api.Str(check("HealthCheckDomain"), api.Len(1, 80)),
+		api.Str(check("HealthCheckUrl"), api.Len(1, 80)),
+		api.Str(check("HttpCheckMethod"), api.OneOfAnyCase("GET", "HEAD")), api.ListOf(check("HealthCheckHttpCode"), 0),
+		api.Str(check("HealthCheckHttpVersion"), api.OneOfAnyCase("HTTP1.0", "HTTP1.1")),
 		api.Str(check("HealthCheckReq"), api.Len(1, 512)), api.Str(check("HealthCheckExp"), api.Len(1, 512)),
 	}
 }
 
 func (s service) groupActions() []api.Action {
 	create := append(groupSettings(),
-		api.Str("ServerGroupName", api.Required), api.Str("VpcId", api.Required), api.Str("ServerGroupType", api.OneOfAnyCase(instanceGroup, ipGroup)),
+		api.Str("ServerGroupName", api.Required), api.Str("VpcId", api.Required),
+		api.Str("ServerGroupType", api.OneOfAnyCase(instanceGroup, ipGroup)),
 		api.Str("Protocol", api.OneOfAnyCase(tcp, udp, "TCP_UDP", tcpSSL)), api.Str("AddressIPVersion", api.OneOfAnyCase(ipv4, dualStack)),
-		api.Str("IpVersionAffinityMode", api.OneOfAnyCase("Affinity", "NonAffinity")), api.Flag("AnyPortEnabled"), api.Str("ResourceGroupId"), cloud.TagParams(cloud.MaxTags))
+		api.Str("IpVersionAffinityMode", api.OneOfAnyCase("Affinity", "NonAffinity")), api.Flag("AnyPortEnabled"), api.Str("ResourceGroupId"),
+		cloud.TagParams(cloud.MaxTags))
 	return []api.Action{
 		{Name: "CreateServerGroup", Kind: api.Write, Params: write(create...), Run: s.createGroup},
 		{Name: "ListServerGroups", Kind: api.Read, Params: list(
-			api.ListOf("ServerGroupIds", 20), api.ListOf("ServerGroupNames", 20), api.Str("VpcId"), api.Str("ServerGroupType"), api.Str("ResourceGroupId"), cloud.TagParams(10),
+			api.ListOf("ServerGroupIds", 20), api.ListOf("ServerGroupNames", 20), api.Str("VpcId"), api.Str("ServerGroupType"),
+			api.Str("ResourceGroupId"), cloud.TagParams(10),
 		), Run: s.listGroups},
-		{Name: "UpdateServerGroupAttribute", Kind: api.Write, Params: write(append(groupSettings(), groupID(), api.Str("ServerGroupName"))...), Run: s.updateGroup},
+		{Name: "UpdateServerGroupAttribute", Kind: api.Write, Params: write(append(groupSettings(), groupID(), api.Str("ServerGroupName"))...),
+			Run: s.updateGroup},
 		{Name: "DeleteServerGroup", Kind: api.Write, Params: write(groupID()), Run: s.deleteGroup},
 	}
 }
@@ -55,7 +64,8 @@ func (s service) createGroup(c *api.Call) (any, error) {
 	return s.once(c, func() (any, error) {
 		g := &cloud.NLBGroup{
 			Name: c.Str("ServerGroupName"), VPCID: c.Str("VpcId"), Type: c.Or("ServerGroupType", instanceGroup), Protocol: c.Or("Protocol", tcp),
-			AddressVersion: c.Or("AddressIPVersion", ipv4), Affinity: c.Or("IpVersionAffinityMode", "NonAffinity"), AnyPort: c.Bool("AnyPortEnabled", false),
+			AddressVersion: c.Or("AddressIPVersion", ipv4), Affinity: c.Or("IpVersionAffinityMode", "NonAffinity"),
+			AnyPort:         c.Bool("AnyPortEnabled", false),
 			ResourceGroupID: c.Or("ResourceGroupId", "rg-emulator"), Scheduler: "Wrr", ConnectionDrainTimeout: 10,
 			HealthCheck: cloud.NLBHealthCheck{Enabled: true, Type: tcp, ConnectTimeout: 5, Interval: 10, Healthy: 2, Unhealthy: 2},
 		}
@@ -104,10 +114,12 @@ func setGroup(c *api.Call, g *cloud.NLBGroup) {
 	g.PreserveClientIP = c.Bool("PreserveClientIpEnabled", g.PreserveClientIP)
 	h := &g.HealthCheck
 	h.Enabled, h.Type = c.Bool(check+"HealthCheckEnabled", h.Enabled), c.Or(check+"HealthCheckType", h.Type)
-	h.ConnectPort, h.ConnectTimeout = c.Int(check+"HealthCheckConnectPort", h.ConnectPort), c.Int(check+"HealthCheckConnectTimeout", h.ConnectTimeout)
+	h.ConnectPort, h.ConnectTimeout = c.Int(check+"HealthCheckConnectPort", h.ConnectPort), c.Int(check+"HealthCheckConnectTimeout",
+		h.ConnectTimeout)
 	h.Interval = c.Int(check+"HealthCheckInterval", h.Interval)
 	h.Healthy, h.Unhealthy = c.Int(check+"HealthyThreshold", h.Healthy), c.Int(check+"UnhealthyThreshold", h.Unhealthy)
-	h.Domain, h.URL, h.Method = c.Or(check+"HealthCheckDomain", h.Domain), c.Or(check+"HealthCheckUrl", h.URL), c.Or(check+"HttpCheckMethod", h.Method)
+	h.Domain, h.URL, h.Method = c.Or(check+"HealthCheckDomain", h.Domain), c.Or(check+"HealthCheckUrl", h.URL), c.Or(check+"HttpCheckMethod",
+		h.Method)
 	if codes := c.List(check + "HealthCheckHttpCode"); len(codes) > 0 {
 		h.Codes = codes
 	} else if len(h.Codes) == 0 && h.Type == "HTTP" {
@@ -116,7 +128,8 @@ func setGroup(c *api.Call, g *cloud.NLBGroup) {
 	if h.Version == "" && h.Type == "HTTP" {
 		h.Version = "HTTP1.0"
 	}
-	h.Version, h.Request, h.Expect = c.Or(check+"HealthCheckHttpVersion", h.Version), c.Or(check+"HealthCheckReq", h.Request), c.Or(check+"HealthCheckExp", h.Expect)
+	h.Version, h.Request, h.Expect = c.Or(check+"HealthCheckHttpVersion", h.Version), c.Or(check+"HealthCheckReq",
+		h.Request), c.Or(check+"HealthCheckExp", h.Expect)
 }
 
 // checkGroup holds the settings of a group to the rules between them.
@@ -141,7 +154,8 @@ func (s service) checkHealthCheck(c *api.Call, g *cloud.NLBGroup, h cloud.NLBHea
 	case !h.Enabled:
 		return nil
 	case g.AnyPort && h.ConnectPort == 0:
-		return api.BadRequest("IllegalParam.AnyPortServerGroupConflictWithHealthCheckConfig", "A group for any port needs a port for its health check.")
+		return api.BadRequest("IllegalParam.AnyPortServerGroupConflictWithHealthCheckConfig",
+			"A group for any port needs a port for its health check.")
 	case h.Type == udp && g.Protocol != udp && (g.Protocol != tcpSSL || c.Holds("nlb.udp-checks-of-tcpssl") && s.NLBTCPSSLRefusesUDPChecks):
 		return illegal("healthCheckType", "only a UDP group is checked by UDP")
 	case h.Type == "HTTP" && h.URL != "" && h.URL[0] != '/':
@@ -282,8 +296,10 @@ func (s service) listGroups(c *api.Call) (any, error) {
 	}
 	wanted := having(tags)
 	all := s.NLBGroups.Select(func(g *cloud.NLBGroup) bool {
-		return g.Phase.At(c.Now) != "" && c.Sees(g.Created) && passes(c.List("ServerGroupIds"), g.ID) && passes(c.List("ServerGroupNames"), g.Name) &&
-			c.Or("VpcId", g.VPCID) == g.VPCID && c.Or("ServerGroupType", g.Type) == g.Type && c.Or("ResourceGroupId", g.ResourceGroupID) == g.ResourceGroupID &&
+		return g.Phase.At(c.Now) != "" && c.Sees(g.Created) && passes(c.List("ServerGroupIds"), g.ID) &&
+			passes(c.List("ServerGroupNames"), g.Name) &&
+			c.Or("VpcId", g.VPCID) == g.VPCID && c.Or("ServerGroupType", g.Type) == g.Type &&
+			c.Or("ResourceGroupId", g.ResourceGroupID) == g.ResourceGroupID &&
 			cloud.Searched(c, g.Object, g.Tagged, wanted)
 	})
 	return listed(c, "ServerGroups", all, func(g *cloud.NLBGroup) groupView { return s.groupView(c, g) })

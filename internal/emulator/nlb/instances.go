@@ -38,10 +38,12 @@ func (s service) instanceActions() []api.Action {
 	return []api.Action{
 		{Name: "CreateLoadBalancer", Kind: api.Write, Params: write(
 			api.Str("AddressType", api.Required, api.OneOfAnyCase(internet, intranet)), api.Str("VpcId", api.Required), required(zoneParams()),
-			api.Str("LoadBalancerName", api.Len(2, 128)), api.Str("AddressIpVersion", api.OneOfAnyCase(ipv4, dualStack)), api.Str("LoadBalancerType", api.OneOfAnyCase("Network")),
+			api.Str("LoadBalancerName", api.Len(2, 128)), api.Str("AddressIpVersion", api.OneOfAnyCase(ipv4, dualStack)),
+			api.Str("LoadBalancerType", api.OneOfAnyCase("Network")),
 			api.Str("BandwidthPackageId"), api.Str("ResourceGroupId"), api.ListOf("SecurityGroupIds", 0),
 			api.Flag("DeletionProtectionConfig.Enabled"), api.Str("DeletionProtectionConfig.Reason", api.Len(2, 128)),
-			api.Str("ModificationProtectionConfig.Status", api.OneOfAnyCase(consoleProtection, nonProtection)), api.Str("ModificationProtectionConfig.Reason", api.Len(2, 128)),
+			api.Str("ModificationProtectionConfig.Status", api.OneOfAnyCase(consoleProtection, nonProtection)),
+			api.Str("ModificationProtectionConfig.Reason", api.Len(2, 128)),
 			cloud.TagParams(cloud.MaxTags),
 		), Run: s.create},
 		{Name: "GetLoadBalancerAttribute", Kind: api.Read, Params: []api.Param{lbID()}, Run: s.get},
@@ -101,8 +103,9 @@ func quota(name string, most int) *api.Error {
 // add creates an instance that passed the checks.
 func (s service) add(c *api.Call) (any, error) {
 	lb := &cloud.NLB{
-		Object: s.NewObject("nlb"), Name: c.Str("LoadBalancerName"), VPCID: c.Str("VpcId"), ResourceGroupID: c.Or("ResourceGroupId", "rg-emulator"),
-		AddressType: c.Str("AddressType"), IPv6AddressType: intranet, AddressVersion: c.Or("AddressIpVersion", ipv4),
+		Object: s.NewObject("nlb"), Name: c.Str("LoadBalancerName"), VPCID: c.Str("VpcId"),
+		ResourceGroupID: c.Or("ResourceGroupId", "rg-emulator"),
+		AddressType:     c.Str("AddressType"), IPv6AddressType: intranet, AddressVersion: c.Or("AddressIpVersion", ipv4),
 		SecurityGroups: c.List("SecurityGroupIds"), BandwidthPackageID: c.Str("BandwidthPackageId"), CrossZone: true,
 		DeletionProtection:       c.Bool("DeletionProtectionConfig.Enabled", false),
 		DeletionProtectionReason: c.Str("DeletionProtectionConfig.Reason"),
@@ -306,7 +309,8 @@ func (s service) list(c *api.Call) (any, error) {
 	all := s.NLBs.Select(func(lb *cloud.NLB) bool {
 		status := lb.Phase.At(c.Now)
 		return status != "" && c.Sees(lb.Created) && passes(c.List("LoadBalancerIds"), lb.ID) && passes(c.List("LoadBalancerNames"), lb.Name) &&
-			passes(c.List("VpcIds"), lb.VPCID) && c.Or("LoadBalancerStatus", status) == status && c.Or("AddressType", lb.AddressType) == lb.AddressType &&
+			passes(c.List("VpcIds"), lb.VPCID) && c.Or("LoadBalancerStatus", status) == status &&
+			c.Or("AddressType", lb.AddressType) == lb.AddressType &&
 			c.Or("AddressIpVersion", lb.AddressVersion) == lb.AddressVersion && cloud.Searched(c, lb.Object, lb.Tagged, wanted)
 	})
 	type view struct {

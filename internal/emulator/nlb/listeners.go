@@ -23,9 +23,11 @@ func (s service) listenerActions() []api.Action {
 		{Name: "CreateListener", Kind: api.Write, Params: write(create...), Run: s.createListener},
 		{Name: "GetListenerAttribute", Kind: api.Read, Params: []api.Param{listenerID()}, Run: s.getListener},
 		{Name: "ListListeners", Kind: api.Read, Params: list(
-			api.ListOf("LoadBalancerIds", 20), api.ListOf("ListenerIds", 20), api.Str("ListenerProtocol", api.OneOfAnyCase(tcp, udp, tcpSSL)), cloud.TagParams(20),
+			api.ListOf("LoadBalancerIds", 20), api.ListOf("ListenerIds", 20), api.Str("ListenerProtocol", api.OneOfAnyCase(tcp, udp, tcpSSL)),
+			cloud.TagParams(20),
 		), Run: s.listListeners},
-		{Name: "UpdateListenerAttribute", Kind: api.Write, Params: write(append(listenerSettings(), listenerID(), api.Str("ServerGroupId"))...), Run: s.updateListener},
+		{Name: "UpdateListenerAttribute", Kind: api.Write, Params: write(append(listenerSettings(), listenerID(), api.Str("ServerGroupId"))...),
+			Run: s.updateListener},
 		{Name: "DeleteListener", Kind: api.Write, Params: write(listenerID()), Run: s.deleteListener},
 		{Name: "StartListener", Kind: api.Write, Params: write(listenerID()), Run: s.startListener},
 		{Name: "StopListener", Kind: api.Write, Params: write(listenerID()), Run: s.stopListener},

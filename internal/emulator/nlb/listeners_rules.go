@@ -102,7 +102,8 @@ func (s service) checkTLS(l *cloud.NLBListener) *api.Error {
 
 func (s service) checkPolicy(id string) *api.Error {
 	switch id {
-	case defaultPolicy, "tls_cipher_policy_1_1", "tls_cipher_policy_1_2", "tls_cipher_policy_1_2_strict", "tls_cipher_policy_1_2_strict_with_1_3":
+	case defaultPolicy, "tls_cipher_policy_1_1", "tls_cipher_policy_1_2", "tls_cipher_policy_1_2_strict",
+		"tls_cipher_policy_1_2_strict_with_1_3":
 		return nil
 	}
 	if slices.Contains(s.SecurityPolicies, id) {
@@ -145,7 +146,8 @@ func fits(l *cloud.NLBListener, g *cloud.NLBGroup) *api.Error {
 	case !carries(g.Protocol, l.Protocol):
 		return api.BadRequest("Mismatch.Protocol", "A listener of %s cannot send to a group of %s.", l.Protocol, g.Protocol)
 	case l.Port == 0 && !g.AnyPort:
-		return api.BadRequest("IllegalParam.AnyPortListenerConflictWithNonAnyPortServerGroup", "A listener on a range of ports needs a group for any port.")
+		return api.BadRequest("IllegalParam.AnyPortListenerConflictWithNonAnyPortServerGroup",
+			"A listener on a range of ports needs a group for any port.")
 	case l.Port != 0 && g.AnyPort:
 		return api.BadRequest("IllegalParam.NonAnyPortListenerConflictWithAnyPortServerGroup", "A listener on one port needs a group with ports.")
 	case l.Protocol == tcpSSL && g.PreserveClientIP:

@@ -12,14 +12,15 @@ type listenerView struct { //nolint:revive // names on the wire
 	ListenerId, LoadBalancerId, ListenerProtocol, ListenerDescription string
 	ListenerStatus, RegionId, ServerGroupId                           string
 	ListenerPort                                                      int
-	StartPort                                                         string `json:",omitempty"` // text, and absent for a listener on one port, where "" is no number
-	EndPort                                                           string `json:",omitempty"`
-	IdleTimeout, Cps, Mss                                             int
-	CertificateIds, CaCertificateIds                                  []string
-	CaEnabled, AlpnEnabled, ProxyProtocolEnabled, SecSensorEnabled    bool
-	AlpnPolicy, SecurityPolicyId                                      string
-	ProxyProtocolV2Config                                             json.RawMessage
-	Tags                                                              []tag
+	// Text, and absent for a listener on one port, where "" is no number.
+	StartPort                                                      string `json:",omitempty"`
+	EndPort                                                        string `json:",omitempty"`
+	IdleTimeout, Cps, Mss                                          int
+	CertificateIds, CaCertificateIds                               []string
+	CaEnabled, AlpnEnabled, ProxyProtocolEnabled, SecSensorEnabled bool
+	AlpnPolicy, SecurityPolicyId                                   string
+	ProxyProtocolV2Config                                          json.RawMessage
+	Tags                                                           []tag
 }
 
 func (s service) listenerView(c *api.Call, l *cloud.NLBListener) listenerView {
@@ -53,7 +54,8 @@ func (s service) listListeners(c *api.Call) (any, error) {
 	wanted := cloud.HavingAll(cloud.TagsIn(c))
 	all := s.NLBListeners.Select(func(l *cloud.NLBListener) bool {
 		return l.Phase.At(c.Now) != "" && c.Sees(l.Created) && passes(c.List("LoadBalancerIds"), l.LoadBalancerID) &&
-			passes(c.List("ListenerIds"), l.ID) && c.Or("ListenerProtocol", l.Protocol) == l.Protocol && cloud.Searched(c, l.Object, l.Tagged, wanted)
+			passes(c.List("ListenerIds"), l.ID) && c.Or("ListenerProtocol", l.Protocol) == l.Protocol &&
+			cloud.Searched(c, l.Object, l.Tagged, wanted)
 	})
 	return listed(c, "Listeners", all, func(l *cloud.NLBListener) listenerView { return s.listenerView(c, l) })
 }

@@ -54,5 +54,6 @@ func pageInPlace[V any](c *api.Call, all []V, size int) (items []V, next string,
 }
 
 func listAnswer(name string, items any, next string, total, size int) api.Object {
-	return api.Object{{Name: name, Value: items}, {Name: "NextToken", Value: next}, {Name: "TotalCount", Value: total}, {Name: "MaxResults", Value: size}}
+	return api.Object{{Name: name, Value: items}, {Name: "NextToken", Value: next}, {Name: "TotalCount", Value: total},
+		{Name: "MaxResults", Value: size}}
 }

@@ -165,7 +165,8 @@ func (s service) attachPackage(c *api.Call, lb *cloud.NLB, apply bool) *api.Erro
 	case lb.AddressType != internet:
 		return api.BadRequest("OperationDenied.InternalLoadBalancer", "The load balancer %s is not public.", lb.ID)
 	case lb.BandwidthPackageID != "":
-		return api.BadRequest("ResourceAlreadyAssociated.BandwidthPackageId", "The load balancer %s has the package %s.", lb.ID, lb.BandwidthPackageID)
+		return api.BadRequest("ResourceAlreadyAssociated.BandwidthPackageId", "The load balancer %s has the package %s.", lb.ID,
+			lb.BandwidthPackageID)
 	}
 	if bad := s.checkPackage(c.Str("BandwidthPackageId")); bad != nil {
 		return bad

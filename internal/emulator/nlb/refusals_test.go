@@ -146,8 +146,10 @@ func TestRefusals(t *testing.T) {
 			"ResourceNotFound.BandwidthPackage"),
 		story("one in a package that is not there", begun+" BandwidthPackageId=cbwp-9", "ResourceNotFound.BandwidthPackage"),
 		story("a name that begins with a digit", begun+" LoadBalancerName=1web", "IllegalParam.LoadBalancerName"),
-		story("a name with a slash", active+"UpdateLoadBalancerAttribute LoadBalancerId=$lb LoadBalancerName=web/1", "IllegalParam.LoadBalancerName"),
-		story("a tag of the cloud's own", active+"TagResources ResourceType=loadbalancer ResourceId.1=$lb Tag.1.Key=acs:web", "IllegalParam.TagKey"),
+		story("a name with a slash", active+"UpdateLoadBalancerAttribute LoadBalancerId=$lb LoadBalancerName=web/1",
+			"IllegalParam.LoadBalancerName"),
+		story("a tag of the cloud's own", active+"TagResources ResourceType=loadbalancer ResourceId.1=$lb Tag.1.Key=acs:web",
+			"IllegalParam.TagKey"),
 		story("more tags than a resource may have", manyTags(cloud.MaxTags+1), "QuotaExceeded.TagsPerResource"),
 
 		story("a group that is not there", "DeleteServerGroup ServerGroupId=sgp-9", "ResourceNotFound.serverGroup"),
@@ -164,7 +166,8 @@ func TestRefusals(t *testing.T) {
 		story("checks of a group for any port", newGroup+" AnyPortEnabled=true", "IllegalParam.AnyPortServerGroupConflictWithHealthCheckConfig"),
 		story("checks by UDP of a TCP group", newGroup+" HealthCheckConfig.HealthCheckType=UDP", "IllegalParam.healthCheckType"),
 		story("checks by UDP of a group of TLS", newGroup+" Protocol=TCPSSL HealthCheckConfig.HealthCheckType=udp", ""),
-		story("checks by UDP of a group of TLS that refuses them", newGroup+" Protocol=TCPSSL HealthCheckConfig.HealthCheckType=UDP", "IllegalParam.healthCheckType",
+		story("checks by UDP of a group of TLS that refuses them", newGroup+" Protocol=TCPSSL HealthCheckConfig.HealthCheckType=UDP",
+			"IllegalParam.healthCheckType",
 			func(c *cloud.Config) { c.NLBTCPSSLRefusesUDPChecks = true }),
 		story("a path that does not begin with a slash", newGroup+" HealthCheckConfig.HealthCheckType=HTTP HealthCheckConfig.HealthCheckUrl=ok",
 			"IlleagalParam.healthCheckUrl"),
@@ -192,9 +195,10 @@ func TestRefusals(t *testing.T) {
 			quota(func(l *cloud.Limits) { l.NLBGroupsPerServer = 1 })),
 		story("one that is not in the group leaves it", group+"RemoveServersFromServerGroup ServerGroupId=$group"+servers("Ecs i-1 80"),
 			"ResourceNotFound.BackendServer", config()),
-		story("one that is on its way out leaves it", "CreateServerGroup ServerGroupName=web VpcId=vpc-emulator ConnectionDrainEnabled=true ConnectionDrainTimeout=100"+
-			keepSGP+add+servers("Ecs i-1 80")+"wait 1s\nRemoveServersFromServerGroup ServerGroupId=$group"+servers("Ecs i-1 80")+
-			"wait 2s\nRemoveServersFromServerGroup ServerGroupId=$group"+servers("Ecs i-1 80"),
+		story("one that is on its way out leaves it",
+			"CreateServerGroup ServerGroupName=web VpcId=vpc-emulator ConnectionDrainEnabled=true ConnectionDrainTimeout=100"+
+				keepSGP+add+servers("Ecs i-1 80")+"wait 1s\nRemoveServersFromServerGroup ServerGroupId=$group"+servers("Ecs i-1 80")+
+				"wait 2s\nRemoveServersFromServerGroup ServerGroupId=$group"+servers("Ecs i-1 80"),
 			"ResourceNotFound.BackendServer", config()),
 		story("a group whose servers a job changes", group+add+servers("Ecs i-1 80")+add+servers("Ecs i-2 80"), "IncorrectStatus.serverGroup",
 			config()),
@@ -221,7 +225,8 @@ func TestRefusals(t *testing.T) {
 			"IllegalParam.NonAnyPortListenerConflictWithAnyPortServerGroup"),
 		story("UDP on a group of TCP", both+newListener+"ListenerProtocol=UDP ListenerPort=80", "Mismatch.Protocol"),
 		story("an idle timeout that TCP does not take", both+tcp80+" IdleTimeout=5", "IllegalParam.IdleTimeout"),
-		story("a cipher policy that is not there", tls+tls443+" CertificateIds.1=cert-1 SecurityPolicyId=tls-9", "ResourceNotFound.securitypolicy", config()),
+		story("a cipher policy that is not there", tls+tls443+" CertificateIds.1=cert-1 SecurityPolicyId=tls-9",
+			"ResourceNotFound.securitypolicy", config()),
 		story("a cipher policy of the user's", tls+tls443+" CertificateIds.1=cert-1 SecurityPolicyId=tls-emulator", "", config()),
 		story("an idle timeout that UDP does not take", active+newGroup+" Protocol=UDP"+
 			keepSGP+newListener+"ListenerProtocol=UDP ListenerPort=80 IdleTimeout=60", "IllegalParam.IdleTimeout"),

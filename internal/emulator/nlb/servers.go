@@ -22,7 +22,8 @@ const maxWeight = 100
 
 func (s service) serverActions() []api.Action {
 	id := []api.Param{
-		api.Str("ServerId", api.Required), api.Str("ServerType", api.Required, api.OneOfAnyCase(ecsServer, eniServer, eciServer, ipServer)), api.Str("ServerIp"),
+		api.Str("ServerId", api.Required), api.Str("ServerType", api.Required, api.OneOfAnyCase(ecsServer, eniServer, eciServer, ipServer)),
+		api.Str("ServerIp"),
 		api.Num("Port", 0, 65535),
 	}
 	servers := func(more ...api.Param) api.Param {
@@ -30,10 +31,12 @@ func (s service) serverActions() []api.Action {
 	}
 	settings := []api.Param{api.Num("Weight", 0, maxWeight), api.Str("Description", api.Len(2, 256))}
 	return []api.Action{
-		{Name: "ListServerGroupServers", Kind: api.Read, Params: list(api.Str("ServerGroupId"), api.ListOf("ServerIds", 40), api.ListOf("ServerIps", 40)), Run: s.listServers},
+		{Name: "ListServerGroupServers", Kind: api.Read,
+			Params: list(api.Str("ServerGroupId"), api.ListOf("ServerIds", 40), api.ListOf("ServerIps", 40)), Run: s.listServers},
 		{Name: "AddServersToServerGroup", Kind: api.Write, Params: write(groupID(), servers(settings...)), Run: s.changingServers(s.addServers)},
 		{Name: "RemoveServersFromServerGroup", Kind: api.Write, Params: write(groupID(), servers()), Run: s.changingServers(s.removeServers)},
-		{Name: "UpdateServerGroupServersAttribute", Kind: api.Write, Params: write(groupID(), servers(settings...)), Run: s.changingServers(s.updateServers)},
+		{Name: "UpdateServerGroupServersAttribute", Kind: api.Write, Params: write(groupID(), servers(settings...)),
+			Run: s.changingServers(s.updateServers)},
 	}
 }
 

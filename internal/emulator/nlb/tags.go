@@ -20,8 +20,10 @@ func (s service) tagActions() []api.Action {
 	tags := required(api.ObjectsOf("Tag", cloud.MaxTags, api.Str("Key", api.Required, api.Len(1, 64)), api.Str("Value", api.Len(0, 128))))
 	return []api.Action{
 		{Name: "TagResources", Kind: api.Write, Params: write(kind, required(ids), tags), Run: s.tagResources},
-		{Name: "UntagResources", Kind: api.Write, Params: write(kind, required(ids), api.ListOf("TagKey", cloud.MaxTags), api.Flag("All")), Run: s.untagResources},
-		{Name: "ListTagResources", Kind: api.Read, Params: append(api.Tokened("MaxResults", tagPage), kind, ids, cloud.TagParams(cloud.MaxTags)), Run: s.listTagResources},
+		{Name: "UntagResources", Kind: api.Write, Params: write(kind, required(ids), api.ListOf("TagKey", cloud.MaxTags), api.Flag("All")),
+			Run: s.untagResources},
+		{Name: "ListTagResources", Kind: api.Read, Params: append(api.Tokened("MaxResults", tagPage), kind, ids, cloud.TagParams(cloud.MaxTags)),
+			Run: s.listTagResources},
 	}
 }
 

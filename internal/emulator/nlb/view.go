@@ -44,9 +44,11 @@ func (s service) view(c *api.Call, lb *cloud.NLB) instanceView {
 		LoadBalancerBusinessStatus: "Normal", DNSName: lb.DNSName, VpcId: lb.VPCID, RegionId: s.Region, ResourceGroupId: lb.ResourceGroupID,
 		CreateTime: cloud.Timestamp(lb.Created), AddressType: lb.AddressType, AddressIpVersion: lb.AddressVersion,
 		BandwidthPackageId: lb.BandwidthPackageID, CrossZoneEnabled: lb.CrossZone, Cps: lb.Cps,
-		SecurityGroupIds: append([]string{}, lb.SecurityGroups...), ZoneMappings: make([]zoneView, 0, len(lb.Zones)), OperationLocks: []lockView{},
-		DeletionProtectionConfig:     protectionView{Enabled: lb.DeletionProtection, Reason: lb.DeletionProtectionReason},
-		ModificationProtectionConfig: modificationView{Status: cmp.Or(lb.ModificationProtection, nonProtection), Reason: lb.ModificationProtected},
+		SecurityGroupIds: append([]string{}, lb.SecurityGroups...), ZoneMappings: make([]zoneView, 0, len(lb.Zones)),
+		OperationLocks:           []lockView{},
+		DeletionProtectionConfig: protectionView{Enabled: lb.DeletionProtection, Reason: lb.DeletionProtectionReason},
+		ModificationProtectionConfig: modificationView{Status: cmp.Or(lb.ModificationProtection, nonProtection),
+			Reason: lb.ModificationProtected},
 	}
 	if lb.AddressVersion == dualStack {
 		v.Ipv6AddressType = lb.IPv6AddressType

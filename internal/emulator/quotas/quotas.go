@@ -38,7 +38,8 @@ func Product(s *cloud.Store) api.Product {
 	return api.Product{Name: "quotas", Version: api.VersionQuotas, Actions: []api.Action{{
 		Name: "ListProductQuotas", Kind: api.Read, Run: service{s}.list, Params: append([]api.Param{
 			api.Str("ProductCode", api.Required), api.Str("QuotaActionCode"), api.Str("KeyWord"), api.Str("GroupCode"),
-			api.Str("QuotaCategory", api.OneOf(general, rates, privilege)), api.ObjectsOf("Dimensions", mostDimensions, api.Str("Key"), api.Str("Value")),
+			api.Str("QuotaCategory", api.OneOf(general, rates, privilege)),
+			api.ObjectsOf("Dimensions", mostDimensions, api.Str("Key"), api.Str("Value")),
 		}, api.Tokened("MaxResults", largestPage)...),
 	}}}
 }

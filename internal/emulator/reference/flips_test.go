@@ -195,7 +195,9 @@ func TestFlipsAreJudged(t *testing.T) {
 			t.Errorf("%s was never flipped: make flips FLIP='^%s' TESTS='./%s'", f.ID, f.ID, strings.Join(packages, " ./"))
 		case flip.Note == "":
 			t.Errorf("%s has no note in %s: what does it mean for a cluster if the fact is false?", f.ID, flipsFile)
-		case len(flip.Failed) == 0 && !slices.ContainsFunc(namedTest.FindAllString(flip.Note, -1), func(test string) bool { return exists[test] }):
+		case len(flip.Failed) == 0 && !slices.ContainsFunc(namedTest.FindAllString(flip.Note, -1), func(test string) bool {
+			return exists[test]
+		}):
 			t.Errorf("no test fails while %s is false, and its note names no test of the manager that sees both sides: %q", f.ID, flip.Note)
 		}
 	}

@@ -31,7 +31,8 @@ func TestSuccess(t *testing.T) {
 		want   string
 	}{
 		{"json", JSON, v, `{"RequestId":"id","Total":2,"Lists":{"Item":["x","y"]},"plain":[{"On":true},{}],"Name":"\u003ca\u0026\"b\"\u003e"}`},
-		{"xml", XML, v, "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<DoResponse><RequestId>id</RequestId><Total>2</Total><Lists><Item>x</Item><Item>y</Item></Lists><plain><On>true</On></plain><plain></plain><Name>&lt;a&amp;&#34;b&#34;&gt;</Name></DoResponse>"},
+		{"xml", XML, v,
+			"<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<DoResponse><RequestId>id</RequestId><Total>2</Total><Lists><Item>x</Item><Item>y</Item></Lists><plain><On>true</On></plain><plain></plain><Name>&lt;a&amp;&#34;b&#34;&gt;</Name></DoResponse>"},
 		{"json without result", JSON, nil, `{"RequestId":"id"}`},
 		{"xml without result", XML, nil, "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<DoResponse><RequestId>id</RequestId></DoResponse>"},
 	}

@@ -27,7 +27,8 @@ func TestSign(t *testing.T) {
 		{"published", "GET", "9NaGiOspFP5UPcwX8Iwt2YJXXuk=", nil},
 		{"POST", "POST", "ZvQ9xGiFnquSJRvj+WE6kdSpTwU=", nil},
 		{"empty value", "GET", "UH9YZkJFJxStt4vBk2/uWn0aA9U=", api.Params{"SignatureType": ""}},
-		{"token with reserved characters", "POST", "GPmaQ2Ihn5VkBxDUGblt1CVYLH8=", api.Params{"SignatureType": "", "SecurityToken": "sts+tok/en=~*"}},
+		{"token with reserved characters", "POST", "GPmaQ2Ihn5VkBxDUGblt1CVYLH8=",
+			api.Params{"SignatureType": "", "SecurityToken": "sts+tok/en=~*"}},
 		{"the signature does not sign itself", "GET", "9NaGiOspFP5UPcwX8Iwt2YJXXuk=", api.Params{"Signature": "x"}},
 	}
 	for _, test := range tests {
@@ -91,7 +92,8 @@ func TestVerify3(t *testing.T) {
 		{"no date", "MissingParameter", func(r *Request) { r.Header.Del("x-acs-date") }},
 		{"other scheme", "IncompleteSignature", func(r *Request) { r.Header.Set("Authorization", "Basic x") }},
 		{"unknown key", "InvalidAccessKeyId.NotFound", func(r *Request) {
-			r.Header.Set("Authorization", "ACS3-HMAC-SHA256 Credential=who,SignedHeaders=host;x-acs-action;x-acs-content-sha256;x-acs-date;x-acs-signature-nonce;x-acs-version,Signature=0")
+			r.Header.Set("Authorization",
+				"ACS3-HMAC-SHA256 Credential=who,SignedHeaders=host;x-acs-action;x-acs-content-sha256;x-acs-date;x-acs-signature-nonce;x-acs-version,Signature=0")
 		}},
 	}
 	for _, test := range tests {

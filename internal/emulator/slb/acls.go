@@ -17,9 +17,14 @@ func (s service) aclActions() []api.Action {
 	id, version := api.Str("AclId", api.Required), api.Str("AddressIPVersion", api.OneOf("ipv4", "ipv6"))
 	entries := []api.Param{id, api.JSONArray("AclEntrys", api.Required)}
 	return []api.Action{
-		{Name: "CreateAccessControlList", Kind: api.Write, Params: []api.Param{api.Str("AclName", api.Required, api.Len(1, 80)), version, api.Str("ResourceGroupId"), cloud.TagParams(cloud.MaxTags)}, Run: s.createACL},
-		{Name: "DescribeAccessControlLists", Kind: api.Read, Params: append(api.Numbered(aclPage), api.Str("AclName"), version, api.Str("ResourceGroupId"), cloud.TagParams(cloud.MaxTags)), Run: s.describeACLs},
-		{Name: "DescribeAccessControlListAttribute", Kind: api.Read, Params: []api.Param{id, api.Str("AclEntryComment"), api.Num("Page", 1, 0), api.Num("PageSize", 1, aclPage)}, Run: s.describeACL},
+		{Name: "CreateAccessControlList", Kind: api.Write,
+			Params: []api.Param{api.Str("AclName", api.Required, api.Len(1, 80)), version, api.Str("ResourceGroupId"),
+				cloud.TagParams(cloud.MaxTags)}, Run: s.createACL},
+		{Name: "DescribeAccessControlLists", Kind: api.Read,
+			Params: append(api.Numbered(aclPage), api.Str("AclName"), version, api.Str("ResourceGroupId"), cloud.TagParams(cloud.MaxTags)),
+			Run:    s.describeACLs},
+		{Name: "DescribeAccessControlListAttribute", Kind: api.Read,
+			Params: []api.Param{id, api.Str("AclEntryComment"), api.Num("Page", 1, 0), api.Num("PageSize", 1, aclPage)}, Run: s.describeACL},
 		{Name: "AddAccessControlListEntry", Kind: api.Write, Params: entries, Run: s.addACLEntries},
 		{Name: "RemoveAccessControlListEntry", Kind: api.Write, Params: entries, Run: s.removeACLEntries},
 		{Name: "DeleteAccessControlList", Kind: api.Write, Params: []api.Param{id}, Run: s.deleteACL},
@@ -64,7 +69,8 @@ func (s service) describeACLs(c *api.Call) (any, error) {
 	tags := cloud.TagsIn(c)
 	all := s.ACLs.Select(func(a *cloud.ACL) bool {
 		return (!c.Has("AclName") || c.Str("AclName") == a.Name) && (!c.Has("AddressIPVersion") || c.Str("AddressIPVersion") == a.IPVersion) &&
-			(!c.Has("ResourceGroupId") || c.Str("ResourceGroupId") == a.ResourceGroupID) && cloud.Searched(c, a.Object, a.Tagged, cloud.HavingAll(tags)) && c.Sees(a.Created)
+			(!c.Has("ResourceGroupId") || c.Str("ResourceGroupId") == a.ResourceGroupID) &&
+			cloud.Searched(c, a.Object, a.Tagged, cloud.HavingAll(tags)) && c.Sees(a.Created)
 	})
 	count := api.Field{Name: "Count", Value: len(api.PageOf(c, all, aclPage).Items)}
 	return append(api.NumberedList(c, all, aclPage, "Acls", "Acl", newACLView), count), nil
@@ -88,7 +94,8 @@ type aclDetail struct { //nolint:revive // names on the wire
 
 // aclDetail describes a list with its entries; a comment selects entries, "" takes all.
 func (s service) aclDetail(a *cloud.ACL, comment string) aclDetail {
-	d := aclDetail{AclId: a.ID, AclName: a.Name, AddressIPVersion: a.IPVersion, ResourceGroupId: a.ResourceGroupID, TotalAclEntry: len(a.Entries)}
+	d := aclDetail{AclId: a.ID, AclName: a.Name, AddressIPVersion: a.IPVersion, ResourceGroupId: a.ResourceGroupID,
+		TotalAclEntry: len(a.Entries)}
 	d.AclEntrys.AclEntry = []aclEntryView{}
 	for _, e := range a.Entries {
 		if comment == "" || comment == e.Comment {
@@ -209,7 +216,8 @@ func (s service) checkACLs(lb *cloud.LoadBalancer, have, want api.Params) *api.E
 		case a.IPVersion != lb.IPVersion:
 			return api.BadRequest("IpVersionConflict", "The list %s is not of the IP version of the load balancer.", id)
 		case len(s.ListenersWithACL(id)) >= s.Limits.ListenersPerACL:
-			return api.BadRequest("QuotaLimitExceeds.AclAttachedToListener", "The list %s is on %d listeners, which is its quota.", id, s.Limits.ListenersPerACL)
+			return api.BadRequest("QuotaLimitExceeds.AclAttachedToListener", "The list %s is on %d listeners, which is its quota.", id,
+				s.Limits.ListenersPerACL)
 		}
 	}
 	return nil

@@ -80,7 +80,8 @@ func layer7Attributes() []attribute {
 // cipherPolicies are the vendor's; ids of the account's own begin with "tls-".
 // Source: https://www.alibabacloud.com/help/document_detail/86531.htm.
 var cipherPolicies = []string{
-	"tls_cipher_policy_1_0", "tls_cipher_policy_1_1", "tls_cipher_policy_1_2", "tls_cipher_policy_1_2_strict", "tls_cipher_policy_1_2_strict_with_1_3",
+	"tls_cipher_policy_1_0", "tls_cipher_policy_1_1", "tls_cipher_policy_1_2", "tls_cipher_policy_1_2_strict",
+	"tls_cipher_policy_1_2_strict_with_1_3",
 }
 
 // protocol is one kind of listener.

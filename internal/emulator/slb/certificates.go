@@ -16,9 +16,11 @@ func (s service) certificateActions() []api.Action {
 		{Name: "DescribeCACertificates", Kind: api.Read, Params: list("CACertificateId"), Run: s.describeCACertificates},
 		{Name: "UploadServerCertificate", Kind: api.Write, Params: []api.Param{
 			api.Str("ServerCertificate"), api.Str("PrivateKey"), api.Str("ServerCertificateName", api.Len(1, 80)), api.Str("ResourceGroupId"),
-			api.Str("AliCloudCertificateId"), api.Str("AliCloudCertificateName"), api.Str("AliCloudCertificateRegionId"), api.Str("StandardType"), cloud.TagParams(cloud.MaxTags),
+			api.Str("AliCloudCertificateId"), api.Str("AliCloudCertificateName"), api.Str("AliCloudCertificateRegionId"), api.Str("StandardType"),
+			cloud.TagParams(cloud.MaxTags),
 		}, Run: s.uploadServerCertificate},
-		{Name: "DeleteServerCertificate", Kind: api.Write, Params: []api.Param{api.Str("ServerCertificateId", api.Required)}, Run: s.deleteServerCertificate},
+		{Name: "DeleteServerCertificate", Kind: api.Write, Params: []api.Param{api.Str("ServerCertificateId", api.Required)},
+			Run: s.deleteServerCertificate},
 	}
 }
 

@@ -38,7 +38,9 @@ func (s service) describe(c *api.Call) (any, error) {
 	if !c.Has("PageSize") && !c.Holds("slb.default-page") {
 		page = 10
 	}
-	return api.NumberedList(c, all, page, "LoadBalancers", "LoadBalancer", func(lb *cloud.LoadBalancer) listView { return s.listView(lb, c) }), nil
+	return api.NumberedList(c, all, page, "LoadBalancers", "LoadBalancer", func(lb *cloud.LoadBalancer) listView {
+		return s.listView(lb, c)
+	}), nil
 }
 
 // filter holds the list filters of one call, read once.

@@ -14,13 +14,21 @@ func (s service) groupActions() []api.Action {
 		return api.Action{Name: name, Kind: api.Write, Params: params, Hold: holdGroup, Busy: groupBusy[0], Run: run}
 	}
 	return []api.Action{
-		{Name: "DescribeVServerGroups", Kind: api.Read, Params: []api.Param{lbID(), api.Str("Description"), api.Flag("IncludeListener"), api.Flag("IncludeRule"), cloud.TagParams(cloud.MaxTags)}, Run: s.describeGroups},
+		{Name: "DescribeVServerGroups", Kind: api.Read,
+			Params: []api.Param{lbID(), api.Str("Description"), api.Flag("IncludeListener"), api.Flag("IncludeRule"),
+				cloud.TagParams(cloud.MaxTags)}, Run: s.describeGroups},
 		{Name: "DescribeVServerGroupAttribute", Kind: api.Read, Params: []api.Param{id}, Run: s.describeGroup},
-		{Name: "CreateVServerGroup", Kind: api.Write, Params: []api.Param{lbID(), api.Str("VServerGroupName", api.Len(1, s.Limits.NameCharacters)), api.JSONArray("BackendServers"), cloud.TagParams(cloud.MaxTags)}, Run: s.createGroup},
+		{Name: "CreateVServerGroup", Kind: api.Write,
+			Params: []api.Param{lbID(), api.Str("VServerGroupName", api.Len(1, s.Limits.NameCharacters)), api.JSONArray("BackendServers"),
+				cloud.TagParams(cloud.MaxTags)}, Run: s.createGroup},
 		write("AddVServerGroupBackendServers", servers("BackendServers"), s.changing(s.addBackends)),
 		write("RemoveVServerGroupBackendServers", servers("BackendServers"), s.changing(s.removeBackends)),
-		write("SetVServerGroupAttribute", []api.Param{id, api.Str("VServerGroupName", api.Len(1, s.Limits.NameCharacters)), api.JSONArray("BackendServers")}, s.changing(s.setGroup)),
-		write("ModifyVServerGroupBackendServers", []api.Param{id, api.JSONArray("OldBackendServers", api.Required), api.JSONArray("NewBackendServers", api.Required)}, s.changing(s.modifyBackends)),
+		write("SetVServerGroupAttribute",
+			[]api.Param{id, api.Str("VServerGroupName", api.Len(1, s.Limits.NameCharacters)), api.JSONArray("BackendServers")},
+			s.changing(s.setGroup)),
+		write("ModifyVServerGroupBackendServers",
+			[]api.Param{id, api.JSONArray("OldBackendServers", api.Required), api.JSONArray("NewBackendServers", api.Required)},
+			s.changing(s.modifyBackends)),
 		write("DeleteVServerGroup", []api.Param{id}, s.deleteGroup),
 	}
 }
@@ -66,7 +74,8 @@ func (s service) createGroup(c *api.Call) (any, error) {
 	if bad := s.checkGroupQuota(c, lb); bad != nil {
 		return nil, bad
 	}
-	g := &cloud.ServerGroup{Object: s.NewObject("rsp"), Name: c.Or("VServerGroupName", "Group1"), LoadBalancerID: lb.ID, BusyUntil: s.BusyFrom(c.Now)}
+	g := &cloud.ServerGroup{Object: s.NewObject("rsp"), Name: c.Or("VServerGroupName", "Group1"), LoadBalancerID: lb.ID,
+		BusyUntil: s.BusyFrom(c.Now)}
 	if c.Has("BackendServers") {
 		backends, bad := s.parseBackends(c, "BackendServers")
 		if bad != nil {

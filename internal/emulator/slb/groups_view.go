@@ -79,7 +79,8 @@ func (s service) describeGroups(c *api.Call) (any, error) {
 	answer.VServerGroups.VServerGroup = make([]groupListView, 0, len(lb.Groups))
 	for _, id := range lb.Groups {
 		g, ok := s.ServerGroups.Get(id)
-		if !ok || (c.Has("Description") && c.Str("Description") != g.Name) || !cloud.Searched(c, g.Object, g.Tagged, cloud.HavingAll(tags)) || !c.Sees(g.Created) {
+		if !ok || (c.Has("Description") && c.Str("Description") != g.Name) || !cloud.Searched(c, g.Object, g.Tagged, cloud.HavingAll(tags)) ||
+			!c.Sees(g.Created) {
 			continue
 		}
 		v := groupListView{

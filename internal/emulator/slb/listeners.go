@@ -10,7 +10,8 @@ import (
 
 func (s service) listenerActions() []api.Action {
 	busy := listenerBusy[0]
-	one := []api.Param{lbID(), api.Num("ListenerPort", 1, 65535, api.Required), api.Str("ListenerProtocol", api.OneOf("tcp", "udp", "http", "https"))}
+	one := []api.Param{lbID(), api.Num("ListenerPort", 1, 65535, api.Required),
+		api.Str("ListenerProtocol", api.OneOf("tcp", "udp", "http", "https"))}
 	actions := []api.Action{
 		{Name: "StartLoadBalancerListener", Kind: api.Write, Params: one, Hold: holdListener, Busy: busy, Run: s.startListener},
 		{Name: "StopLoadBalancerListener", Kind: api.Write, Params: one, Hold: holdListener, Busy: busy, Run: s.stopListener},
@@ -23,8 +24,10 @@ func (s service) listenerActions() []api.Action {
 		create := slices.Concat(shared, p.params(func(a attribute) string { return a.create }), []api.Param{cloud.TagParams(cloud.MaxTags)})
 		set := slices.Concat(shared, p.params(func(a attribute) string { return a.set }), []api.Param{onOff("VServerGroup")})
 		actions = append(actions,
-			api.Action{Name: "CreateLoadBalancer" + p.title + "Listener", Kind: api.Write, Params: create, Hold: holdListener, Busy: busy, Run: s.createListener(p)},
-			api.Action{Name: "SetLoadBalancer" + p.title + "ListenerAttribute", Kind: api.Write, Params: set, Hold: holdListener, Busy: busy, Run: s.setListener(p)},
+			api.Action{Name: "CreateLoadBalancer" + p.title + "Listener", Kind: api.Write, Params: create, Hold: holdListener, Busy: busy,
+				Run: s.createListener(p)},
+			api.Action{Name: "SetLoadBalancer" + p.title + "ListenerAttribute", Kind: api.Write, Params: set, Hold: holdListener, Busy: busy,
+				Run: s.setListener(p)},
 			api.Action{Name: "DescribeLoadBalancer" + p.title + "ListenerAttribute", Kind: api.Read, Params: key, Run: s.describeListener(p)},
 		)
 	}

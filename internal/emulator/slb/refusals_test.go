@@ -64,9 +64,10 @@ func TestRefusals(t *testing.T) {
 		"VSwitchAvailableIpNotExist":             "a vSwitch has more addresses than a story can take",
 		"CertificateNotMatchPrivateKey":          "needs a pair of keys: internal/emulator tests it",
 		"InvalidBackendServers.ServerIpConflict": "needs the id of an instance's network interface, which no answer of CLB has",
-		"VServerGroupProcessing":                 "the second in turn of those that say that a group is busy", "OperationBusy": "the third in turn",
-		"SystemBusy":    "the fourth in turn",
-		"VpcSystemBusy": "the fourth in turn of those that say that a listener is busy",
+		"VServerGroupProcessing":                 "the second in turn of those that say that a group is busy",
+		"OperationBusy":                          "the third in turn",
+		"SystemBusy":                             "the fourth in turn",
+		"VpcSystemBusy":                          "the fourth in turn of those that say that a listener is busy",
 	}
 	emulatortest.CheckRefusals(t, emulatortest.Products{slb.Product}, elsewhere,
 		story("a CLB that is not there", "DeleteLoadBalancer LoadBalancerId=lb-9", "InvalidLoadBalancerId.NotFound"),

@@ -101,7 +101,8 @@ func (s service) describeHealth(c *api.Call) (any, error) {
 	answer.BackendServers.BackendServer = []healthView{}
 	found := false
 	for _, l := range lb.SortedListeners() {
-		if (c.Has("ListenerPort") && c.Str("ListenerPort") != strconv.Itoa(l.Port)) || (c.Has("ListenerProtocol") && c.Str("ListenerProtocol") != l.Protocol) {
+		if (c.Has("ListenerPort") && c.Str("ListenerPort") != strconv.Itoa(l.Port)) ||
+			(c.Has("ListenerProtocol") && c.Str("ListenerProtocol") != l.Protocol) {
 			continue
 		}
 		found = true

@@ -21,8 +21,11 @@ func (s service) tagActions() []api.Action {
 	api.Required(&tags)
 	return []api.Action{
 		{Name: "TagResources", Kind: api.Write, Params: []api.Param{kind, ids, tags}, Run: s.tagResources},
-		{Name: "UntagResources", Kind: api.Write, Params: []api.Param{kind, ids, api.ListOf("TagKey", cloud.MaxTags), api.Flag("All")}, Run: s.untagResources},
-		{Name: "ListTagResources", Kind: api.Read, Params: []api.Param{kind, api.ListOf("ResourceId", maxTagged), cloud.TagParams(cloud.MaxTags), api.Str("NextToken")}, Run: s.listTagResources},
+		{Name: "UntagResources", Kind: api.Write, Params: []api.Param{kind, ids, api.ListOf("TagKey", cloud.MaxTags), api.Flag("All")},
+			Run: s.untagResources},
+		{Name: "ListTagResources", Kind: api.Read,
+			Params: []api.Param{kind, api.ListOf("ResourceId", maxTagged), cloud.TagParams(cloud.MaxTags), api.Str("NextToken")},
+			Run:    s.listTagResources},
 	}
 }
 
@@ -105,7 +108,9 @@ func (s service) untagResources(c *api.Call) (any, error) {
 		return nil, api.Missing("TagKey.N")
 	}
 	for _, t := range targets {
-		left := slices.DeleteFunc(slices.Clone(t.Tags), func(tag cloud.Tag) bool { return all && len(keys) == 0 || slices.Contains(keys, tag.Key) })
+		left := slices.DeleteFunc(slices.Clone(t.Tags), func(tag cloud.Tag) bool {
+			return all && len(keys) == 0 || slices.Contains(keys, tag.Key)
+		})
 		t.SetTags(left, c.Now)
 	}
 	return done()

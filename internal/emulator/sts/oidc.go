@@ -39,7 +39,8 @@ func newProvider(c cloud.OIDCConfig) (*provider, error) {
 
 // claims reads a token. Without configured keys its signature is not checked; format and claims always are.
 func (p *provider) claims(c *api.Call) (*jwt.RegisteredClaims, *api.Error) {
-	parser := jwt.NewParser(jwt.WithoutClaimsValidation(), jwt.WithValidMethods([]string{"RS256", "RS384", "RS512", "ES256", "ES384", "ES512"}))
+	parser := jwt.NewParser(jwt.WithoutClaimsValidation(),
+		jwt.WithValidMethods([]string{"RS256", "RS384", "RS512", "ES256", "ES384", "ES512"}))
 	claims := &jwt.RegisteredClaims{}
 	token := strings.TrimSpace(c.Str("OIDCToken"))
 	var err error

@@ -84,7 +84,8 @@ func (s service) assume(c *api.Call, role cloud.RoleConfig) (assumeAnswer, error
 	longest := maxSession(role)
 	seconds := c.Int("DurationSeconds", min(defaultSession, longest))
 	if seconds < minSession || seconds > longest {
-		return assumeAnswer{}, api.BadRequest("InvalidParameter.DurationSeconds", "The duration %d is outside %d-%d.", seconds, minSession, longest)
+		return assumeAnswer{},
+			api.BadRequest("InvalidParameter.DurationSeconds", "The duration %d is outside %d-%d.", seconds, minSession, longest)
 	}
 	k := s.Issue(role, session, c.Now, time.Duration(seconds)*time.Second)
 	return assumeAnswer{

@@ -23,14 +23,17 @@ func (v service) eipActions() []api.Action {
 			api.Str("AllocationId"), api.Str("EipAddress"), api.Str("EipName"),
 			api.Str("Status", api.OneOf(cloud.Available, cloud.InUse, cloud.Associating, cloud.Unassociating, cloud.Releasing)),
 			api.Str("AssociatedInstanceType", api.OneOf(toECS, toSLB, toENI, "Nat", "HaVip", "NlbInstance")), api.Str("AssociatedInstanceId"),
-			api.Str("ChargeType", api.OneOf("PostPaid", "PrePaid")), api.Str("ResourceGroupId"), cloud.TagParams(cloud.MaxTags), api.Flag("DryRun")), Run: v.describeEIPs},
+			api.Str("ChargeType", api.OneOf("PostPaid", "PrePaid")), api.Str("ResourceGroupId"), cloud.TagParams(cloud.MaxTags), api.Flag("DryRun")),
+			Run: v.describeEIPs},
 		{Name: "AllocateEipAddress", Kind: api.Write, Params: []api.Param{
 			api.Num("Bandwidth", 1, 1000), api.Str("InternetChargeType", api.OneOf("PayByTraffic", "PayByBandwidth")),
-			api.Str("InstanceChargeType", api.OneOf("PostPaid", "PrePaid")), api.Str("Name", api.Len(1, 128)), api.Str("Description", api.Len(2, 256)),
+			api.Str("InstanceChargeType", api.OneOf("PostPaid", "PrePaid")), api.Str("Name", api.Len(1, 128)),
+			api.Str("Description", api.Len(2, 256)),
 			api.Str("ISP"), api.Str("ResourceGroupId"), api.Str("ClientToken", api.Len(1, 64)),
 		}, Run: v.allocateEIP},
 		{Name: "AssociateEipAddress", Kind: api.Write, Params: []api.Param{
-			id, api.Str("InstanceId", api.Required), kind, api.Str("InstanceRegionId"), api.Str("PrivateIpAddress"), api.Str("Mode"), api.Str("ClientToken", api.Len(1, 64)),
+			id, api.Str("InstanceId", api.Required), kind, api.Str("InstanceRegionId"), api.Str("PrivateIpAddress"), api.Str("Mode"),
+			api.Str("ClientToken", api.Len(1, 64)),
 		}, Run: v.associateEIP},
 		{Name: "UnassociateEipAddress", Kind: api.Write, Params: []api.Param{
 			id, api.Str("InstanceId"), kind, api.Flag("Force"), api.Str("ClientToken", api.Len(1, 64)),

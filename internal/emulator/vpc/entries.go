@@ -212,7 +212,9 @@ func (v service) entryToDelete(c *api.Call) (*cloud.RouteTable, *cloud.RouteEntr
 	}
 	e, ok := findEntry(t, c.Str("DestinationCidrBlock"), c.Str("NextHopId"))
 	if !ok {
-		return nil, nil, api.BadRequest("InvalidRouteEntry.NotFound", "The route table %s has no entry for %s to %s.", t.ID, c.Str("DestinationCidrBlock"), c.Str("NextHopId"))
+		return nil, nil,
+			api.BadRequest("InvalidRouteEntry.NotFound", "The route table %s has no entry for %s to %s.", t.ID, c.Str("DestinationCidrBlock"),
+				c.Str("NextHopId"))
 	}
 	return t, e, nil
 }

@@ -31,9 +31,10 @@ func (v service) describeTables(c *api.Call) (any, error) {
 		}) && c.Sees(t.Created) && t.Tags.Match(tags)
 	})
 	success := api.Object{{Name: "Code", Value: ""}, {Name: "Message", Value: ""}, {Name: "Success", Value: true}}
-	return append(success, api.NumberedList(c, all, defaultPage, "RouterTableList", "RouterTableListType", func(t *cloud.RouteTable) tableView {
-		return v.tableView(t, c)
-	})...), nil
+	return append(success,
+		api.NumberedList(c, all, defaultPage, "RouterTableList", "RouterTableListType", func(t *cloud.RouteTable) tableView {
+			return v.tableView(t, c)
+		})...), nil
 }
 
 func (v service) tableView(t *cloud.RouteTable, c *api.Call) tableView {

@@ -23,15 +23,19 @@ func Product(s *cloud.Store) api.Product {
 	conflict := api.BadRequest("TaskConflict", "The operation is too frequent: another route task of this VPC is running.")
 	return api.Product{Name: "vpc", Version: api.VersionVPC, Actions: slices.Concat(v.eipActions(), v.tableActions(), []api.Action{
 		{Name: "DescribeVpcs", Kind: api.Read, Params: describeVpcsParams(), Run: v.describeVpcs},
-		{Name: "DescribeVpcAttribute", Kind: api.Read, Params: []api.Param{api.Str("VpcId", api.Required), api.Flag("DryRun")}, Run: v.describeVpcAttribute},
+		{Name: "DescribeVpcAttribute", Kind: api.Read, Params: []api.Param{api.Str("VpcId", api.Required), api.Flag("DryRun")},
+			Run: v.describeVpcAttribute},
 		{Name: "DescribeVSwitches", Kind: api.Read, Params: describeVSwitchesParams(), Run: v.describeVSwitches},
 		{Name: "DescribeRouteTableList", Kind: api.Read, Params: describeTablesParams(), Run: v.describeTables},
 		{Name: "DescribeRouteEntryList", Kind: api.Read, Params: describeEntriesParams(s.Limits.RouteEntryPage), Run: v.describeEntries},
 		{Name: "CreateRouteEntry", Kind: api.Write, Params: createEntryParams(), Hold: v.holdTable, Busy: conflict, Run: v.createEntry},
-		{Name: "CreateRouteEntries", Kind: api.Write, Params: batchParams(s.Limits.RouteEntriesPerCall), Hold: v.holdBatch, Busy: conflict, Run: v.createEntries},
+		{Name: "CreateRouteEntries", Kind: api.Write, Params: batchParams(s.Limits.RouteEntriesPerCall), Hold: v.holdBatch, Busy: conflict,
+			Run: v.createEntries},
 		{Name: "DeleteRouteEntry", Kind: api.Write, Params: deleteEntryParams(), Hold: v.holdTable, Busy: conflict, Run: v.deleteEntry},
-		{Name: "DeleteRouteEntries", Kind: api.Write, Params: batchParams(s.Limits.RouteEntriesPerCall), Hold: v.holdBatch, Busy: conflict, Run: v.deleteEntries},
-		{Name: "DescribeVSwitchAttributes", Kind: api.Read, Params: []api.Param{api.Str("VSwitchId", api.Required), api.Flag("DryRun")}, Run: v.describeVSwitch},
+		{Name: "DeleteRouteEntries", Kind: api.Write, Params: batchParams(s.Limits.RouteEntriesPerCall), Hold: v.holdBatch, Busy: conflict,
+			Run: v.deleteEntries},
+		{Name: "DescribeVSwitchAttributes", Kind: api.Read, Params: []api.Param{api.Str("VSwitchId", api.Required), api.Flag("DryRun")},
+			Run: v.describeVSwitch},
 		{Name: "CheckCanAllocateVpcPrivateIpAddress", Kind: api.Read, Params: []api.Param{
 			api.Str("VSwitchId", api.Required), api.Str("PrivateIpAddress", api.Required), api.Str("IpVersion", api.OneOf("ipv4", "ipv6")),
 		}, Run: v.canAllocate},

@@ -37,7 +37,8 @@ func AllPublished(tb testing.TB, first map[string]time.Time, began time.Time, wa
 		}
 	}
 	took := last.Sub(began)
-	tb.Logf("%d Services have addresses, the last one after %s; their creation takes %s, %.2f times", len(first), took, least, float64(took)/float64(least))
+	tb.Logf("%d Services have addresses, the last one after %s; their creation takes %s, %.2f times", len(first), took, least,
+		float64(took)/float64(least))
 	if len(first) != want || float64(took) > late*float64(least) {
 		tb.Errorf("%d Services of %d have addresses, the last one after %s; want 1.1 times %s at most", len(first), want, took, least)
 	}

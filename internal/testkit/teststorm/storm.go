@@ -228,7 +228,8 @@ func (s *Storm) DoneSince(event time.Time, calls []emulator.Call, writes int) {
 	}
 	end := calls[len(calls)-1].Time
 	took, least := end.Sub(event), s.Least(writes)
-	s.tb.Logf("%d writes in %s, the last one %s after the last event; it may take what %d writes take, %s", len(calls), end.Sub(s.Began), took, writes, least)
+	s.tb.Logf("%d writes in %s, the last one %s after the last event; it may take what %d writes take, %s", len(calls), end.Sub(s.Began), took,
+		writes, least)
 	if float64(took) > late*float64(least) {
 		s.tb.Errorf("done %s after the last event, more than 1.1 times the %s that %d writes take", took, least, writes)
 	}

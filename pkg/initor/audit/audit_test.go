@@ -62,7 +62,8 @@ func TestVerify(t *testing.T) {
 		}
 		got := Verify([]*corev1.Node{n}, findings)[0]
 		if got.Verdict != test.want || (got.Reason != "") != test.reason || got.Bad() != test.bad {
-			t.Errorf("%q in %q with %+v: %+v, want %s, a reason %t, bad %t", test.id, test.region, test.finding, got, test.want, test.reason, test.bad)
+			t.Errorf("%q in %q with %+v: %+v, want %s, a reason %t, bad %t", test.id, test.region, test.finding, got, test.want, test.reason,
+				test.bad)
 		}
 	}
 }

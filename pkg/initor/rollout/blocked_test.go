@@ -37,13 +37,15 @@ func TestRunGivesUpOnPodsThatCannotStart(t *testing.T) {
 			within: [2]time.Duration{stuckAfter, stuckAfter + 2*time.Second},
 		},
 		"no reference of an image": {
-			begin: waits("InvalidImageName", "no"), want: NodeState{Node: "a-set", Result: ResultFailed, Reason: "InvalidImageName: no", Blocked: true},
+			begin:  waits("InvalidImageName", "no"),
+			want:   NodeState{Node: "a-set", Result: ResultFailed, Reason: "InvalidImageName: no", Blocked: true},
 			within: [2]time.Duration{0, 2 * time.Second},
 		},
 		"no pod is admitted": {
 			notCreated: `pods "a" is forbidden: exceeded quota: pods`,
-			want:       NodeState{Node: "a-set", Result: ResultFailed, Reason: `FailedCreate: Error creating: pods "a" is forbidden: exceeded quota: pods`, Blocked: true, NoPod: true},
-			within:     [2]time.Duration{stuckAfter + eventPeriod - time.Second, stuckAfter + eventPeriod + 2*time.Second},
+			want: NodeState{Node: "a-set", Result: ResultFailed,
+				Reason: `FailedCreate: Error creating: pods "a" is forbidden: exceeded quota: pods`, Blocked: true, NoPod: true},
+			within: [2]time.Duration{stuckAfter + eventPeriod - time.Second, stuckAfter + eventPeriod + 2*time.Second},
 		},
 		"registry is back": {
 			begin: noImage, resumes: stuckAfter - 10*time.Second, want: NodeState{Node: "a-set", ProviderID: "cn-hangzhou.i-1", Result: ResultSet},
@@ -102,7 +104,8 @@ func (c *cluster) refusesPods(t *testing.T, why string) {
 	for uid, text := range map[types.UID]string{"uid-of-" + types.UID(name): why, "earlier": "that is over"} {
 		event := &corev1.Event{
 			ObjectMeta:     metav1.ObjectMeta{Name: string(uid), Namespace: "kube-system"},
-			InvolvedObject: corev1.ObjectReference{Kind: kindJob, Name: name, UID: uid}, Reason: reasonFailedCreate, Message: "Error creating: " + text,
+			InvolvedObject: corev1.ObjectReference{Kind: kindJob, Name: name, UID: uid}, Reason: reasonFailedCreate,
+			Message: "Error creating: " + text,
 		}
 		if _, err := c.kube.CoreV1().Events("kube-system").Create(t.Context(), event, metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
@@ -143,7 +146,8 @@ func TestPatience(t *testing.T) {
 		want    Result
 	}{
 		{0, true, ResultPending}, {stuckAfter - 1, true, ResultPending}, {stuckAfter - 1, false, ResultPending},
-		{stuckAfter, true, ResultPending}, {2*stuckAfter - 1, true, ResultPending}, {2 * stuckAfter, true, ResultFailed}, {2*stuckAfter + 1, false, ResultPending},
+		{stuckAfter, true, ResultPending}, {2*stuckAfter - 1, true, ResultPending}, {2 * stuckAfter, true, ResultFailed},
+		{2*stuckAfter + 1, false, ResultPending},
 	} {
 		if got := at(step.after, step.blocked); got != step.want {
 			t.Errorf("after %s, blocked %t: %s, want %s", step.after, step.blocked, got, step.want)

@@ -17,7 +17,8 @@ const updateGolden = "UPDATE_GOLDEN"
 
 func TestManifest(t *testing.T) {
 	t.Parallel()
-	base := Config{Name: DefaultName, Namespace: DefaultNamespace, Image: "registry.example.com/provider-initor:1.2.3", Timeout: DefaultTimeout}
+	base := Config{Name: DefaultName, Namespace: DefaultNamespace, Image: "registry.example.com/provider-initor:1.2.3",
+		Timeout: DefaultTimeout}
 	for file, edit := range map[string]func(*Config){
 		"broadcastjob.yaml":      func(c *Config) { c.Driver = DriverBroadcastJob },
 		"broadcastjob-keep.yaml": func(c *Config) { c.Driver, c.Keep = DriverBroadcastJob, true },

@@ -36,25 +36,29 @@ func policyObjects(c Config) []runtime.Object {
 				Name: "provider-initor", Expression: fmt.Sprintf("request.userInfo.username == 'system:serviceaccount:%s:%s'", c.Namespace, c.Name),
 			}},
 			Validations: []admissionv1.Validation{
-				{Reason: new(metav1.StatusReasonForbidden), Message: "provider-initor may only update nodes", Expression: "request.operation == 'UPDATE'"},
+				{Reason: new(metav1.StatusReasonForbidden), Message: "provider-initor may only update nodes",
+					Expression: "request.operation == 'UPDATE'"},
 				onUpdate("provider-initor may only update the node that its pod runs on", ownNode),
 				// The API server lets nobody change a provider ID that is set.
 				onUpdate("provider-initor may only set spec.providerID", keeps("spec", "providerID")),
 				// Those are the fields that the API server itself changes.
-				onUpdate("provider-initor may not change labels, annotations or other metadata", keeps("metadata", "generation", "managedFields", "resourceVersion")),
+				onUpdate("provider-initor may not change labels, annotations or other metadata",
+					keeps("metadata", "generation", "managedFields", "resourceVersion")),
 			},
 		},
 	}
 	binding := &admissionv1.ValidatingAdmissionPolicyBinding{
 		TypeMeta:   metav1.TypeMeta{APIVersion: admissionv1.SchemeGroupVersion.String(), Kind: kindPolicy + "Binding"},
 		ObjectMeta: metav1.ObjectMeta{Name: c.Name, Labels: labelsOf(c)},
-		Spec:       admissionv1.ValidatingAdmissionPolicyBindingSpec{PolicyName: c.Name, ValidationActions: []admissionv1.ValidationAction{admissionv1.Deny}},
+		Spec: admissionv1.ValidatingAdmissionPolicyBindingSpec{PolicyName: c.Name,
+			ValidationActions: []admissionv1.ValidationAction{admissionv1.Deny}},
 	}
 	return []runtime.Object{policy, binding}
 }
 
 func onUpdate(message, expression string) admissionv1.Validation {
-	return admissionv1.Validation{Reason: new(metav1.StatusReasonForbidden), Message: message, Expression: "request.operation != 'UPDATE' || " + expression}
+	return admissionv1.Validation{Reason: new(metav1.StatusReasonForbidden), Message: message,
+		Expression: "request.operation != 'UPDATE' || " + expression}
 }
 
 // keeps is true if no field of a part of the Node changes but the given ones.

@@ -19,9 +19,10 @@ func TestStates(t *testing.T) {
 		pods       []*corev1.Pod
 		want       NodeState
 	}{
-		"no pod":        {want: NodeState{Result: ResultPending, Reason: "there is no pod yet"}},
-		"earlier run's": {pods: []*corev1.Pod{podOf(old, ended(0, `{"outcome":"set"}`))}, want: NodeState{Result: ResultPending, Reason: "there is no pod yet"}},
-		"running":       {pods: []*corev1.Pod{podOf(mine)}, want: NodeState{Result: ResultPending, Reason: "the pod is running"}},
+		"no pod": {want: NodeState{Result: ResultPending, Reason: "there is no pod yet"}},
+		"earlier run's": {pods: []*corev1.Pod{podOf(old, ended(0, `{"outcome":"set"}`))},
+			want: NodeState{Result: ResultPending, Reason: "there is no pod yet"}},
+		"running": {pods: []*corev1.Pod{podOf(mine)}, want: NodeState{Result: ResultPending, Reason: "the pod is running"}},
 		"no image": {
 			pods: []*corev1.Pod{podOf(mine, waits("ImagePullBackOff", "no such image"))},
 			want: NodeState{Result: ResultPending, Reason: "ImagePullBackOff: no such image", Blocked: true},

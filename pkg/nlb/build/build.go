@@ -56,9 +56,11 @@ func (in Input) Backends() backend.Input {
 		family = discoveryv1.AddressTypeIPv6
 	}
 	return backend.Input{
-		Params: in.Params, Nodes: in.Nodes, Slices: in.Slices, Pods: in.pods(), Family: family, BothFamilies: in.backendFamily() == annotation.FamilyDual,
+		Params: in.Params, Nodes: in.Nodes, Slices: in.Slices, Pods: in.usesPods(), Family: family,
+		BothFamilies: in.backendFamily() == annotation.FamilyDual,
 		Local:        in.Service.Spec.ExternalTrafficPolicy == corev1.ServiceExternalTrafficPolicyLocal,
-		ControlPlane: in.Config.ControlPlaneNodes, Interfaces: in.Interfaces, InterfacesUnread: in.InterfacesUnread, ByAddress: in.byAddress(), Waiting: in.Waiting, Held: in.Held, Blocks: in.Blocks, Choice: in.Choice, NLB: true,
+		ControlPlane: in.Config.ControlPlaneNodes, Interfaces: in.Interfaces, InterfacesUnread: in.InterfacesUnread, ByAddress: in.byAddress(),
+		Waiting: in.Waiting, Held: in.Held, Blocks: in.Blocks, Choice: in.Choice, NLB: true,
 	}
 }
 
@@ -82,14 +84,14 @@ func (in Input) groupType() string {
 
 // backendFamily is the annotation backend-ip-version as far as it has an effect.
 func (in Input) backendFamily() string {
-	if !in.dualStack() || !in.pods() {
+	if !in.dualStack() || !in.usesPods() {
 		return annotation.FamilyIPv4
 	}
 	return in.Params.Or(annotation.BackendIPVersion, annotation.FamilyIPv4)
 }
 
-// pods reports whether addresses of pods are the backends.
-func (in Input) pods() bool {
+// usesPods reports whether addresses of pods are the backends.
+func (in Input) usesPods() bool {
 	return backend.OnPods(in.Params, in.Config.DefaultBackendENI, in.Service.Spec.Ports, in.podsNow)
 }
 
@@ -100,7 +102,9 @@ func (in Input) podsNow() (pods, known bool) {
 	}
 	owner := mark.OwnerOf(in.Service, in.ClusterID)
 	pods, known = backend.NamedForPods(in.Service.Spec.Ports, func(port string) bool {
-		return slices.ContainsFunc(in.Observed.Groups, func(g model.Group) bool { return !g.Foreign && g.Name == owner.NLBGroupName(port, g.Protocol) })
+		return slices.ContainsFunc(in.Observed.Groups, func(g model.Group) bool {
+			return !g.Foreign && g.Name == owner.NLBGroupName(port, g.Protocol)
+		})
 	})
 	if known {
 		return pods, true
@@ -146,41 +150,44 @@ type builder struct {
 	joinedTwice sets.Set[int32]
 }
 
-func (b *builder) problem(reason, format string, args ...any) {
+func (b *builder) addProblem(reason, format string, args ...any) {
 	b.problems = append(b.problems, problem.Newf(reason, format, args...))
 }
 
 // Build returns the desired model, and what the user should know about it.
 func Build(in Input) (*model.Model, []problem.Problem) {
 	b := &builder{
-		in: in, owner: mark.OwnerOf(in.Service, in.ClusterID), resolver: backend.NewResolver(in.Backends()), observed: in.Observed, model: &model.Model{},
+		in: in, owner: mark.OwnerOf(in.Service, in.ClusterID), resolver: backend.NewResolver(in.Backends()), observed: in.Observed,
+		model: &model.Model{},
 	}
 	if b.observed == nil {
 		b.observed = &model.Model{}
 	}
 	b.model.Reused, b.model.Override = b.observed.Reused, b.observed.Reused && in.Params.OverridesListeners()
 	if b.model.Reused && !b.model.Override {
-		b.problem(problem.ReasonListenersLeftAlone, "the Service does not manage the listeners of an existing NLB; to manage them, set %s: \"true\"", annotation.ForceOverrideListeners)
+		b.addProblem(problem.ReasonListenersLeftAlone,
+			"the Service does not manage the listeners of an existing NLB; to manage them, set %s: \"true\"", annotation.ForceOverrideListeners)
 	}
 	if vpc := b.observed.LoadBalancer.VPCID; b.model.Reused && vpc != "" && in.Config.VPCID != "" && vpc != in.Config.VPCID &&
 		in.Params.Or(annotation.ServerGroupType, alicloud.NLBInstanceGroup) == alicloud.NLBInstanceGroup {
-		b.problem(problem.ReasonAnnotationNoEffect, "%s: the NLB is in %s, where nodes and pods of %s are backend servers by their addresses only; use %s: %s",
+		b.addProblem(problem.ReasonAnnotationNoEffect,
+			"%s: the NLB is in %s, where nodes and pods of %s are backend servers by their addresses only; use %s: %s",
 			annotation.LoadBalancerID, vpc, in.Config.VPCID, annotation.ServerGroupType, alicloud.NLBIPGroup)
 	}
 	b.model.HoldCreation = in.Params.Refuses(annotation.ScopeCreation)
 	b.model.HoldListeners = b.model.Reused && in.Params.Refused(annotation.ForceOverrideListeners)
 	b.model.HoldRanges = in.Params.Refused(annotation.ListenerPortRange)
-	b.access()
+	b.buildAccess()
 	b.sharedLoadBalancer()
 	b.problems = append(b.problems, in.Shared.Full(len(in.Service.Spec.Ports))...)
-	b.unsupported()
-	b.choose()
+	b.reportUnsupported()
+	b.readPortChoices()
 	for _, port := range in.Service.Spec.Ports {
-		b.port(port)
+		b.buildPort(port)
 	}
-	b.dead()
+	b.noteDead()
 	b.problems = append(b.problems, b.resolver.Shortages()...)
-	b.overlaps()
+	b.blockOverlaps()
 	b.problems = append(b.problems, in.Backends().Unserved(in.Service.Spec.IPFamilies)...)
 	if !problem.HasInvalid(b.problems) { // that is reported first
 		b.problems = append(b.problems, in.Params.Idle(b.model.Protocols())...)
@@ -193,18 +200,19 @@ func Build(in Input) (*model.Model, []problem.Problem) {
 	return b.model, b.problems
 }
 
-// unsupported reports what asks for something that is not supported.
-func (b *builder) unsupported() {
+// reportUnsupported reports what asks for something that is not supported.
+func (b *builder) reportUnsupported() {
 	params := b.in.Params
 	if version := params.Or(annotation.BackendIPVersion, annotation.FamilyIPv4); version != b.in.backendFamily() {
-		b.problem(problem.ReasonAnnotationNoEffect, "%s: %s has no effect without %s: %s and %s: eni", annotation.BackendIPVersion, version, annotation.IPVersion, annotation.DualStackNLB, annotation.BackendType)
+		b.addProblem(problem.ReasonAnnotationNoEffect, "%s: %s has no effect without %s: %s and %s: eni", annotation.BackendIPVersion, version,
+			annotation.IPVersion, annotation.DualStackNLB, annotation.BackendType)
 	}
 	b.problems = append(b.problems, b.in.Backends().Ineffective()...)
-	b.problems = append(b.problems, backend.StayOnPods(b.in.Params, b.in.Config.DefaultBackendENI, b.in.pods())...)
+	b.problems = append(b.problems, backend.StayOnPods(b.in.Params, b.in.Config.DefaultBackendENI, b.in.usesPods())...)
 }
 
-// choose reads the annotations that name ports.
-func (b *builder) choose() {
+// readPortChoices reads the annotations that name ports.
+func (b *builder) readPortChoices() {
 	b.chosen, b.ranges, b.joined, b.unclear = map[int32]string{}, map[int32][2]int{}, map[int32]string{}, sets.Set[int32]{}
 	params := b.in.Params
 	for _, item := range annotation.ListOf(params, annotation.ProtocolPort) {
@@ -227,7 +235,7 @@ func (b *builder) choose() {
 	b.joined = ids
 }
 
-func (b *builder) port(port corev1.ServicePort) {
+func (b *builder) buildPort(port corev1.ServicePort) {
 	if found, ok := backend.CheckPort(port); !ok {
 		b.problems = append(b.problems, found)
 		return
@@ -236,14 +244,15 @@ func (b *builder) port(port corev1.ServicePort) {
 		b.model.Taken, b.problems = append(b.model.Taken, port), append(b.problems, problems...)
 		return
 	}
-	listener := model.Listener{NLBListener: alicloud.NLBListener{Port: int(port.Port), Protocol: string(port.Protocol)}, ServicePort: port.Port, Transport: port.Protocol}
+	listener := model.Listener{NLBListener: alicloud.NLBListener{Port: int(port.Port), Protocol: string(port.Protocol)},
+		ServicePort: port.Port, Transport: port.Protocol}
 	if span, ok := b.ranges[port.Port]; ok {
 		listener.Port, listener.StartPort, listener.EndPort = 0, span[0], span[1]
 	}
-	b.protocol(port, &listener)
+	b.setProtocol(port, &listener)
 	text := b.owner.NLBMark(listener.Ports(), listener.Protocol)
 	listener.Description = &text
-	group, ok := b.group(port, &listener)
+	group, ok := b.buildGroup(port, &listener)
 	listener.Group = group.Name
 	if ok {
 		b.addGroup(group)
@@ -251,13 +260,13 @@ func (b *builder) port(port corev1.ServicePort) {
 		listener.Blocked = problem.ReasonSkipSyncBackends
 	}
 	b.listenerSettings(&listener)
-	b.former(port, &listener, &group)
+	b.addFormerGroups(port, &listener, &group)
 	b.model.Listeners = append(b.model.Listeners, listener)
 }
 
-// overlaps blocks listeners on ranges that want a port of another listener. Nobody knows what they have to be, so that those that there are
-// stay.
-func (b *builder) overlaps() {
+// blockOverlaps blocks listeners on ranges that want a port of another listener. Nobody knows what they have to be, so that those that
+// there are stay.
+func (b *builder) blockOverlaps() {
 	for i := range b.model.Listeners {
 		for k := range i {
 			first, second := &b.model.Listeners[k], &b.model.Listeners[i]
@@ -268,7 +277,8 @@ func (b *builder) overlaps() {
 					}
 				}
 				b.model.HoldRanges = true
-				b.problem(problem.ReasonInvalidAnnotation, "%s: the listeners %s and %s overlap", annotation.ListenerPortRange, first.Key(), second.Key())
+				b.addProblem(problem.ReasonInvalidAnnotation, "%s: the listeners %s and %s overlap", annotation.ListenerPortRange, first.Key(),
+					second.Key())
 			}
 		}
 	}
@@ -276,7 +286,8 @@ func (b *builder) overlaps() {
 
 // addGroup adds the group of a port. Ports with the same target port share one.
 func (b *builder) addGroup(group model.Group) {
-	i := slices.IndexFunc(b.model.Groups, func(g model.Group) bool { return g.Name == group.Name && g.Foreign == group.Foreign }) // the name of a foreign one is its id
+	// The name of a foreign one is its id.
+	i := slices.IndexFunc(b.model.Groups, func(g model.Group) bool { return g.Name == group.Name && g.Foreign == group.Foreign })
 	if i < 0 {
 		b.model.Groups = append(b.model.Groups, group)
 		return

@@ -13,9 +13,9 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
 )
 
-// former adds the groups that the listeners on a port use and are to leave. Until the group that the port is to have takes traffic, the
-// listener stays where it is, and what it has there follows the endpoints.
-func (b *builder) former(port corev1.ServicePort, wanted *model.Listener, group *model.Group) {
+// addFormerGroups adds the groups that the listeners on a port use and are to leave. Until the group that the port is to have takes
+// traffic, the listener stays where it is, and what it has there follows the endpoints.
+func (b *builder) addFormerGroups(port corev1.ServicePort, wanted *model.Listener, group *model.Group) {
 	stays := wanted.Blocked == problem.ReasonSkipSyncBackends
 	if b.model.Reused && !b.model.Override || b.unknownBackends() {
 		return
@@ -33,8 +33,9 @@ func (b *builder) former(port corev1.ServicePort, wanted *model.Listener, group 
 }
 
 func (b *builder) formerGroup(port corev1.ServicePort, have *model.Group) {
-	old := model.Group{NLBGroup: have.NLBGroup, Foreign: have.Foreign, KeepWeights: b.in.Params.Get(annotation.IgnoreWeightUpdate) == "on" || backend.WeightsUndecided(b.in.Params)}
-	nodes := !b.in.pods()
+	old := model.Group{NLBGroup: have.NLBGroup, Foreign: have.Foreign,
+		KeepWeights: b.in.Params.Get(annotation.IgnoreWeightUpdate) == "on" || backend.WeightsUndecided(b.in.Params)}
+	nodes := !b.in.usesPods()
 	if have.Type == alicloud.NLBIPGroup {
 		nodes = slices.ContainsFunc(have.Servers, func(s alicloud.NLBServer) bool { return b.in.Nodes.HasAddress(s.IP) })
 	}
@@ -53,7 +54,7 @@ func (b *builder) formerGroup(port corev1.ServicePort, have *model.Group) {
 	set := backend.Former(b.in.Backends(), port, there, old.Description)
 	old.Doubt, old.Gone, old.Held = set.Doubt, set.Gone, set.Held
 	old.Servers, old.Draining = serversOf(&set, func(from backend.Backend) (alicloud.NLBServer, bool) { return serverOf(from, &old) })
-	b.divide(&old)
+	b.divideWeight(&old)
 	b.model.Former = append(b.model.Former, old)
 }
 

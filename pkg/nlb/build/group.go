@@ -16,20 +16,20 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
 )
 
-// group returns the server group of a port; false says that the port stays as it is.
-func (b *builder) group(port corev1.ServicePort, l *model.Listener) (model.Group, bool) {
+// buildGroup returns the server group of a port; false says that the port stays as it is.
+func (b *builder) buildGroup(port corev1.ServicePort, l *model.Listener) (model.Group, bool) {
 	params := b.in.Params
 	text := strconv.Itoa(int(port.NodePort))
 	switch {
 	case l.Port == 0:
 		text = l.Ports()
-	case b.in.pods():
+	case b.in.usesPods():
 		text = backend.TargetPort(port)
 	}
 	group := model.Group{
 		NLBGroup: alicloud.NLBGroup{
 			Name: b.owner.NLBGroupName(text, l.Protocol), Type: b.in.groupType(), Protocol: l.Protocol,
-			VPCID: b.vpc(), AnyPort: l.Port == 0, ResourceGroupID: b.resourceGroup(), Tags: mark.Tags(b.in.Service, b.in.ClusterID),
+			VPCID: b.vpcID(), AnyPort: l.Port == 0, ResourceGroupID: b.resourceGroup(), Tags: mark.Tags(b.in.Service, b.in.ClusterID),
 		},
 		KeepWeights: params.Get(annotation.IgnoreWeightUpdate) == "on",
 	}
@@ -42,22 +42,22 @@ func (b *builder) group(port corev1.ServicePort, l *model.Listener) (model.Group
 	}
 	set, problems := b.resolver.Backends(port, group.Description)
 	b.problems = append(b.problems, problems...)
-	b.servers(&group, &set)
+	b.buildServers(&group, &set)
 	b.groupSettings(&group, port, l)
-	if !b.in.pods() && port.NodePort == 0 {
+	if !b.in.usesPods() && port.NodePort == 0 {
 		b.problems = append(b.problems, backend.WithoutNodePort(port))
 		return group, false
 	}
-	group, ok := b.join(group, port, text)
+	group, ok := b.joinGroup(group, port, text)
 	b.keepUndecided(&group)
 	return group, ok
 }
 
-// join turns the group of a port into one of others, if the annotation vgroup-port says so. Only the description says there which servers
-// are the Service's, so that it is the whole mark, also where the name of a group would have to be cut.
-func (b *builder) join(group model.Group, port corev1.ServicePort, text string) (model.Group, bool) {
+// joinGroup turns the group of a port into one of others, if the annotation vgroup-port says so. Only the description says there which
+// servers are the Service's, so that it is the whole mark, also where the name of a group would have to be cut.
+func (b *builder) joinGroup(group model.Group, port corev1.ServicePort, text string) (model.Group, bool) {
 	id, ok := b.joined[port.Port]
-	b.divide(&group)
+	b.divideWeight(&group)
 	if b.observed.Reused && (b.in.Params.Refused(annotation.VGroupPort) || b.joinedTwice.Has(port.Port)) {
 		return group, false
 	}
@@ -69,7 +69,7 @@ func (b *builder) join(group model.Group, port corev1.ServicePort, text string) 
 	switch {
 	case have == nil:
 		reason = "does not exist"
-	case !have.Foreign || made(have):
+	case !have.Foreign || madeByManager(have):
 		reason = "was created by a cloud controller manager"
 	case have.VPCID != group.VPCID:
 		reason = "is in another VPC"
@@ -79,7 +79,8 @@ func (b *builder) join(group model.Group, port corev1.ServicePort, text string) 
 		reason = "is that of the API server"
 	}
 	if reason != "" {
-		b.problem(problem.ReasonSkipSyncBackends, "%s: port %d is not served: server group %s %s", annotation.VGroupPort, port.Port, id, reason)
+		b.addProblem(problem.ReasonSkipSyncBackends, "%s: port %d is not served: server group %s %s", annotation.VGroupPort, port.Port, id,
+			reason)
 		return group, false
 	}
 	group.Name, group.ID, group.Foreign = id, id, true // several may have one name
@@ -105,16 +106,18 @@ func (b *builder) leadsToAPIServer(group *model.Group) bool {
 	return slices.ContainsFunc(group.Servers, func(s alicloud.NLBServer) bool { return server.Is(s.ID, s.IP, s.Port) })
 }
 
-// made reports whether a cloud controller manager made a group.
-func made(group *model.Group) bool {
+// madeByManager reports whether a cloud controller manager made a group.
+func madeByManager(group *model.Group) bool {
 	_, _, marked := mark.ParseNLB(group.Name)
 	return marked || slices.ContainsFunc(group.Tags, func(t alicloud.Tag) bool { return t.Key == mark.TagOwner })
 }
 
-// divide spreads the weight that the Service has in a group.
-func (b *builder) divide(group *model.Group) {
+// divideWeight spreads the weight that the Service has in a group.
+func (b *builder) divideWeight(group *model.Group) {
 	if b.sharesGroups() && b.in.Params.Has(annotation.Weight) {
-		backend.Divide(group.Servers, b.in.Params.Int(annotation.Weight, alicloud.MaxWeight), func(s *alicloud.NLBServer) *int { return &s.Weight })
+		backend.Divide(group.Servers, b.in.Params.Int(annotation.Weight, alicloud.MaxWeight), func(s *alicloud.NLBServer) *int {
+			return &s.Weight
+		})
 	}
 }
 
@@ -158,8 +161,8 @@ func serversOf(set *backend.Set, convert func(backend.Backend) (alicloud.NLBServ
 	return backend.Join(nil, all, serverKey), draining
 }
 
-// servers puts the backends of a port into its group.
-func (b *builder) servers(group *model.Group, set *backend.Set) {
+// buildServers puts the backends of a port into its group.
+func (b *builder) buildServers(group *model.Group, set *backend.Set) {
 	group.Doubt, group.Gone, group.Held = set.Doubt, set.Gone, set.Held
 	var without []string
 	convert := func(from backend.Backend) (alicloud.NLBServer, bool) {
@@ -171,13 +174,15 @@ func (b *builder) servers(group *model.Group, set *backend.Set) {
 	}
 	group.Servers, group.Draining = serversOf(set, convert)
 	if len(without) > 0 {
-		group.Doubt = group.Doubt || len(group.Servers) == 0 // those that serve in another group, or have lost their address a moment ago, go on to do so
-		b.problem(problem.ReasonSkipSyncBackends, "nodes without an InternalIP cannot be backend servers of an %s group: %s", alicloud.NLBIPGroup, problem.Some(without))
+		// Those that serve in another group, or have lost their address a moment ago, go on to do so.
+		group.Doubt = group.Doubt || len(group.Servers) == 0
+		b.addProblem(problem.ReasonSkipSyncBackends, "nodes without an InternalIP cannot be backend servers of an %s group: %s",
+			alicloud.NLBIPGroup, problem.Some(without))
 	}
 }
 
-// dead notes which of the servers that there are take no traffic.
-func (b *builder) dead() {
+// noteDead notes which of the servers that there are take no traffic.
+func (b *builder) noteDead() {
 	b.model.Dead = sets.New[string]()
 	for i := range b.observed.Groups {
 		for k := range b.observed.Groups[i].Servers {
@@ -191,18 +196,18 @@ func (b *builder) dead() {
 // groupSettings sets what the annotations say of a group.
 func (b *builder) groupSettings(group *model.Group, port corev1.ServicePort, l *model.Listener) {
 	params := b.in.Params
-	if scheduler := b.text(annotation.Scheduler); scheduler != nil && (*scheduler != "qch" || l.Protocol == alicloud.NLBUDP) {
+	if scheduler := b.textOf(annotation.Scheduler); scheduler != nil && (*scheduler != "qch" || l.Protocol == alicloud.NLBUDP) {
 		switch *scheduler {
 		case "wrr", "wlc":
 			*scheduler = strings.ToUpper((*scheduler)[:1]) + (*scheduler)[1:]
 		}
 		group.Scheduler = scheduler
 	} else if scheduler != nil {
-		b.problem(problem.ReasonAnnotationNoEffect, "%s: qch has no effect on port %d, which is not UDP", annotation.Scheduler, port.Port)
+		b.addProblem(problem.ReasonAnnotationNoEffect, "%s: qch has no effect on port %d, which is not UDP", annotation.Scheduler, port.Port)
 	}
-	group.ConnectionDrain = b.flag(annotation.ConnectionDrain)
+	group.ConnectionDrain = b.flagOf(annotation.ConnectionDrain)
 	if params.Get(annotation.ConnectionDrain) == "on" {
-		group.DrainTimeout = b.number(annotation.ConnectionDrainTimeout)
+		group.DrainTimeout = b.numberOf(annotation.ConnectionDrainTimeout)
 	}
 	b.clientIP(group, l)
 	b.healthCheck(group, port, l)
@@ -210,13 +215,14 @@ func (b *builder) groupSettings(group *model.Group, port corev1.ServicePort, l *
 
 // clientIP: addresses of clients cannot be kept where TLS ends at the load balancer, nor for servers known by their address.
 func (b *builder) clientIP(group *model.Group, l *model.Listener) {
-	preserve := b.flag(annotation.PreserveClientIP)
+	preserve := b.flagOf(annotation.PreserveClientIP)
 	if l.Protocol != alicloud.NLBTCPSSL && group.Type != alicloud.NLBIPGroup {
 		group.PreserveClientIP = preserve
 		return
 	}
 	if preserve != nil && *preserve && !b.in.Params.Reverted[annotation.PreserveClientIP] {
-		b.problem(problem.ReasonAnnotationNoEffect, "%s: \"on\" has no effect on TCPSSL listeners and server groups of the type %s", annotation.PreserveClientIP, alicloud.NLBIPGroup)
+		b.addProblem(problem.ReasonAnnotationNoEffect, "%s: \"on\" has no effect on TCPSSL listeners and server groups of the type %s",
+			annotation.PreserveClientIP, alicloud.NLBIPGroup)
 	}
 	if l.Protocol == alicloud.NLBTCPSSL {
 		off := false
@@ -227,11 +233,11 @@ func (b *builder) clientIP(group *model.Group, l *model.Listener) {
 // healthCheck sets what the annotations say of the check. Without its flag the others have no effect.
 func (b *builder) healthCheck(group *model.Group, port corev1.ServicePort, l *model.Listener) {
 	check := &group.HealthCheck
-	check.Enabled = b.flag(annotation.HealthCheckFlag)
+	check.Enabled = b.flagOf(annotation.HealthCheckFlag)
 	if check.Enabled != nil && b.in.Params.Reverted[annotation.HealthCheckFlag] && l.Protocol == alicloud.NLBUDP {
 		*check.Enabled = false // as without the annotation from the beginning: the check of the API is by TCP
 	}
-	node := backend.NodeCheckPort(b.in.Service, b.in.Params, b.in.pods())
+	node := backend.NodeCheckPort(b.in.Service, b.in.Params, b.in.usesPods())
 	switch {
 	case check.Enabled == nil && node > 0:
 		check.Enabled = new(true)
@@ -246,7 +252,7 @@ func (b *builder) healthCheck(group *model.Group, port corev1.ServicePort, l *mo
 		return
 	}
 	b.checkType(check, port, l)
-	check.ConnectPort, check.Healthy, check.Unhealthy = b.number(annotation.HealthCheckConnectPort), b.number(annotation.HealthyThreshold), b.number(annotation.UnhealthyThreshold)
+	check.ConnectPort, check.Healthy, check.Unhealthy = b.numberOf(annotation.HealthCheckConnectPort), b.numberOf(annotation.HealthyThreshold), b.numberOf(annotation.UnhealthyThreshold)
 	checkTargetPort(check, port, l)
 	b.checkTimes(group, port, l)
 	if b.in.Params.Get(annotation.HealthCheckType) == "http" || node > 0 && check.Type == nil {
@@ -279,11 +285,12 @@ func checkTargetPort(check *alicloud.NLBHealthCheck, port corev1.ServicePort, l 
 
 // checkType sets the type of the check. UDP is for UDP ports only.
 func (b *builder) checkType(check *alicloud.NLBHealthCheck, port corev1.ServicePort, l *model.Listener) {
-	kind := b.text(annotation.HealthCheckType)
+	kind := b.textOf(annotation.HealthCheckType)
 	switch {
 	case kind == nil:
 	case *kind == "udp" && l.Protocol != alicloud.NLBUDP:
-		b.problem(problem.ReasonInvalidAnnotation, "%s: udp is not accepted for port %d, which is %s; accepted: tcp, http", annotation.HealthCheckType, port.Port, l.Protocol)
+		b.addProblem(problem.ReasonInvalidAnnotation, "%s: udp is not accepted for port %d, which is %s; accepted: tcp, http",
+			annotation.HealthCheckType, port.Port, l.Protocol)
 	default:
 		*kind = strings.ToUpper(*kind)
 		check.Type = kind
@@ -294,7 +301,7 @@ func (b *builder) checkType(check *alicloud.NLBHealthCheck, port corev1.ServiceP
 // Source: https://www.alibabacloud.com/help/en/slb/network-load-balancer/developer-reference/api-nlb-2022-04-30-createservergroup.
 const defaultCheckTime = 5
 
-func take(into *int, value *int) {
+func takeValue(into *int, value *int) {
 	if value != nil {
 		*into = *value
 	}
@@ -307,21 +314,21 @@ const maxInterval = 50
 // not UDP have a lower limit.
 func (b *builder) checkTimes(group *model.Group, port corev1.ServicePort, l *model.Listener) {
 	check := &group.HealthCheck
-	interval, timeout := b.number(annotation.HealthCheckInterval), b.number(annotation.HealthCheckConnectTimeout)
+	interval, timeout := b.numberOf(annotation.HealthCheckInterval), b.numberOf(annotation.HealthCheckConnectTimeout)
 	often, long := defaultCheckTime, defaultCheckTime
 	if have := b.observed.Matching(group); have != nil {
-		take(&often, have.HealthCheck.Interval)
-		take(&long, have.HealthCheck.ConnectTimeout)
+		takeValue(&often, have.HealthCheck.Interval)
+		takeValue(&long, have.HealthCheck.ConnectTimeout)
 	}
-	take(&often, interval)
-	take(&long, timeout)
+	takeValue(&often, interval)
+	takeValue(&long, timeout)
 	switch {
 	case model.Text(check.Type) == alicloud.NLBUDP && often < long:
-		b.problem(problem.ReasonInvalidAnnotation, "%s: %d is not accepted for the check of port %d by UDP: at least %s, which is %d",
+		b.addProblem(problem.ReasonInvalidAnnotation, "%s: %d is not accepted for the check of port %d by UDP: at least %s, which is %d",
 			annotation.HealthCheckInterval, often, port.Port, annotation.HealthCheckConnectTimeout, long)
 		return
 	case l.Protocol != alicloud.NLBUDP && often > maxInterval:
-		b.problem(problem.ReasonInvalidAnnotation, "%s: %d is not accepted for port %d: at most %d, unless the listener is UDP",
+		b.addProblem(problem.ReasonInvalidAnnotation, "%s: %d is not accepted for port %d: at most %d, unless the listener is UDP",
 			annotation.HealthCheckInterval, often, port.Port, maxInterval)
 		interval = nil
 	}
@@ -330,9 +337,9 @@ func (b *builder) checkTimes(group *model.Group, port corev1.ServicePort, l *mod
 
 // checkHTTP sets what only checks by HTTP have.
 func (b *builder) checkHTTP(check *alicloud.NLBHealthCheck) {
-	check.URL, check.Domain, check.Version = b.text(annotation.HealthCheckURI), b.text(annotation.HealthCheckDomain), b.text(annotation.HealthCheckHTTPVersion)
+	check.URL, check.Domain, check.Version = b.textOf(annotation.HealthCheckURI), b.textOf(annotation.HealthCheckDomain), b.textOf(annotation.HealthCheckHTTPVersion)
 	check.Codes = annotation.ListOf(b.in.Params, annotation.HealthCheckHTTPCode)
-	if method := b.text(annotation.HealthCheckMethod); method != nil {
+	if method := b.textOf(annotation.HealthCheckMethod); method != nil {
 		*method = strings.ToUpper(*method)
 		check.Method = method
 	}

@@ -100,11 +100,13 @@ func TestHealthChecks(t *testing.T) {
 		{"interval of UDP", all(udp, on("health-check-interval", "51")), []string{"Enabled=true", "Interval=51"}, nil},
 		{"interval of UDP as long as the timeout", all(udp, on("health-check-interval", "9", "health-check-connect-timeout", "9")),
 			[]string{"ConnectTimeout=9", "Enabled=true", "Interval=9"}, nil},
-		{"interval of a check by UDP shorter than the timeout", all(udp, on("health-check-type", "udp", "health-check-connect-timeout", "9")), []string{"Enabled=true", "Type=UDP"}, []string{
-			"InvalidAnnotation: " + key + "health-check-interval: 5 is not accepted for the check of port 80 by UDP: at least " + key +
-				"health-check-connect-timeout, which is 9",
-		}},
-		{"interval of a UDP port that is checked by TCP", all(udp, on("health-check-connect-timeout", "9")), []string{"ConnectTimeout=9", "Enabled=true"}, nil},
+		{"interval of a check by UDP shorter than the timeout", all(udp, on("health-check-type", "udp", "health-check-connect-timeout", "9")),
+			[]string{"Enabled=true", "Type=UDP"}, []string{
+				"InvalidAnnotation: " + key + "health-check-interval: 5 is not accepted for the check of port 80 by UDP: at least " + key +
+					"health-check-connect-timeout, which is 9",
+			}},
+		{"interval of a UDP port that is checked by TCP", all(udp, on("health-check-connect-timeout", "9")),
+			[]string{"ConnectTimeout=9", "Enabled=true"}, nil},
 	})
 }
 

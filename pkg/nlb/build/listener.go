@@ -12,15 +12,15 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
 )
 
-// text, number and flag return the value of an annotation, nil where it is absent: then the setting stays as it is.
-func (b *builder) text(suffix annotation.Suffix) *string {
+// textOf, number and flag return the value of an annotation, nil where it is absent: then the setting stays as it is.
+func (b *builder) textOf(suffix annotation.Suffix) *string {
 	if value := b.in.Params.Get(suffix); value != "" {
 		return &value
 	}
 	return nil
 }
 
-func (b *builder) number(suffix annotation.Suffix) *int {
+func (b *builder) numberOf(suffix annotation.Suffix) *int {
 	if !b.in.Params.Has(suffix) {
 		return nil
 	}
@@ -28,7 +28,7 @@ func (b *builder) number(suffix annotation.Suffix) *int {
 	return &value
 }
 
-func (b *builder) flag(suffix annotation.Suffix) *bool {
+func (b *builder) flagOf(suffix annotation.Suffix) *bool {
 	if !b.in.Params.Has(suffix) {
 		return nil
 	}
@@ -39,8 +39,8 @@ func (b *builder) flag(suffix annotation.Suffix) *bool {
 // listenerSettings sets what the annotations say of a listener.
 func (b *builder) listenerSettings(l *model.Listener) {
 	params := b.in.Params
-	l.Cps, l.ProxyProtocol = b.number(annotation.Cps), b.flag(annotation.ProxyProtocol)
-	if idle := b.number(annotation.IdleTimeout); idle != nil {
+	l.Cps, l.ProxyProtocol = b.numberOf(annotation.Cps), b.flagOf(annotation.ProxyProtocol)
+	if idle := b.numberOf(annotation.IdleTimeout); idle != nil {
 		switch {
 		case l.Protocol != alicloud.NLBUDP || *idle <= annotation.MaxIdleOfUDP:
 			l.IdleTimeout = idle
@@ -48,12 +48,13 @@ func (b *builder) listenerSettings(l *model.Listener) {
 			longest := annotation.MaxIdleOfUDP
 			l.IdleTimeout = &longest
 		case b.onlyUDP():
-			b.problem(problem.ReasonAnnotationNoEffect, "%s: %d has no effect on a UDP listener, which takes at most %d", annotation.IdleTimeout, *idle, annotation.MaxIdleOfUDP)
+			b.addProblem(problem.ReasonAnnotationNoEffect, "%s: %d has no effect on a UDP listener, which takes at most %d", annotation.IdleTimeout,
+				*idle, annotation.MaxIdleOfUDP)
 		}
 	}
 	b.proxyProtocol(l)
 	if l.Protocol == alicloud.NLBTCPSSL {
-		b.tls(l)
+		b.buildTLS(l)
 	}
 	if params.RefusesListener(strings.ToLower(l.Protocol)) {
 		l.Blocked = problem.ReasonInvalidAnnotation
@@ -67,28 +68,33 @@ func (b *builder) onlyUDP() bool {
 
 func (b *builder) proxyProtocol(l *model.Listener) {
 	params := b.in.Params
-	if !params.Has(annotation.PPV2EpID) && !params.Has(annotation.PPV2EpsID) && !params.Has(annotation.PPV2VPCID) || params.Get(annotation.ProxyProtocol) != "on" {
+	if !params.Has(annotation.PPV2EpID) && !params.Has(annotation.PPV2EpsID) && !params.Has(annotation.PPV2VPCID) ||
+		params.Get(annotation.ProxyProtocol) != "on" {
 		return
 	}
 	on := func(suffix annotation.Suffix) bool { return params.Get(suffix) == "on" }
-	l.ProxyProtocolV2 = &alicloud.ProxyProtocolV2{PrivateLinkEpID: on(annotation.PPV2EpID), PrivateLinkEpsID: on(annotation.PPV2EpsID), VPCID: on(annotation.PPV2VPCID)}
+	l.ProxyProtocolV2 = &alicloud.ProxyProtocolV2{PrivateLinkEpID: on(annotation.PPV2EpID), PrivateLinkEpsID: on(annotation.PPV2EpsID),
+		VPCID: on(annotation.PPV2VPCID)}
 }
 
-func (b *builder) tls(l *model.Listener) {
+func (b *builder) buildTLS(l *model.Listener) {
 	params := b.in.Params
 	if l.CertificateIDs = annotation.ListOf(params, annotation.CertID); len(l.CertificateIDs) == 0 {
-		b.problem(problem.ReasonInvalidAnnotation, "%s: port %s is not served: a TCPSSL listener needs %s", annotation.ProtocolPort, l.Ports(), annotation.CertID)
+		b.addProblem(problem.ReasonInvalidAnnotation, "%s: port %s is not served: a TCPSSL listener needs %s", annotation.ProtocolPort, l.Ports(),
+			annotation.CertID)
 		l.Blocked = problem.ReasonInvalidAnnotation
 	}
-	l.SecurityPolicyID, l.CAEnabled = b.text(annotation.TLSCipherPolicy), b.flag(annotation.CACert)
+	l.SecurityPolicyID, l.CAEnabled = b.textOf(annotation.TLSCipherPolicy), b.flagOf(annotation.CACert)
 	if params.Get(annotation.CACert) == "on" {
 		l.CACertificateIDs = annotation.ListOf(params, annotation.CACertID)
 	}
-	l.ALPNEnabled = b.flag(annotation.ALPN)
+	l.ALPNEnabled = b.flagOf(annotation.ALPN)
 	if params.Get(annotation.ALPN) == "on" {
-		l.ALPNPolicy = b.text(annotation.ALPNPolicy)
+		l.ALPNPolicy = b.textOf(annotation.ALPNPolicy)
 	}
 	// The certificate of the listener is no additional one, too: the cloud would refuse all of them.
-	l.Certificates = slices.DeleteFunc(annotation.ListOf(params, annotation.AdditionalCertIDs), func(id string) bool { return slices.Contains(l.CertificateIDs, id) })
+	l.Certificates = slices.DeleteFunc(annotation.ListOf(params, annotation.AdditionalCertIDs), func(id string) bool {
+		return slices.Contains(l.CertificateIDs, id)
+	})
 	l.RemoveCertificates = b.in.RemoveCertificates
 }

@@ -95,9 +95,11 @@ func TestProtocolOfListeners(t *testing.T) {
 		{"one protocol for each transport of the port", all(port(80, corev1.ProtocolUDP), set("protocol-port", "tcpssl:80,udp:80", "cert-id",
 			"cert-1")),
 			[]string{"TCPSSL 80 -> 30080.TCPSSL" + cert, "UDP 80 -> 30080.UDP"}, nil},
-		{"TLS of a UDP port", all(udp, set("protocol-port", "tcpssl:80", "cert-id", "cert-1")), []string{"TCPSSL 80 -> 30080.TCPSSL" + cert}, []string{
-			"AnnotationNoEffect: " + key + "protocol-port: tcpssl:80 makes a listener that nodes do not answer: the Service declares port 80 as UDP",
-		}},
+		{"TLS of a UDP port", all(udp, set("protocol-port", "tcpssl:80", "cert-id", "cert-1")), []string{"TCPSSL 80 -> 30080.TCPSSL" + cert},
+			[]string{
+				"AnnotationNoEffect: " + key +
+					"protocol-port: tcpssl:80 makes a listener that nodes do not answer: the Service declares port 80 as UDP",
+			}},
 		{"UDP of a TCP port", set("protocol-port", "udp:80"), []string{"UDP 80 -> 30080.UDP"}, []string{
 			"AnnotationNoEffect: " + key + "protocol-port: udp:80 makes a listener that nodes do not answer: the Service declares port 80 as TCP",
 		}},

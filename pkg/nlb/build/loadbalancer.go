@@ -12,8 +12,8 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
 )
 
-// vpc is that of the load balancer, of which its groups have to be, too.
-func (b *builder) vpc() string { return cmp.Or(b.observed.LoadBalancer.VPCID, b.in.Config.VPCID) }
+// vpcID is that of the load balancer, of which its groups have to be, too.
+func (b *builder) vpcID() string { return cmp.Or(b.observed.LoadBalancer.VPCID, b.in.Config.VPCID) }
 
 func (b *builder) resourceGroup() string {
 	return b.in.Params.Or(annotation.ResourceGroupID, b.in.Config.ResourceGroupID)
@@ -27,13 +27,14 @@ func (b *builder) loadBalancer() {
 	params := b.in.Params
 	tags := annotation.NLBTagsOf(params)
 	b.model.LoadBalancer = alicloud.NLB{
-		Name: cmp.Or(params.Get(annotation.Name), b.name()), VPCID: b.in.Config.VPCID, ResourceGroupID: b.resourceGroup(),
-		AddressType: apiSpelling(params.AddressType()), AddressIPVersion: params.Or(annotation.IPVersion, alicloud.NLBIPv4), Zones: annotation.ZonesOf(params),
+		Name: cmp.Or(params.Get(annotation.Name), b.defaultName()), VPCID: b.in.Config.VPCID, ResourceGroupID: b.resourceGroup(),
+		AddressType: apiSpelling(params.AddressType()), AddressIPVersion: params.Or(annotation.IPVersion, alicloud.NLBIPv4),
+		Zones:          annotation.ZonesOf(params),
 		SecurityGroups: annotation.ListOf(params, annotation.SecurityGroupIDs), BandwidthPackageID: b.bandwidthPackage(), CrossZone: true,
 		DeletionProtection:           params.Or(annotation.DeleteProtection, alicloud.ProtectionOn) == alicloud.ProtectionOn,
 		ModificationProtection:       params.Or(annotation.ModificationProtection, alicloud.ConsoleProtection),
 		ModificationProtectionReason: mark.ProtectionReason,
-		Tags:                         slices.Concat(b.ownership(), tags),
+		Tags:                         slices.Concat(b.ownerTags(), tags),
 	}
 	if b.observed.LoadBalancer.ID == "" && !params.Has(annotation.ZoneMaps) && !params.Refused(annotation.ZoneMaps) {
 		b.model.LoadBalancer.Zones = annotation.ZonesIn(b.in.Config.NLBZoneMaps)
@@ -42,7 +43,7 @@ func (b *builder) loadBalancer() {
 	want := &b.model.Want
 	want.Tags, want.RemoveTags = tags, b.in.RemoveTags
 	if b.observed.LoadBalancer.ID != "" && !b.observed.Reused {
-		want.Ownership = b.ownership()
+		want.Ownership = b.ownerTags()
 	}
 	if b.observed.Reused && !b.model.Override {
 		return
@@ -50,29 +51,30 @@ func (b *builder) loadBalancer() {
 	if params.Has(annotation.Name) {
 		want.Name = &b.model.LoadBalancer.Name
 	}
-	b.exposure(want)
-	want.CrossZone = b.flag(annotation.CrossZoneEnabled)
+	b.setExposure(want)
+	want.CrossZone = b.flagOf(annotation.CrossZoneEnabled)
 	if params.Has(annotation.BandwidthPackageID) || annotation.Emptied(b.in.Service.Annotations, annotation.BandwidthPackageID) {
 		pack := b.bandwidthPackage()
 		want.BandwidthPackage = &pack
 	}
-	b.protections(want)
+	b.setProtections(want)
 	if b.observed.LoadBalancer.ID != "" {
 		b.securityGroups(want)
-		b.zones(want)
-		b.immutable()
+		b.compareZones(want)
+		b.reportImmutable()
 	}
 }
 
-// exposure sets whether the load balancer faces the internet, by IPv4 and by IPv6. Where public load balancers are switched off, one that
-// does not face the internet stays as it is.
-func (b *builder) exposure(want *model.Want) {
+// setExposure sets whether the load balancer faces the internet, by IPv4 and by IPv6. Where public load balancers are switched off, one
+// that does not face the internet stays as it is.
+func (b *builder) setExposure(want *model.Want) {
 	params, have := b.in.Params, &b.observed.LoadBalancer
 	allowed := func(suffix annotation.Suffix, kind, now string) bool {
 		if kind != alicloud.NLBInternet || !b.in.Config.DisablePublicSLB || strings.EqualFold(now, kind) {
 			return true
 		}
-		b.problem(problem.ReasonFeatureNotSupported, "%s: internet has no effect: disablePublicSLB in the cloud-config switches public load balancers off", suffix)
+		b.addProblem(problem.ReasonFeatureNotSupported,
+			"%s: internet has no effect: disablePublicSLB in the cloud-config switches public load balancers off", suffix)
 		return false
 	}
 	isNew := have.ID == "" // the engine refuses it as a whole
@@ -97,7 +99,8 @@ func (b *builder) elasticAddresses() {
 		zones[i].AllocationID = ""
 	}
 	if dropped {
-		b.problem(problem.ReasonAnnotationNoEffect, "%s: elastic IP addresses have no effect with %s: intranet", annotation.ZoneMaps, annotation.AddressType)
+		b.addProblem(problem.ReasonAnnotationNoEffect, "%s: elastic IP addresses have no effect with %s: intranet", annotation.ZoneMaps,
+			annotation.AddressType)
 	}
 }
 
@@ -109,12 +112,12 @@ func (b *builder) bandwidthPackage() string {
 	return b.in.Params.Get(annotation.BandwidthPackageID)
 }
 
-// protections are left alone where no annotation names them: their owner may have changed them.
-func (b *builder) protections(want *model.Want) {
+// setProtections are left alone where no annotation names them: their owner may have changed them.
+func (b *builder) setProtections(want *model.Want) {
 	if b.model.Reused {
 		return
 	}
-	want.DeleteProtection, want.Modification = b.flag(annotation.DeleteProtection), b.text(annotation.ModificationProtection)
+	want.DeleteProtection, want.Modification = b.flagOf(annotation.DeleteProtection), b.textOf(annotation.ModificationProtection)
 }
 
 // securityGroups compares the groups of an existing load balancer. An annotation names all of them; one that was removed leaves those
@@ -126,7 +129,8 @@ func (b *builder) securityGroups(want *model.Want) {
 	exact := len(named) > 0 || annotation.Emptied(b.in.Service.Annotations, annotation.SecurityGroupIDs)
 	for _, id := range have {
 		ours := b.observed.Access != nil && b.observed.Access.ID == id
-		if !ours && !slices.Contains(named, id) && (exact || slices.Contains(b.in.LeaveGroups, id)) && !params.Refused(annotation.SecurityGroupIDs) {
+		if !ours && !slices.Contains(named, id) && (exact || slices.Contains(b.in.LeaveGroups, id)) &&
+			!params.Refused(annotation.SecurityGroupIDs) {
 			want.LeaveGroups = append(want.LeaveGroups, id)
 		}
 	}
@@ -135,8 +139,8 @@ func (b *builder) securityGroups(want *model.Want) {
 // minZones is how many zones a load balancer keeps.
 const minZones = 2
 
-// zones compares the zones of an existing load balancer: what is in a zone cannot change.
-func (b *builder) zones(want *model.Want) {
+// compareZones compares the zones of an existing load balancer: what is in a zone cannot change.
+func (b *builder) compareZones(want *model.Want) {
 	wanted, have := b.model.LoadBalancer.Zones, b.observed.LoadBalancer.Zones
 	if len(wanted) == 0 {
 		return
@@ -158,12 +162,13 @@ func (b *builder) zones(want *model.Want) {
 		zones = append(zones, alicloud.NLBZone{ZoneID: there.ZoneID, VSwitchID: there.VSwitchID})
 	}
 	if len(fixed) > 0 {
-		b.problem(problem.ReasonImmutableAttribute, "%s: vSwitch, address and elastic IP address of an existing zone cannot change (%s); re-create the Service for it",
+		b.addProblem(problem.ReasonImmutableAttribute,
+			"%s: vSwitch, address and elastic IP address of an existing zone cannot change (%s); re-create the Service for it",
 			annotation.ZoneMaps, strings.Join(fixed, ", "))
 	}
-	if gone := len(have) - overlap(have, wanted); gone > 0 {
+	if gone := len(have) - countOverlap(have, wanted); gone > 0 {
 		if len(zones) < minZones {
-			b.problem(problem.ReasonImmutableAttribute, "%s: a load balancer keeps at least %d zones", annotation.ZoneMaps, minZones)
+			b.addProblem(problem.ReasonImmutableAttribute, "%s: a load balancer keeps at least %d zones", annotation.ZoneMaps, minZones)
 			return
 		}
 		changed = true
@@ -180,8 +185,8 @@ func (b *builder) changesZone(wanted, there *alicloud.NLBZone) bool {
 		wanted.AllocationID != "" && there.AllocationID != wanted.AllocationID && b.observed.LoadBalancer.AddressType == alicloud.NLBInternet
 }
 
-// overlap counts the zones in both lists.
-func overlap(a, b []alicloud.NLBZone) int {
+// countOverlap counts the zones in both lists.
+func countOverlap(a, b []alicloud.NLBZone) int {
 	n := 0
 	for _, zone := range a {
 		if slices.ContainsFunc(b, func(z alicloud.NLBZone) bool { return z.ZoneID == zone.ZoneID }) {
@@ -191,14 +196,17 @@ func overlap(a, b []alicloud.NLBZone) int {
 	return n
 }
 
-// immutable reports annotations whose values an existing load balancer cannot take over.
-func (b *builder) immutable() {
+// reportImmutable reports annotations whose values an existing load balancer cannot take over.
+func (b *builder) reportImmutable() {
 	params, have := b.in.Params, &b.observed.LoadBalancer
-	if version := params.Get(annotation.IPVersion); version != "" && have.AddressIPVersion != "" && !strings.EqualFold(version, have.AddressIPVersion) {
-		b.problem(problem.ReasonImmutableAttribute, "%s: %s cannot be changed, the NLB has %s; re-create the Service for it", annotation.IPVersion, version, have.AddressIPVersion)
+	if version := params.Get(annotation.IPVersion); version != "" && have.AddressIPVersion != "" &&
+		!strings.EqualFold(version, have.AddressIPVersion) {
+		b.addProblem(problem.ReasonImmutableAttribute, "%s: %s cannot be changed, the NLB has %s; re-create the Service for it",
+			annotation.IPVersion, version, have.AddressIPVersion)
 	}
 	if id := params.Get(annotation.ResourceGroupID); id != "" && have.ResourceGroupID != "" && id != have.ResourceGroupID {
-		b.problem(problem.ReasonImmutableAttribute, "%s: %s cannot be changed, the NLB is in %s", annotation.ResourceGroupID, id, have.ResourceGroupID)
+		b.addProblem(problem.ReasonImmutableAttribute, "%s: %s cannot be changed, the NLB is in %s", annotation.ResourceGroupID, id,
+			have.ResourceGroupID)
 	}
 }
 
@@ -209,21 +217,23 @@ const (
 	everyPort      = "-1/-1"
 )
 
-// access makes the security group for the source ranges. Its accept rules alone restrict nothing, because each NLB accepts everybody
+// buildAccess makes the security group for the source ranges. Its accept rules alone restrict nothing, because each NLB accepts everybody
 // with the lowest priority: a drop rule of the same priority wins over that.
 // Source: https://www.alibabacloud.com/help/en/slb/network-load-balancer/user-guide/add-an-nlb-instance-to-a-security-group.
-func (b *builder) access() {
+func (b *builder) buildAccess() {
 	svc := b.in.Service
 	if len(annotation.SourceRangesOf(svc)) == 0 {
 		return
 	}
 	if b.in.Shared != nil {
-		b.problem(problem.ReasonAnnotationNoEffect, "loadBalancerSourceRanges have no effect on an NLB that Services share: its security groups act on all listeners; remove %s for an NLB of its own",
+		b.addProblem(problem.ReasonAnnotationNoEffect,
+			"loadBalancerSourceRanges have no effect on an NLB that Services share: its security groups act on all listeners; remove %s for an NLB of its own",
 			annotation.Group)
 		return
 	}
 	if b.observed.Reused || b.in.Params.Has(annotation.LoadBalancerID) {
-		b.problem(problem.ReasonAnnotationNoEffect, "loadBalancerSourceRanges have no effect on an existing NLB: its security groups are its owner's")
+		b.addProblem(problem.ReasonAnnotationNoEffect,
+			"loadBalancerSourceRanges have no effect on an existing NLB: its security groups are its owner's")
 		return
 	}
 	blocks, problems := annotation.ParseBothFamilies(svc, b.in.dualStack())
@@ -238,11 +248,12 @@ func (b *builder) access() {
 	}
 	name, description := b.owner.NLBSecurityGroup(svc.UID)
 	access := &model.Access{SecurityGroup: alicloud.SecurityGroup{
-		Name: name, Description: description, VPCID: b.vpc(), Type: alicloud.SecurityGroupEnterprise, ResourceGroupID: b.resourceGroup(),
+		Name: name, Description: description, VPCID: b.vpcID(), Type: alicloud.SecurityGroupEnterprise, ResourceGroupID: b.resourceGroup(),
 		Tags: mark.Tags(svc, b.in.ClusterID),
 	}}
 	rule := func(cidr string, drop bool, priority int) {
-		access.Rules = append(access.Rules, alicloud.SecurityRule{Drop: drop, Priority: priority, Protocol: everyProtocol, Ports: everyPort, CIDR: cidr, Description: description})
+		access.Rules = append(access.Rules,
+			alicloud.SecurityRule{Drop: drop, Priority: priority, Protocol: everyProtocol, Ports: everyPort, CIDR: cidr, Description: description})
 	}
 	for _, block := range blocks {
 		rule(block, false, acceptPriority)

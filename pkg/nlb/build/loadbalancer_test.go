@@ -240,9 +240,11 @@ func TestGroupsOfOthers(t *testing.T) {
 		{"joined", joins(group()), joined, nil},
 		{"with a share of the weight", all(joins(group()), set("weight", "60")), []string{"TCP 80 -> sgp-9", "Ecs i-a:30080 weight 30",
 			"Ecs i-b:30080 weight 30"}, nil},
-		{"a share of the weight, of a port that joins none", all(joins(group()), set("vgroup-port", "sgp-9:81", "weight", "60"), port(81, corev1.ProtocolTCP)), []string{
-			"TCP 80 -> 30080.TCP", "TCP 81 -> sgp-9", "Ecs i-a:30080 weight 30", "Ecs i-b:30080 weight 30", "Ecs i-a:30081 weight 30", "Ecs i-b:30081 weight 30",
-		}, nil},
+		{"a share of the weight, of a port that joins none",
+			all(joins(group()), set("vgroup-port", "sgp-9:81", "weight", "60"), port(81, corev1.ProtocolTCP)), []string{
+				"TCP 80 -> 30080.TCP", "TCP 81 -> sgp-9", "Ecs i-a:30080 weight 30", "Ecs i-b:30080 weight 30", "Ecs i-a:30081 weight 30",
+				"Ecs i-b:30081 weight 30",
+			}, nil},
 		{"another port's", all(joins(group()), set("vgroup-port", "sgp-9:81")), own, []string{
 			"AnnotationNoEffect: " + key + "vgroup-port: sgp-9:81 has no effect, because the Service has no port 81",
 		}},

@@ -26,7 +26,9 @@ func TestNodesAreCheckedAtKubeProxy(t *testing.T) {
 		{"UDP", all(udp, node()), at("10256"), nil},
 		{"Local", all(node(), local(31000)), at("31000"), nil},
 		{"Local without a port yet", all(node(), local(0)), nil, nil},
-		{"pods", all(pods, node()), nil, []string{"AnnotationNoEffect: " + key + "health-check: node has no effect with service.beta.kubernetes.io/backend-type: eni: it is about nodes"}},
+		{"pods", all(pods, node()), nil,
+			[]string{"AnnotationNoEffect: " + key +
+				"health-check: node has no effect with service.beta.kubernetes.io/backend-type: eni: it is about nodes"}},
 		{"at the port of the Service", set("health-check", "port"), nil, nil},
 		{"another path and interval", node("health-check-flag", "on", "health-check-uri", "/ok", "health-check-interval", "7"),
 			[]string{"ConnectPort=10256", "Enabled=true", "Interval=7", "Type=HTTP", "URL=/ok"}, nil},

@@ -19,7 +19,7 @@ func (b *builder) servicePort(suffix annotation.Suffix, item, text string) (core
 	number, err := strconv.Atoi(text)
 	at := slices.IndexFunc(b.in.Service.Spec.Ports, func(p corev1.ServicePort) bool { return int(p.Port) == number })
 	if err != nil || at < 0 {
-		b.problem(problem.ReasonAnnotationNoEffect, "%s: %s has no effect, because the Service has no port %s", suffix, item, text)
+		b.addProblem(problem.ReasonAnnotationNoEffect, "%s: %s has no effect, because the Service has no port %s", suffix, item, text)
 		return corev1.ServicePort{}, false
 	}
 	return b.in.Service.Spec.Ports[at], true
@@ -29,22 +29,22 @@ func (b *builder) servicePort(suffix annotation.Suffix, item, text string) (core
 // declares both TCP and UDP on the port, it is about the one of its own transport.
 func (b *builder) chooseProtocol(port corev1.ServicePort, protocol string) {
 	switch before, twice := b.chosen[port.Port]; {
-	case protocol == alicloud.NLBUDP && b.declares(port.Port, true):
+	case protocol == alicloud.NLBUDP && b.declaresPort(port.Port, true):
 	case twice && before != protocol:
 		b.unclear.Insert(port.Port)
-		b.problem(problem.ReasonInvalidAnnotation, "%s: port %d is specified twice", annotation.ProtocolPort, port.Port)
+		b.addProblem(problem.ReasonInvalidAnnotation, "%s: port %d is specified twice", annotation.ProtocolPort, port.Port)
 	default:
 		b.chosen[port.Port] = protocol
-		if !b.declares(port.Port, isUDP(protocol)) && !b.in.pods() {
-			b.problem(problem.ReasonAnnotationNoEffect, "%s: %s:%d makes a listener that nodes do not answer: the Service declares port %d as %s",
+		if !b.declaresPort(port.Port, isUDP(protocol)) && !b.in.usesPods() {
+			b.addProblem(problem.ReasonAnnotationNoEffect, "%s: %s:%d makes a listener that nodes do not answer: the Service declares port %d as %s",
 				annotation.ProtocolPort, strings.ToLower(protocol), port.Port, port.Port, port.Protocol)
 		}
 	}
 }
 
-// protocol sets the protocol of the listener on a port. Where nobody knows what the author of the Service wants, it is that of the listener
-// that is there: another one would take its place.
-func (b *builder) protocol(port corev1.ServicePort, l *model.Listener) {
+// setProtocol sets the protocol of the listener on a port. Where nobody knows what the author of the Service wants, it is that of the
+// listener that is there: another one would take its place.
+func (b *builder) setProtocol(port corev1.ServicePort, l *model.Listener) {
 	chosen, ok := b.chosen[port.Port]
 	if ok && b.mayHave(port, chosen) {
 		l.Protocol = chosen
@@ -62,11 +62,11 @@ func (b *builder) protocol(port corev1.ServicePort, l *model.Listener) {
 
 // mayHave reports whether a listener of the protocol can be that of the port, and not that of the other port of the same number.
 func (b *builder) mayHave(port corev1.ServicePort, protocol string) bool {
-	return isUDP(protocol) == (port.Protocol == corev1.ProtocolUDP) || !b.declares(port.Port, isUDP(protocol))
+	return isUDP(protocol) == (port.Protocol == corev1.ProtocolUDP) || !b.declaresPort(port.Port, isUDP(protocol))
 }
 
-// declares reports whether the Service has the port with UDP, or with TCP.
-func (b *builder) declares(number int32, udp bool) bool {
+// declaresPort reports whether the Service has the port with UDP, or with TCP.
+func (b *builder) declaresPort(number int32, udp bool) bool {
 	return slices.ContainsFunc(b.in.Service.Spec.Ports, func(p corev1.ServicePort) bool {
 		return p.Port == number && (p.Protocol == corev1.ProtocolUDP) == udp
 	})
@@ -79,13 +79,13 @@ func (b *builder) chooseRange(port corev1.ServicePort, item string) {
 	start, end := annotation.RangeOf(item)
 	reason := ""
 	switch {
-	case !b.in.pods():
+	case !b.in.usesPods():
 		reason = "a range of ports needs " + annotation.BackendType + ": eni"
 	case port.TargetPort.Type != intstr.Int:
 		reason = "the target port must be a number, for the health check"
 	}
 	if reason != "" {
-		b.problem(problem.ReasonInvalidAnnotation, "%s: %q is not accepted: %s", annotation.ListenerPortRange, item, reason)
+		b.addProblem(problem.ReasonInvalidAnnotation, "%s: %q is not accepted: %s", annotation.ListenerPortRange, item, reason)
 		return
 	}
 	b.ranges[port.Port] = [2]int{start, end}

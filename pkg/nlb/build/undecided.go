@@ -16,8 +16,9 @@ func (b *builder) keepUndecided(group *model.Group) {
 	if !params.Refuses(annotation.ScopeBackends) {
 		return
 	}
-	present := b.present(group)
-	unknown := b.unknownFamily() || params.Refused(annotation.ServerGroupType) && b.observed.Matching(group) == nil || group.Foreign && params.Refused(annotation.Weight) && len(present) == 0
+	present := b.presentWeights(group)
+	unknown := b.unknownFamily() || params.Refused(annotation.ServerGroupType) && b.observed.Matching(group) == nil ||
+		group.Foreign && params.Refused(annotation.Weight) && len(present) == 0
 	if unknown {
 		group.Doubt, group.Servers, group.Draining = true, nil, nil
 		return
@@ -33,11 +34,11 @@ func (b *builder) keepUndecided(group *model.Group) {
 
 // unknownLabels reports whether nobody knows which nodes are backends, unknownFamily the same of the addresses of pods.
 func (b *builder) unknownLabels() bool {
-	return b.in.Params.Refused(annotation.BackendLabel) && !b.in.pods()
+	return b.in.Params.Refused(annotation.BackendLabel) && !b.in.usesPods()
 }
 
 func (b *builder) unknownFamily() bool {
-	return b.in.Params.Refused(annotation.BackendIPVersion) && b.in.pods() && b.in.dualStack()
+	return b.in.Params.Refused(annotation.BackendIPVersion) && b.in.usesPods() && b.in.dualStack()
 }
 
 // unknownBackends reports whether nobody knows which backends a group has.
@@ -45,8 +46,8 @@ func (b *builder) unknownBackends() bool {
 	return b.unknownLabels() || b.unknownFamily() || b.in.Params.Refused(annotation.ServerGroupType)
 }
 
-// present are the weights of our servers in the group that is there.
-func (b *builder) present(group *model.Group) map[alicloud.NLBServerKey]int {
+// presentWeights are the weights of our servers in the group that is there.
+func (b *builder) presentWeights(group *model.Group) map[alicloud.NLBServerKey]int {
 	present := map[alicloud.NLBServerKey]int{}
 	have := b.observed.Matching(group)
 	if have == nil {
@@ -54,7 +55,8 @@ func (b *builder) present(group *model.Group) map[alicloud.NLBServerKey]int {
 	}
 	for i := range have.Servers {
 		server := &have.Servers[i]
-		if ours := server.Description == group.Description || b.owner.OwnsNLB(server.Description); ours && server.Status != alicloud.NLBServerRemoving {
+		if ours := server.Description == group.Description || b.owner.OwnsNLB(server.Description); ours &&
+			server.Status != alicloud.NLBServerRemoving {
 			present[model.ServerKey(server)] = server.Weight
 		}
 	}

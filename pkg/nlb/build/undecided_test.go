@@ -45,8 +45,10 @@ func TestAnnotationsOfServersThatAreNotAccepted(t *testing.T) {
 			f.nodes = []*corev1.Node{testkit.Node("a", address("10.0.0.10")), testkit.Node("b", address("10.0.0.11"))}
 		}, set("server-group-type", "Nodes")), []string{"Ip 10.0.0.10:30080 weight 100", "Ip 10.0.0.11:30080 weight 100"}, false},
 		{"type of a group that is not there", all(existing(), set("server-group-type", "Nodes")), []string{"doubt, gone []"}, false},
-		{"the family of nodes", all(there(30, "i-a"), set("backend-ip-version", "ipv5")), []string{"Ecs i-a:30080 weight 100", "Ecs i-b:30080 weight 100"}, false},
-		{"groups of others, without any", all(there(30, "i-a"), set("vgroup-port", "rsp-1:80")), []string{"Ecs i-a:30080 weight 100", "Ecs i-b:30080 weight 100"}, false},
+		{"the family of nodes", all(there(30, "i-a"), set("backend-ip-version", "ipv5")),
+			[]string{"Ecs i-a:30080 weight 100", "Ecs i-b:30080 weight 100"}, false},
+		{"groups of others, without any", all(there(30, "i-a"), set("vgroup-port", "rsp-1:80")),
+			[]string{"Ecs i-a:30080 weight 100", "Ecs i-b:30080 weight 100"}, false},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()

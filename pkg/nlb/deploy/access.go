@@ -11,7 +11,7 @@ import (
 )
 
 func (a *Applier) createAccess(ctx context.Context, step *model.Step) (alicloud.Job, error) {
-	return "", a.call(func() error {
+	return "", a.callOnce(func() error {
 		id, err := a.API.CreateSecurityGroup(ctx, step.Access.SecurityGroup, rand.Text())
 		if err == nil {
 			a.Model.Access = &model.Access{SecurityGroup: step.Access.SecurityGroup}
@@ -22,7 +22,7 @@ func (a *Applier) createAccess(ctx context.Context, step *model.Step) (alicloud.
 }
 
 func (a *Applier) addRules(ctx context.Context, step *model.Step) (alicloud.Job, error) {
-	err := a.call(func() error { return a.API.AddSecurityRules(ctx, a.Model.Access.ID, step.Rules) })
+	err := a.callOnce(func() error { return a.API.AddSecurityRules(ctx, a.Model.Access.ID, step.Rules) })
 	if err == nil {
 		a.Model.Access.Rules = append(slices.Clone(a.Model.Access.Rules), step.Rules...)
 	}
@@ -31,9 +31,11 @@ func (a *Applier) addRules(ctx context.Context, step *model.Step) (alicloud.Job,
 
 // removeRules needs the ids of rules, which only a read knows.
 func (a *Applier) removeRules(ctx context.Context, step *model.Step) (alicloud.Job, error) {
-	err := a.call(func() error { return a.API.RemoveSecurityRules(ctx, a.Model.Access.ID, step.Rules) })
+	err := a.callOnce(func() error { return a.API.RemoveSecurityRules(ctx, a.Model.Access.ID, step.Rules) })
 	if err == nil {
-		a.Model.Access.Rules = slices.DeleteFunc(slices.Clone(a.Model.Access.Rules), func(r alicloud.SecurityRule) bool { return slices.Contains(step.Rules, r) })
+		a.Model.Access.Rules = slices.DeleteFunc(slices.Clone(a.Model.Access.Rules), func(r alicloud.SecurityRule) bool {
+			return slices.Contains(step.Rules, r)
+		})
 	}
 	return "", err
 }
@@ -44,14 +46,14 @@ const codeAccessInUse = "DependencyViolation"
 
 // refusesDeletion reports whether the cloud refuses for sure to delete a group: something uses it, or the role may not delete it.
 func refusesDeletion(err error) bool {
-	return alicloud.HasCode(err, codeAccessInUse, codeGroupInUse) || refuses(err) && !alicloud.IsAuth(err)
+	return alicloud.HasCode(err, codeAccessInUse, codeGroupInUse) || isRefusal(err) && !alicloud.IsAuth(err)
 }
 
 func (a *Applier) deleteAccess(ctx context.Context, step *model.Step) (alicloud.Job, error) {
 	if err := a.Memory.uses.Err(step.Access.ID, time.Now()); err != nil {
 		return "", known{err}
 	}
-	err := a.call(func() error { return a.API.DeleteSecurityGroup(ctx, step.Access.ID) })
+	err := a.callOnce(func() error { return a.API.DeleteSecurityGroup(ctx, step.Access.ID) })
 	a.Memory.uses.Note(step.Access.ID, err, refusesDeletion(err), time.Now())
 	if alicloud.IsNotFound(err) {
 		err = nil

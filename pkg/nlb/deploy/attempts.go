@@ -27,7 +27,7 @@ func (a *Applier) attempt(ctx context.Context, step *model.Step) (alicloud.Job, 
 	if err := a.Memory.attempts.Err(id, what); err != nil {
 		return "", known{err}
 	}
-	job, err := a.do(ctx, step)
+	job, err := a.doStep(ctx, step)
 	switch {
 	case err == nil:
 		a.Memory.attempts.Accept(id, what)
@@ -42,7 +42,7 @@ func (a *Applier) attempt(ctx context.Context, step *model.Step) (alicloud.Job, 
 // time.
 func refusesFor(step *model.Step, err error) bool {
 	own := step.Op == model.OpCreateLoadBalancer || errors.As(err, new(*leftOutError))
-	return !own && refuses(err) && !alicloud.IsQuota(err) && !alicloud.IsAuth(err) && !alicloud.IsLocked(err) && !errors.As(err, new(known))
+	return !own && isRefusal(err) && !alicloud.IsQuota(err) && !alicloud.IsAuth(err) && !alicloud.IsLocked(err) && !errors.As(err, new(known))
 }
 
 // Left returns why a server group or security group is left that the cloud does not delete, nil where it is not.

@@ -101,7 +101,9 @@ const formerGroup = "sgp-1"
 // moving is for an NLB with one listener, whose group has so many servers of those that there may be.
 func moving(most, has int) *Applier {
 	from := formerGroup
-	return &Applier{Memory: &Memory{}, MostServers: most, Busy: func(string) bool { return false }, Doubts: map[model.Part]string{}, Model: &model.Model{
+	return &Applier{Memory: &Memory{}, MostServers: most, Busy: func(string) bool {
+		return false
+	}, Doubts: map[model.Part]string{}, Model: &model.Model{
 		Listeners: []model.Listener{{NLBListener: alicloud.NLBListener{NLBListenerSettings: alicloud.NLBListenerSettings{ServerGroupID: &from}}}},
 		Groups:    []model.Group{{NLBGroup: alicloud.NLBGroup{ID: from}, Servers: make([]alicloud.NLBServer, has)}},
 	}}

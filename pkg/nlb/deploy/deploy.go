@@ -93,50 +93,50 @@ func (a *Applier) Run(ctx context.Context, plan model.Plan) error {
 	if a.Refused = maps.Clone(a.Refused); a.Refused == nil {
 		a.Refused = map[string]bool{}
 	}
-	a.occupied()
+	a.forgetOccupied()
 	a.endExchanges(plan)
 	for a.rest = slices.Clone(plan.Steps); len(a.rest) > 0 && !a.Interrupted && a.Lost == ""; {
 		step := a.rest[0]
 		a.rest = a.rest[1:]
-		a.try(ctx, &step)
-		a.meanwhile(ctx, &step)
+		a.tryStep(ctx, &step)
+		a.followMeanwhile(ctx, &step)
 	}
 	return errors.Join(a.errs...)
 }
 
-// meanwhile has the group follow the endpoints that a listener stays in, because the step on it failed or waits. Two listeners may stay in
-// one group.
-func (a *Applier) meanwhile(ctx context.Context, step *model.Step) {
+// followMeanwhile has the group follow the endpoints that a listener stays in, because the step on it failed or waits. Two listeners may
+// stay in one group.
+func (a *Applier) followMeanwhile(ctx context.Context, step *model.Step) {
 	if len(step.Meanwhile) == 0 || a.former[step.From] || !a.failed[step.Target] && !a.waiting[step.Target] {
 		return
 	}
 	a.former[step.From] = true
 	for i := range step.Meanwhile {
-		a.try(ctx, &step.Meanwhile[i])
+		a.tryStep(ctx, &step.Meanwhile[i])
 	}
 }
 
-// try carries out a step, and reports whether it did.
-func (a *Applier) try(ctx context.Context, step *model.Step) bool {
+// tryStep carries out a step, and reports whether it did.
+func (a *Applier) tryStep(ctx context.Context, step *model.Step) bool {
 	uses := step.Uses()
 	is := func(state map[string]bool) bool {
 		return slices.ContainsFunc(uses, func(t string) bool { return state[t] })
 	}
 	switch {
-	case is(a.failed) && !a.revokes(step) && !a.leavesAllTheSame(step), a.throttled[step.Op],
-		slices.ContainsFunc(relies(step), func(op model.Op) bool { return a.refused[op] }):
+	case is(a.failed) && !a.onlyRevokes(step) && !a.leavesAllTheSame(step), a.throttled[step.Op],
+		slices.ContainsFunc(reliesOn(step), func(op model.Op) bool { return a.refused[op] }):
 		if settings := withoutMove(step); settings != nil {
-			a.try(ctx, settings)
+			a.tryStep(ctx, settings)
 		}
-		a.skip(step)
+		a.skipStep(step)
 		return false
-	case a.held(ctx, step):
+	case a.holdBack(ctx, step):
 		return false
 	case is(a.waiting), slices.ContainsFunc(uses, a.Busy), slices.ContainsFunc(uses, a.justStarted):
 		a.waiting[step.Target], a.Waits = true, true
 		return false
 	case ctx.Err() != nil:
-		a.stop(step, ctx.Err())
+		a.stopDependents(step, ctx.Err())
 		a.errs = append(a.errs, fmt.Errorf("%s: %w", step.Op, ctx.Err()))
 		return false
 	}
@@ -146,11 +146,11 @@ func (a *Applier) try(ctx context.Context, step *model.Step) bool {
 			a.waiting[step.Target], a.Waits = true, true
 			return false
 		}
-		job, err = a.do(ctx, step)
+		job, err = a.doStep(ctx, step)
 	}
-	a.started(step, job)
+	a.noteStarted(step, job)
 	if err != nil {
-		a.fail(step, err)
+		a.failStep(step, err)
 		if refusedForNow(err) {
 			a.giveBack(ctx, step, err)
 		}
@@ -163,39 +163,44 @@ func (a *Applier) try(ctx context.Context, step *model.Step) bool {
 	return true
 }
 
-func (a *Applier) started(step *model.Step, job alicloud.Job) {
+func (a *Applier) noteStarted(step *model.Step, job alicloud.Job) {
 	if job != "" {
-		a.Jobs = append(a.Jobs, Started{Job: job, Targets: step.Locks(), Step: step.String(), Work: Work{step.Op, step.Target}, Part: step.Part(), Creates: creates(step)})
+		a.Jobs = append(a.Jobs,
+			Started{Job: job, Targets: step.Locks(), Step: step.String(), Work: Work{step.Op, step.Target}, Part: step.Part(),
+				Creates: isCreation(step)})
 	}
 }
 
 // leavesAllTheSame reports whether servers leave a group although others could not come: what is gone leaves whatever becomes of others.
 // While nothing else takes the traffic, they stay, see [Applier.removeServers].
 func (a *Applier) leavesAllTheSame(step *model.Step) bool {
-	return step.Op == model.OpRemoveServers && a.lacking[step.Target] != nil && !slices.ContainsFunc(step.Needs, func(t string) bool { return a.failed[t] })
+	return step.Op == model.OpRemoveServers && a.lacking[step.Target] != nil && !slices.ContainsFunc(step.Needs, func(t string) bool {
+		return a.failed[t]
+	})
 }
 
-// creates reports whether a step creates a listener or a group.
-func creates(step *model.Step) bool {
+// isCreation reports whether a step creates a listener or a group.
+func isCreation(step *model.Step) bool {
 	return step.Op == model.OpCreateListener || step.Op == model.OpCreateGroup
 }
 
-// opens reports whether a step prepares or joins the security groups without which no port opens.
-func opens(step *model.Step) bool {
+// opensPorts reports whether a step prepares or joins the security groups without which no port opens.
+func opensPorts(step *model.Step) bool {
 	return step.Op == model.OpJoin || step.Op == model.OpCreateAccess || step.Op == model.OpAddRules
 }
 
-// skip leaves out a step that relies on one that failed. A listener that waits for security groups which the cloud refuses is refused, too.
-func (a *Applier) skip(step *model.Step) {
-	a.stop(step, nil)
+// skipStep leaves out a step that relies on one that failed. A listener that waits for security groups which the cloud refuses is refused,
+// too.
+func (a *Applier) skipStep(step *model.Step) {
+	a.stopDependents(step, nil)
 	if step.Op == model.OpCreateListener && a.closed && a.refused[model.OpJoin] {
 		a.Refused[step.Target] = true
 	}
 }
 
-// held leaves out a step whose jobs failed: while such a job is under way, what it locks takes no other step, and none would ever have its
-// turn. Where it was to take the place of a listener, that one comes back.
-func (a *Applier) held(ctx context.Context, step *model.Step) bool {
+// holdBack leaves out a step whose jobs failed: while such a job is under way, what it locks takes no other step, and none would ever have
+// its turn. Where it was to take the place of a listener, that one comes back.
+func (a *Applier) holdBack(ctx context.Context, step *model.Step) bool {
 	err := a.Held(Work{step.Op, step.Target})
 	if err == nil {
 		if err = a.waitsToExchange(step); err == nil {
@@ -205,25 +210,27 @@ func (a *Applier) held(ctx context.Context, step *model.Step) bool {
 		a.giveBack(ctx, step, err)
 	}
 	if step.Op != model.OpRemoveServers {
-		a.stop(step, err)
+		a.stopDependents(step, err)
 	}
-	a.closed = a.closed || opens(step)
-	a.errs = append(a.errs, a.remembered(step, err))
-	if step.Op == model.OpCreateListener && !slices.ContainsFunc(step.Locks(), func(t string) bool { return a.waiting[t] || a.Busy(t) || a.justStarted(t) }) {
+	a.closed = a.closed || opensPorts(step)
+	a.errs = append(a.errs, a.rememberedError(step, err))
+	if step.Op == model.OpCreateListener && !slices.ContainsFunc(step.Locks(), func(t string) bool {
+		return a.waiting[t] || a.Busy(t) || a.justStarted(t)
+	}) {
 		job, _ := a.putBack(ctx, &step.Listener, err) //nolint:errcheck // the next pass tries again
-		a.started(step, job)
+		a.noteStarted(step, job)
 	}
 	return true
 }
 
-// stop keeps the steps from being carried out that rely on one that was not. On a setting of the load balancer no port and no group relies:
-// what the cloud does not take of an annotation stops nothing else. While an operation locks the load balancer, it takes no other step
-// either. Servers that cannot leave keep no others from coming.
-func (a *Applier) stop(step *model.Step, err error) {
+// stopDependents keeps the steps from being carried out that rely on one that was not. On a setting of the load balancer no port and no
+// group relies: what the cloud does not take of an annotation stops nothing else. While an operation locks the load balancer, it takes no
+// other step either. Servers that cannot leave keep no others from coming.
+func (a *Applier) stopDependents(step *model.Step, err error) {
 	if step.Op == model.OpAddServers && err != nil && !alicloud.IsNotFound(err) && !alicloud.IsBusy(err) {
 		a.lacking[step.Target] = err
 	}
-	if step.Op == model.OpRemoveServers && refuses(err) {
+	if step.Op == model.OpRemoveServers && isRefusal(err) {
 		return
 	}
 	isSetting := step.Op != model.OpCreateLoadBalancer && step.Op != model.OpDeleteLoadBalancer
@@ -234,9 +241,9 @@ func (a *Applier) stop(step *model.Step, err error) {
 	a.failed[step.Target] = true
 }
 
-// relies are the settings of the load balancer that a step relies on. Without the security groups that it is to have, the load balancer
+// reliesOn are the settings of the load balancer that a step relies on. Without the security groups that it is to have, the load balancer
 // neither leaves those that it has nor opens a port.
-func relies(step *model.Step) []model.Op {
+func reliesOn(step *model.Step) []model.Op {
 	switch step.Op {
 	case model.OpLeave, model.OpCreateListener:
 		return []model.Op{model.OpJoin}
@@ -265,24 +272,24 @@ func (a *Applier) justStarted(target string) bool {
 // again is how soon a pass follows one that learned that it did not know what is there.
 const again = time.Second
 
-// refuse notes what the cloud refuses for a while: a listener, a group, or the security groups without which no port opens.
-func (a *Applier) refuse(step *model.Step, err error) {
-	if creates(step) && refuses(err) {
+// noteRefusal notes what the cloud refuses for a while: a listener, a group, or the security groups without which no port opens.
+func (a *Applier) noteRefusal(step *model.Step, err error) {
+	if isCreation(step) && isRefusal(err) {
 		a.Refused[step.Target] = true
 	}
-	a.closed = a.closed || opens(step) && (refuses(err) || alicloud.IsNotFound(err))
-	a.ungranted = a.ungranted || step.Op == model.OpAddRules && refuses(err)
+	a.closed = a.closed || opensPorts(step) && (isRefusal(err) || alicloud.IsNotFound(err))
+	a.ungranted = a.ungranted || step.Op == model.OpAddRules && isRefusal(err)
 }
 
-func (a *Applier) fail(step *model.Step, err error) {
-	if step.Optional && (refuses(err) || alicloud.IsNotFound(err)) {
+func (a *Applier) failStep(step *model.Step, err error) {
+	if step.Optional && (isRefusal(err) || alicloud.IsNotFound(err)) {
 		a.Problems = append(a.Problems, problem.Newf(problem.ReasonLoadBalancerKept, "%s (%s) was refused, and is left out: %v",
-			describe(step, a.Model.LoadBalancer.ID), step.After, alicloud.Lasting(err)))
+			describeStep(step, a.Model.LoadBalancer.ID), step.After, alicloud.Lasting(err)))
 		return
 	}
-	a.stop(step, err)
-	a.refuse(step, err)
-	wrapped := fmt.Errorf("%s: %w", describe(step, a.Model.LoadBalancer.ID), explain(step, err))
+	a.stopDependents(step, err)
+	a.noteRefusal(step, err)
+	wrapped := fmt.Errorf("%s: %w", describeStep(step, a.Model.LoadBalancer.ID), explainRefusal(step, err))
 	if step.Op == model.OpCreateLoadBalancer && refusal.OfCreation(err) {
 		a.NotCreated = wrapped
 	}
@@ -297,13 +304,13 @@ func (a *Applier) fail(step *model.Step, err error) {
 	case errors.As(err, new(*problem.WaitError)), errors.As(err, new(known)), refusal.IsHeld(err):
 		// No call was made, or what is there is known all the same.
 	case errors.As(wrapped, new(*problem.RefusedError)):
-		a.doubt(step, err)
+		a.noteDoubt(step, err)
 	case step.Op == model.OpDeleteGroup && alicloud.HasCode(err, codeGroupInUse):
 		a.Doubts[model.PartGroups], a.Doubts[model.PartListeners] = codeGroupInUse, codeGroupInUse // somebody else's listener may have come
 	case alicloud.IsBusy(err):
 		// The call was refused and changed nothing: what is known stays known.
 	default:
-		a.doubt(step, err)
+		a.noteDoubt(step, err)
 		if alicloud.IsNotFound(err) || alicloud.IsDuplicate(err) {
 			wrapped = &problem.WaitError{Reason: wrapped.Error(), For: again, Err: err} // what is there is read first
 		}
@@ -311,8 +318,8 @@ func (a *Applier) fail(step *model.Step, err error) {
 	a.errs = append(a.errs, wrapped)
 }
 
-// doubt notes what the failed step leaves unknown.
-func (a *Applier) doubt(step *model.Step, err error) {
+// noteDoubt notes what the failed step leaves unknown.
+func (a *Applier) noteDoubt(step *model.Step, err error) {
 	a.Doubts[step.Part()] = string(step.Op) + " failed"
 	a.Uncertain = a.Uncertain || alicloud.IsAmbiguous(err)
 	if alicloud.IsNLBNotFound(err) {
@@ -320,8 +327,8 @@ func (a *Applier) doubt(step *model.Step, err error) {
 	}
 }
 
-// describe says what a step was about, for example "create listener tcp:80 of nlb-1".
-func describe(step *model.Step, id string) string {
+// describeStep says what a step was about, for example "create listener tcp:80 of nlb-1".
+func describeStep(step *model.Step, id string) string {
 	text := string(step.Op)
 	if step.Target != model.TargetLoadBalancer && step.Target != model.TargetAccess {
 		text += " " + step.Target
@@ -332,8 +339,8 @@ func describe(step *model.Step, id string) string {
 	return text
 }
 
-// call counts a write.
-func (a *Applier) call(write func() error) error {
+// callOnce counts a write.
+func (a *Applier) callOnce(write func() error) error {
 	a.Writes++
 	err := write()
 	if err == nil {
@@ -342,20 +349,21 @@ func (a *Applier) call(write func() error) error {
 	return err
 }
 
-// job counts a write that a job carries out.
-func (a *Applier) job(write func() (alicloud.Job, error)) (job alicloud.Job, err error) {
-	err = a.call(func() error {
+// startJob counts a write that a job carries out.
+func (a *Applier) startJob(write func() (alicloud.Job, error)) (job alicloud.Job, err error) {
+	err = a.callOnce(func() error {
 		job, err = write()
 		return err
 	})
 	return job, err
 }
 
-// explain adds what only the user can do about a refusal.
-func explain(step *model.Step, err error) error {
+// explainRefusal adds what only the user can do about a refusal.
+func explainRefusal(step *model.Step, err error) error {
 	if named := namedGroups(step); len(named) > 0 && alicloud.HasCode(err, codeNoGroup) {
 		return &problem.RefusedError{Err: err, Problem: problem.Newf(problem.ReasonInvalidAnnotation,
-			"%s: %s names a security group that does not exist in the region; accepted: IDs of security groups of the VPC", annotation.SecurityGroupIDs, problem.Value(strings.Join(named, ",")))}
+			"%s: %s names a security group that does not exist in the region; accepted: IDs of security groups of the VPC",
+			annotation.SecurityGroupIDs, problem.Value(strings.Join(named, ",")))}
 	}
 	if alicloud.HasCode(err, "OperationDenied.ServiceLinkedRoleNotExist") {
 		return fmt.Errorf("the account has no service-linked role AliyunServiceRoleForNlb; create the first NLB in the console, or the role in RAM: %w", err)

@@ -529,7 +529,8 @@ func TestEndedContext(t *testing.T) {
 func TestWholeHealthCheck(t *testing.T) {
 	t.Parallel()
 	old, changed, kind, url, off := 2, 9, "TCP", "/healthz", false
-	have := alicloud.NLBGroupSettings{PreserveClientIP: &off, HealthCheck: alicloud.NLBHealthCheck{Type: &kind, Interval: &old, Healthy: &old, URL: &url}}
+	have := alicloud.NLBGroupSettings{PreserveClientIP: &off,
+		HealthCheck: alicloud.NLBHealthCheck{Type: &kind, Interval: &old, Healthy: &old, URL: &url}}
 	got := wholeCheck(&have, &alicloud.NLBGroupSettings{HealthCheck: alicloud.NLBHealthCheck{Interval: &changed}})
 	if want := (alicloud.NLBHealthCheck{Type: &kind, Interval: &changed, Healthy: &old}); !cmp.Equal(got, want) {
 		t.Errorf("check (-want +got):\n%s", cmp.Diff(want, got))

@@ -36,7 +36,7 @@ type exchanges struct {
 	refused refusal.Refusals[exchangeFor]
 }
 
-func (e *exchanges) take(what exchange, ids []string) {
+func (e *exchanges) takeIDs(what exchange, ids []string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.taken == nil {
@@ -51,7 +51,7 @@ func (e *exchanges) takenFor(what exchange) []string {
 	return e.taken[what]
 }
 
-func (e *exchanges) drop(what exchange) {
+func (e *exchanges) dropExchange(what exchange) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	delete(e.taken, what)
@@ -64,7 +64,7 @@ var exchanged = []model.Op{model.OpJoin, model.OpAttach}
 func (a *Applier) endExchanges(plan model.Plan) {
 	for _, op := range exchanged {
 		if !plan.Has(op) {
-			a.Memory.exchanges.drop(exchange{a.Model.LoadBalancer.ID, op})
+			a.Memory.exchanges.dropExchange(exchange{a.Model.LoadBalancer.ID, op})
 		}
 	}
 }
@@ -122,16 +122,17 @@ func (a *Applier) giveBack(ctx context.Context, step *model.Step, refused error)
 	a.Memory.exchanges.refused.Add(what, refused, exchangePause, time.Now())
 	job, err := a.attempt(ctx, back)
 	if err != nil {
-		a.fail(back, err)
+		a.failStep(back, err)
 		return
 	}
 	a.Jobs = append(a.Jobs, Started{Job: job, Targets: back.Locks(), Step: back.String(), Part: back.Part()})
 }
 
 // refusedForNow reports whether the cloud refused a step for a while.
-func refusedForNow(err error) bool { return refuses(err) || alicloud.IsNotFound(err) }
+func refusedForNow(err error) bool { return isRefusal(err) || alicloud.IsNotFound(err) }
 
-// remembered is the error of a step that is not tried for what the cloud said before.
-func (a *Applier) remembered(step *model.Step, err error) error {
-	return &problem.WaitError{Reason: describe(step, a.Model.LoadBalancer.ID) + ": will be tried again later: " + alicloud.Lasting(err), For: heldFor, Err: err}
+// rememberedError is the error of a step that is not tried for what the cloud said before.
+func (a *Applier) rememberedError(step *model.Step, err error) error {
+	return &problem.WaitError{Reason: describeStep(step, a.Model.LoadBalancer.ID) + ": will be tried again later: " + alicloud.Lasting(err),
+		For: heldFor, Err: err}
 }

@@ -29,18 +29,18 @@ func (a *Applier) createGroup(ctx context.Context, step *model.Step) (alicloud.J
 		}
 		return job, err
 	}
-	job, err := a.job(create)
+	job, err := a.startJob(create)
 	var refused *alicloud.Error
 	if group.Protocol == alicloud.NLBTCPSSL && errors.As(err, &refused) && strings.EqualFold(refused.Code, "IllegalParam.Protocol") {
 		a.Memory.noTCPSSL.Store(true)
 		group.Protocol = alicloud.NLBTCP
-		job, err = a.job(create)
+		job, err = a.startJob(create)
 	}
 	return job, err
 }
 
-// group is the one of a step in the model.
-func (a *Applier) group(step *model.Step) (*model.Group, error) {
+// groupOf is the one of a step in the model.
+func (a *Applier) groupOf(step *model.Step) (*model.Group, error) {
 	if have := a.Model.GroupByID(step.Group.ID); have != nil {
 		return have, nil
 	}
@@ -53,7 +53,7 @@ func (a *Applier) group(step *model.Step) (*model.Group, error) {
 }
 
 func (a *Applier) updateGroup(ctx context.Context, step *model.Step) (alicloud.Job, error) {
-	have, err := a.group(step)
+	have, err := a.groupOf(step)
 	if err != nil {
 		return "", err
 	}
@@ -61,7 +61,7 @@ func (a *Applier) updateGroup(ctx context.Context, step *model.Step) (alicloud.J
 	if !reflect.ValueOf(settings.HealthCheck).IsZero() {
 		settings.HealthCheck = wholeCheck(&have.NLBGroupSettings, &settings)
 	}
-	job, err := a.job(func() (alicloud.Job, error) { return a.API.UpdateNLBGroup(ctx, have.ID, settings) })
+	job, err := a.startJob(func() (alicloud.Job, error) { return a.API.UpdateNLBGroup(ctx, have.ID, settings) })
 	if err == nil {
 		mergeGroup(&have.NLBGroupSettings, &step.Settings)
 	}
@@ -82,21 +82,21 @@ func wholeCheck(have, changes *alicloud.NLBGroupSettings) alicloud.NLBHealthChec
 
 // mergeGroup takes over the settings that are given.
 func mergeGroup(into, changes *alicloud.NLBGroupSettings) {
-	take(&into.Scheduler, changes.Scheduler)
-	take(&into.ConnectionDrain, changes.ConnectionDrain)
-	take(&into.DrainTimeout, changes.DrainTimeout)
-	take(&into.PreserveClientIP, changes.PreserveClientIP)
+	takeValue(&into.Scheduler, changes.Scheduler)
+	takeValue(&into.ConnectionDrain, changes.ConnectionDrain)
+	takeValue(&into.DrainTimeout, changes.DrainTimeout)
+	takeValue(&into.PreserveClientIP, changes.PreserveClientIP)
 	h, c := &into.HealthCheck, &changes.HealthCheck
-	take(&h.Enabled, c.Enabled)
-	take(&h.Type, c.Type)
-	take(&h.ConnectPort, c.ConnectPort)
-	take(&h.ConnectTimeout, c.ConnectTimeout)
-	take(&h.Interval, c.Interval)
-	take(&h.Healthy, c.Healthy)
-	take(&h.Unhealthy, c.Unhealthy)
-	take(&h.Domain, c.Domain)
-	take(&h.URL, c.URL)
-	take(&h.Method, c.Method)
+	takeValue(&h.Enabled, c.Enabled)
+	takeValue(&h.Type, c.Type)
+	takeValue(&h.ConnectPort, c.ConnectPort)
+	takeValue(&h.ConnectTimeout, c.ConnectTimeout)
+	takeValue(&h.Interval, c.Interval)
+	takeValue(&h.Healthy, c.Healthy)
+	takeValue(&h.Unhealthy, c.Unhealthy)
+	takeValue(&h.Domain, c.Domain)
+	takeValue(&h.URL, c.URL)
+	takeValue(&h.Method, c.Method)
 	takeList(&h.Codes, c.Codes)
 }
 
@@ -111,7 +111,7 @@ func (a *Applier) deleteGroup(ctx context.Context, step *model.Step) (alicloud.J
 	if err := a.Memory.uses.Err(step.Group.ID, time.Now()); err != nil {
 		return "", known{err}
 	}
-	job, err := a.job(func() (alicloud.Job, error) { return a.API.DeleteNLBGroup(ctx, step.Group.ID) })
+	job, err := a.startJob(func() (alicloud.Job, error) { return a.API.DeleteNLBGroup(ctx, step.Group.ID) })
 	a.Memory.uses.Note(step.Group.ID, err, refusesDeletion(err), time.Now())
 	if alicloud.IsNotFound(err) {
 		job, err = "", nil
@@ -121,14 +121,14 @@ func (a *Applier) deleteGroup(ctx context.Context, step *model.Step) (alicloud.J
 		if have := a.Model.GroupByID(step.Group.ID); have != nil {
 			leaving = have.Servers
 		}
-		a.Memory.room(a.Model.Groups, leaving) // its listener, with which it counted, is gone
+		a.Memory.noteRoom(a.Model.Groups, leaving) // its listener, with which it counted, is gone
 		a.Model.Groups = slices.DeleteFunc(a.Model.Groups, func(g model.Group) bool { return g.ID == step.Group.ID })
 	}
 	return job, err
 }
 
 func (a *Applier) tagGroup(ctx context.Context, step *model.Step) (alicloud.Job, error) {
-	err := a.call(func() error { return a.API.TagNLB(ctx, alicloud.NLBTagGroup, []string{step.Group.ID}, step.Tags) })
+	err := a.callOnce(func() error { return a.API.TagNLB(ctx, alicloud.NLBTagGroup, []string{step.Group.ID}, step.Tags) })
 	if have := a.Model.GroupByID(step.Group.ID); err == nil && have != nil {
 		have.Tags = append(slices.Clone(have.Tags), step.Tags...)
 	}
@@ -136,7 +136,7 @@ func (a *Applier) tagGroup(ctx context.Context, step *model.Step) (alicloud.Job,
 }
 
 func (a *Applier) untagGroup(ctx context.Context, step *model.Step) (alicloud.Job, error) {
-	err := a.call(func() error { return a.API.UntagNLB(ctx, alicloud.NLBTagGroup, []string{step.Group.ID}, step.IDs) })
+	err := a.callOnce(func() error { return a.API.UntagNLB(ctx, alicloud.NLBTagGroup, []string{step.Group.ID}, step.IDs) })
 	if have := a.Model.GroupByID(step.Group.ID); err == nil && have != nil {
 		have.Tags = withoutTags(have.Tags, step.IDs)
 	}
@@ -170,21 +170,21 @@ func (e *leftOutError) As(target any) bool {
 // addServers adds as many servers as one call takes; each call is a job, and the next pass adds the others. Where the cloud refuses one
 // of them, or a quota leaves no room for all, smaller calls find out which it takes.
 func (a *Applier) addServers(ctx context.Context, step *model.Step) (alicloud.Job, error) {
-	have, err := a.group(step)
+	have, err := a.groupOf(step)
 	if err != nil {
 		return "", err
 	}
-	wanted, left := a.Memory.acceptable(have.ID, step.Servers)
+	wanted, left := a.Memory.acceptableServers(have.ID, step.Servers)
 	var job alicloud.Job
 	inARow := 0
 	for n := min(len(wanted), a.API.ServersPerCall()); len(wanted) > 0; {
 		part := wanted[:min(n, len(wanted))]
-		job, err = a.job(func() (alicloud.Job, error) { return a.API.AddNLBServers(ctx, have.ID, part) })
+		job, err = a.startJob(func() (alicloud.Job, error) { return a.API.AddNLBServers(ctx, have.ID, part) })
 		switch {
 		case err == nil:
 			have.Servers = append(slices.Clone(have.Servers), part...)
 			a.Waits = a.Waits || len(part) < len(wanted)
-			return job, left.err()
+			return job, left.asError()
 		case alicloud.IsServersPerCall(err) && len(part) > a.API.ServersPerCall():
 			n = a.API.ServersPerCall()
 		case !refusesServers(err):
@@ -200,7 +200,7 @@ func (a *Applier) addServers(ctx context.Context, step *model.Step) (alicloud.Jo
 			wanted, n = wanted[len(refused):], 1
 		}
 	}
-	return "", left.err()
+	return "", left.asError()
 }
 
 // leaveOut notes that the cloud refused the first of these servers, and that the others count as refused.
@@ -210,8 +210,8 @@ func (a *Applier) leaveOut(group string, servers []alicloud.NLBServer, left *lef
 	}
 	a.noteFull(group, err)
 	for i := range servers {
-		a.Memory.refuse(group, servers[i].NLBServerKey, err)
-		left.add(servers[i], err)
+		a.Memory.refuseServer(group, servers[i].NLBServerKey, err)
+		left.addServer(servers[i], err)
 	}
 }
 
@@ -221,7 +221,7 @@ const maxInARow = 5
 
 // updateServers does not drain the last servers of a group if the cloud has just refused those that were to come.
 func (a *Applier) updateServers(ctx context.Context, step *model.Step) (alicloud.Job, error) {
-	have, err := a.group(step)
+	have, err := a.groupOf(step)
 	if err != nil {
 		return "", err
 	}
@@ -234,7 +234,7 @@ func (a *Applier) updateServers(ctx context.Context, step *model.Step) (alicloud
 	if err == nil {
 		have.Servers = slices.Clone(have.Servers)
 		for i := range have.Servers {
-			at := slices.IndexFunc(part, func(s alicloud.NLBServer) bool { return same(&s, &have.Servers[i]) })
+			at := slices.IndexFunc(part, func(s alicloud.NLBServer) bool { return sameServer(&s, &have.Servers[i]) })
 			if at >= 0 {
 				have.Servers[i].Weight, have.Servers[i].Description = part[at].Weight, part[at].Description
 			}
@@ -245,11 +245,13 @@ func (a *Applier) updateServers(ctx context.Context, step *model.Step) (alicloud
 
 // serverCall changes some servers of a group, as many as one call takes; the next pass changes the others. Where the cloud refuses it for
 // what it says about them, or for their number, smaller calls find out which it takes. It returns those that it took.
-func (a *Applier) serverCall(servers []alicloud.NLBServer, call func(part []alicloud.NLBServer) (alicloud.Job, error)) (part []alicloud.NLBServer, job alicloud.Job, err error) {
+func (a *Applier) serverCall(
+	servers []alicloud.NLBServer, call func(part []alicloud.NLBServer) (alicloud.Job, error),
+) (part []alicloud.NLBServer, job alicloud.Job, err error) {
 	refused := 0
 	for n := a.API.ServersPerCall(); ; {
 		part = servers[:min(n, len(servers))]
-		job, err = a.job(func() (alicloud.Job, error) { return call(part) })
+		job, err = a.startJob(func() (alicloud.Job, error) { return call(part) })
 		switch {
 		case err == nil:
 			a.Waits = a.Waits || len(part) < len(servers)
@@ -271,20 +273,20 @@ func (a *Applier) serverCall(servers []alicloud.NLBServer, call func(part []alic
 func endsTraffic(group *model.Group, updates []alicloud.NLBServer) bool {
 	serves := func(s alicloud.NLBServer) bool { return s.Weight > 0 }
 	stays := func(s alicloud.NLBServer) bool {
-		return serves(s) && !slices.ContainsFunc(updates, func(u alicloud.NLBServer) bool { return same(&u, &s) })
+		return serves(s) && !slices.ContainsFunc(updates, func(u alicloud.NLBServer) bool { return sameServer(&u, &s) })
 	}
 	return !slices.ContainsFunc(updates, serves) && !slices.ContainsFunc(group.Servers, stays)
 }
 
 // removeServers leaves a group whose others could not come with those that take its traffic, while nothing else does.
 func (a *Applier) removeServers(ctx context.Context, step *model.Step) (alicloud.Job, error) {
-	have, err := a.group(step)
+	have, err := a.groupOf(step)
 	if err != nil {
 		return "", err
 	}
 	leaving := step.Servers
 	if lacking := a.lacking[step.Target]; lacking != nil {
-		if leaving = expendable(have, leaving, lacking); len(leaving) == 0 {
+		if leaving = expendableServers(have, leaving, lacking); len(leaving) == 0 {
 			return "", nil
 		}
 	}
@@ -292,20 +294,20 @@ func (a *Applier) removeServers(ctx context.Context, step *model.Step) (alicloud
 		return a.API.RemoveNLBServers(ctx, have.ID, part)
 	})
 	if err == nil {
-		a.Memory.room(a.Model.Groups, part)
+		a.Memory.noteRoom(a.Model.Groups, part)
 		have.Servers = slices.DeleteFunc(slices.Clone(have.Servers), func(s alicloud.NLBServer) bool {
-			return slices.ContainsFunc(part, func(p alicloud.NLBServer) bool { return same(&p, &s) })
+			return slices.ContainsFunc(part, func(p alicloud.NLBServer) bool { return sameServer(&p, &s) })
 		})
 	}
 	return job, err
 }
 
-// expendable returns those of the servers that may leave a group although others could not come: all while one that takes traffic stays,
-// else none. Where a quota keeps the others out, all but one make room for them.
-func expendable(group *model.Group, leaving []alicloud.NLBServer, lacking error) []alicloud.NLBServer {
+// expendableServers returns those of the servers that may leave a group although others could not come: all while one that takes traffic
+// stays, else none. Where a quota keeps the others out, all but one make room for them.
+func expendableServers(group *model.Group, leaving []alicloud.NLBServer, lacking error) []alicloud.NLBServer {
 	serves := func(s alicloud.NLBServer) bool { return s.Weight > 0 && s.Status != alicloud.NLBServerRemoving }
 	stays := func(s alicloud.NLBServer) bool {
-		return serves(s) && !slices.ContainsFunc(leaving, func(l alicloud.NLBServer) bool { return same(&l, &s) })
+		return serves(s) && !slices.ContainsFunc(leaving, func(l alicloud.NLBServer) bool { return sameServer(&l, &s) })
 	}
 	last := slices.IndexFunc(leaving, serves)
 	switch {
@@ -317,7 +319,7 @@ func expendable(group *model.Group, leaving []alicloud.NLBServer, lacking error)
 	return nil
 }
 
-// same reports whether two entries name the same server: the API fills in the address of an instance.
-func same(a, b *alicloud.NLBServer) bool {
+// sameServer reports whether two entries name the same server: the API fills in the address of an instance.
+func sameServer(a, b *alicloud.NLBServer) bool {
 	return a.ID == b.ID && a.Type == b.Type && a.Port == b.Port && (a.IP == b.IP || a.Type == alicloud.NLBServerECS)
 }

@@ -14,7 +14,9 @@ import (
 // that take traffic.
 func TestServersLeaveThoughOthersCannotCome(t *testing.T) {
 	t.Parallel()
-	add, remove := onServers(model.OpAddServers, "a", "new"), func(ids ...string) model.Step { return onServers(model.OpRemoveServers, "a", ids...) }
+	add, remove := onServers(model.OpAddServers, "a", "new"), func(ids ...string) model.Step {
+		return onServers(model.OpRemoveServers, "a", ids...)
+	}
 	forbidden, throttled := answer("Forbidden.RAM"), answer("Throttling.User")
 	refused, full := answer("ResourceNotFound.Ecs"), answer("QuotaExceeded.Instance")
 	for _, test := range []struct {
@@ -25,7 +27,8 @@ func TestServersLeaveThoughOthersCannotCome(t *testing.T) {
 		held   bool
 		want   []string
 	}{
-		{"one stays", []string{"i-1", "i-2"}, []string{"i-1"}, forbidden, false, []string{"AddNLBServers sgp-a [new] = Forbidden.RAM", "RemoveNLBServers sgp-a [i-1]"}},
+		{"one stays", []string{"i-1", "i-2"}, []string{"i-1"}, forbidden, false,
+			[]string{"AddNLBServers sgp-a [new] = Forbidden.RAM", "RemoveNLBServers sgp-a [i-1]"}},
 		{"one stays, rate used up", []string{"i-1", "i-2"}, []string{"i-1"}, throttled, false,
 			[]string{"AddNLBServers sgp-a [new] = Throttling.User", "RemoveNLBServers sgp-a [i-1]"}},
 		{"one stays, jobs failed", []string{"i-1", "i-2"}, []string{"i-1"}, nil, true, []string{"RemoveNLBServers sgp-a [i-1]"}},
@@ -72,7 +75,8 @@ func TestServersThatNobodyNeedsLeave(t *testing.T) {
 	_ = applier(&cloud, &Memory{}, there(group("a", "i-1"), group("b", "i-1"))).Run(t.Context(), model.Plan{Steps: []model.Step{ //nolint:errcheck // see the calls
 		onServers(model.OpAddServers, "a", "new"), onServers(model.OpRemoveServers, "b", "i-1"),
 	}})
-	if diff := cmp.Diff([]string{"AddNLBServers sgp-a [new] = ResourceNotFound.Ecs", "RemoveNLBServers sgp-b [i-1]"}, cloud.calls); diff != "" {
+	if diff := cmp.Diff([]string{"AddNLBServers sgp-a [new] = ResourceNotFound.Ecs", "RemoveNLBServers sgp-b [i-1]"},
+		cloud.calls); diff != "" {
 		t.Errorf("calls (-want +got):\n%s", diff)
 	}
 }
@@ -135,7 +139,7 @@ func TestExpendableServers(t *testing.T) {
 		if name == "it takes no traffic either" {
 			servers[0].Weight = 0
 		}
-		if got := ids(expendable(&test.group, servers, errors.New("no"))); got != test.want {
+		if got := ids(expendableServers(&test.group, servers, errors.New("no"))); got != test.want {
 			t.Errorf("%s: %s, want %s", name, got, test.want)
 		}
 	}

@@ -29,8 +29,8 @@ func (a *Applier) groupID(listener *model.Listener, given *string) (*string, err
 	return nil, fmt.Errorf("server group %s does not exist", listener.Group)
 }
 
-// at is the listener of a step in the model, nil where it is not known.
-func (a *Applier) at(step *model.Step) *model.Listener {
+// listenerOf is the listener of a step in the model, nil where it is not known.
+func (a *Applier) listenerOf(step *model.Step) *model.Listener {
 	for i := range a.Model.Listeners {
 		if a.Model.Listeners[i].Key() == step.Target {
 			return &a.Model.Listeners[i]
@@ -46,7 +46,7 @@ func (a *Applier) createListener(ctx context.Context, step *model.Step) (aliclou
 	if l.ServerGroupID, err = a.groupID(&l, l.ServerGroupID); err != nil {
 		return "", err
 	}
-	job, err := a.job(func() (alicloud.Job, error) {
+	job, err := a.startJob(func() (alicloud.Job, error) {
 		id, job, refused := a.API.CreateNLBListener(ctx, l.NLBListener, rand.Text())
 		if refused == nil {
 			l.ID, l.Status, l.Certificates, l.RemoveCertificates = id, alicloud.NLBListenerRunning, nil, nil
@@ -68,11 +68,12 @@ func (a *Applier) emptyGroup(step *model.Step) error {
 	if !step.Awaits || old == nil || !old.Serves() {
 		return nil
 	}
-	next, err := a.group(step)
+	next, err := a.groupOf(step)
 	if err != nil || next == old || next.Serves() {
 		return err
 	}
-	return &problem.WaitError{Reason: fmt.Sprintf("it keeps using server group %s, because %s has no servers yet", old.ID, next.ID), For: staysFor}
+	return &problem.WaitError{Reason: fmt.Sprintf("it keeps using server group %s, because %s has no servers yet", old.ID, next.ID),
+		For: staysFor}
 }
 
 // staysFor is when the next pass is that tries to fill an empty group, if nothing else causes one.
@@ -100,9 +101,9 @@ func (a *Applier) updateListener(ctx context.Context, step *model.Step) (aliclou
 }
 
 func (a *Applier) setListener(ctx context.Context, step *model.Step, changes alicloud.NLBListenerSettings) (alicloud.Job, error) {
-	job, err := a.job(func() (alicloud.Job, error) { return a.API.UpdateNLBListener(ctx, step.Listener.ID, changes) })
+	job, err := a.startJob(func() (alicloud.Job, error) { return a.API.UpdateNLBListener(ctx, step.Listener.ID, changes) })
 	a.noteMove(step.From, a.Model.GroupByID(model.Text(changes.ServerGroupID)), err)
-	if have := a.at(step); err == nil && have != nil {
+	if have := a.listenerOf(step); err == nil && have != nil {
 		mergeListener(&have.NLBListenerSettings, &changes)
 	}
 	return job, err
@@ -111,7 +112,9 @@ func (a *Applier) setListener(ctx context.Context, step *model.Step, changes ali
 // setParts makes the first of the changes that the cloud takes, after it refused all of them together: one setting that it does not take
 // keeps no listener in a group that nothing serves any more, nor at a certificate that expires. The next pass makes the others. It returns
 // the refusal.
-func (a *Applier) setParts(ctx context.Context, step *model.Step, parts []alicloud.NLBListenerSettings, refused error) (alicloud.Job, error) {
+func (a *Applier) setParts(
+	ctx context.Context, step *model.Step, parts []alicloud.NLBListenerSettings, refused error,
+) (alicloud.Job, error) {
 	for _, part := range parts {
 		if part.ServerGroupID != nil && alicloud.IsQuota(refused) {
 			continue // that is about the group
@@ -149,21 +152,21 @@ func withoutMove(step *model.Step) *model.Step {
 
 // mergeListener takes over the settings that are given.
 func mergeListener(into, changes *alicloud.NLBListenerSettings) {
-	take(&into.Description, changes.Description)
-	take(&into.ServerGroupID, changes.ServerGroupID)
-	take(&into.IdleTimeout, changes.IdleTimeout)
-	take(&into.Cps, changes.Cps)
-	take(&into.ProxyProtocol, changes.ProxyProtocol)
-	take(&into.ProxyProtocolV2, changes.ProxyProtocolV2)
-	take(&into.SecurityPolicyID, changes.SecurityPolicyID)
-	take(&into.CAEnabled, changes.CAEnabled)
-	take(&into.ALPNEnabled, changes.ALPNEnabled)
-	take(&into.ALPNPolicy, changes.ALPNPolicy)
+	takeValue(&into.Description, changes.Description)
+	takeValue(&into.ServerGroupID, changes.ServerGroupID)
+	takeValue(&into.IdleTimeout, changes.IdleTimeout)
+	takeValue(&into.Cps, changes.Cps)
+	takeValue(&into.ProxyProtocol, changes.ProxyProtocol)
+	takeValue(&into.ProxyProtocolV2, changes.ProxyProtocolV2)
+	takeValue(&into.SecurityPolicyID, changes.SecurityPolicyID)
+	takeValue(&into.CAEnabled, changes.CAEnabled)
+	takeValue(&into.ALPNEnabled, changes.ALPNEnabled)
+	takeValue(&into.ALPNPolicy, changes.ALPNPolicy)
 	takeList(&into.CertificateIDs, changes.CertificateIDs)
 	takeList(&into.CACertificateIDs, changes.CACertificateIDs)
 }
 
-func take[T any](into **T, value *T) {
+func takeValue[T any](into **T, value *T) {
 	if value != nil {
 		*into = value
 	}
@@ -176,8 +179,8 @@ func takeList(into *[]string, values []string) {
 }
 
 func (a *Applier) startListener(ctx context.Context, step *model.Step) (alicloud.Job, error) {
-	job, err := a.job(func() (alicloud.Job, error) { return a.API.StartNLBListener(ctx, step.Listener.ID) })
-	if have := a.at(step); err == nil && have != nil {
+	job, err := a.startJob(func() (alicloud.Job, error) { return a.API.StartNLBListener(ctx, step.Listener.ID) })
+	if have := a.listenerOf(step); err == nil && have != nil {
 		have.Status = alicloud.NLBListenerRunning
 	}
 	return job, err
@@ -193,13 +196,13 @@ func (a *Applier) deleteListener(ctx context.Context, step *model.Step) (aliclou
 			return "", err
 		}
 	}
-	job, err := a.job(func() (alicloud.Job, error) { return a.API.DeleteNLBListener(ctx, step.Listener.ID) })
+	job, err := a.startJob(func() (alicloud.Job, error) { return a.API.DeleteNLBListener(ctx, step.Listener.ID) })
 	if alicloud.IsNotFound(err) {
 		job, err = "", nil
 	}
 	if err == nil {
 		if step.Successor != nil {
-			a.Memory.vacancies.add(a.Model.LoadBalancer.ID, step.Listener)
+			a.Memory.vacancies.addVacancy(a.Model.LoadBalancer.ID, step.Listener)
 		}
 		a.Model.Listeners = slices.DeleteFunc(a.Model.Listeners, func(l model.Listener) bool { return l.ID == step.Listener.ID })
 	}
@@ -207,12 +210,12 @@ func (a *Applier) deleteListener(ctx context.Context, step *model.Step) (aliclou
 }
 
 func (a *Applier) addCertificates(ctx context.Context, step *model.Step) (alicloud.Job, error) {
-	have := a.at(step)
+	have := a.listenerOf(step)
 	if have == nil {
 		return "", fmt.Errorf("listener %s does not exist", step.Target)
 	}
 	ids := step.IDs[:min(len(step.IDs), alicloud.MaxCertificatesPerCall)]
-	job, err := a.job(func() (alicloud.Job, error) { return a.API.AddCertificates(ctx, have.ID, ids) })
+	job, err := a.startJob(func() (alicloud.Job, error) { return a.API.AddCertificates(ctx, have.ID, ids) })
 	if err == nil {
 		have.Certificates = append(slices.Clone(have.Certificates), ids...)
 		a.Waits = a.Waits || len(ids) < len(step.IDs)
@@ -221,12 +224,12 @@ func (a *Applier) addCertificates(ctx context.Context, step *model.Step) (aliclo
 }
 
 func (a *Applier) removeCertificates(ctx context.Context, step *model.Step) (alicloud.Job, error) {
-	have := a.at(step)
+	have := a.listenerOf(step)
 	if have == nil {
 		return "", nil
 	}
 	ids := step.IDs[:min(len(step.IDs), alicloud.MaxCertificatesPerCall)]
-	job, err := a.job(func() (alicloud.Job, error) { return a.API.RemoveCertificates(ctx, have.ID, ids) })
+	job, err := a.startJob(func() (alicloud.Job, error) { return a.API.RemoveCertificates(ctx, have.ID, ids) })
 	if err == nil {
 		have.Certificates = slices.DeleteFunc(slices.Clone(have.Certificates), func(id string) bool { return slices.Contains(ids, id) })
 		a.Waits = a.Waits || len(ids) < len(step.IDs)

@@ -17,12 +17,12 @@ func (a *Applier) createLoadBalancer(ctx context.Context, step *model.Step) (ali
 	}
 	err := a.Turn(func() error {
 		return a.Create(ctx, lb, func(token string) (id string, err error) {
-			err = a.call(func() error {
+			err = a.callOnce(func() error {
 				id, err = a.API.CreateNLB(ctx, lb, token)
 				return err
 			})
 			if err == nil {
-				a.created(lb, id)
+				a.takeCreated(lb, id)
 			}
 			return id, err
 		})
@@ -30,15 +30,15 @@ func (a *Applier) createLoadBalancer(ctx context.Context, step *model.Step) (ali
 	return "", err
 }
 
-// created takes over an NLB that was created.
-func (a *Applier) created(lb alicloud.NLB, id string) {
+// takeCreated takes over an NLB that was created.
+func (a *Applier) takeCreated(lb alicloud.NLB, id string) {
 	lb.ID, lb.Status = id, alicloud.NLBProvisioning
 	a.Model.LoadBalancer, a.Created = lb, true
 }
 
 // deleteLoadBalancer: that there is no such load balancer is one answer, which proves nothing; the next pass asks in two ways.
 func (a *Applier) deleteLoadBalancer(ctx context.Context, _ *model.Step) (alicloud.Job, error) {
-	job, err := a.job(func() (alicloud.Job, error) { return a.API.DeleteNLB(ctx, a.Model.LoadBalancer.ID) })
+	job, err := a.startJob(func() (alicloud.Job, error) { return a.API.DeleteNLB(ctx, a.Model.LoadBalancer.ID) })
 	if err == nil {
 		a.Deleted, a.Model.LoadBalancer.Status = true, alicloud.NLBDeleting
 		a.Memory.vacancies.dropFunc(a.Model.LoadBalancer.ID, func(*model.Listener) bool { return true })
@@ -48,7 +48,7 @@ func (a *Applier) deleteLoadBalancer(ctx context.Context, _ *model.Step) (aliclo
 
 func (a *Applier) setAttributes(ctx context.Context, step *model.Step) (alicloud.Job, error) {
 	lb := &a.Model.LoadBalancer
-	job, err := a.job(func() (alicloud.Job, error) {
+	job, err := a.startJob(func() (alicloud.Job, error) {
 		return a.API.UpdateNLB(ctx, lb.ID, alicloud.NLBAttributes{Name: step.Want.Name, CrossZone: step.Want.CrossZone})
 	})
 	if err == nil && step.Want.Name != nil {
@@ -62,7 +62,7 @@ func (a *Applier) setAttributes(ctx context.Context, step *model.Step) (alicloud
 
 func (a *Applier) setZones(ctx context.Context, step *model.Step) (alicloud.Job, error) {
 	lb := &a.Model.LoadBalancer
-	job, err := a.job(func() (alicloud.Job, error) { return a.API.SetNLBZones(ctx, lb.ID, step.Want.Zones) })
+	job, err := a.startJob(func() (alicloud.Job, error) { return a.API.SetNLBZones(ctx, lb.ID, step.Want.Zones) })
 	if err == nil {
 		zones := slices.Clone(step.Want.Zones)
 		for i := range zones {
@@ -83,7 +83,7 @@ func (a *Applier) setAddressType(ctx context.Context, step *model.Step) (aliclou
 			zones = append(zones, alicloud.NLBZone{ZoneID: zone.ZoneID, VSwitchID: zone.VSwitchID, AllocationID: zone.AllocationID})
 		}
 	}
-	job, err := a.job(func() (alicloud.Job, error) { return a.API.SetNLBAddressType(ctx, lb.ID, want, zones) })
+	job, err := a.startJob(func() (alicloud.Job, error) { return a.API.SetNLBAddressType(ctx, lb.ID, want, zones) })
 	if err == nil || alicloud.HasCode(err, "OperationDenied.AddressTypeNotChanged") {
 		lb.AddressType, err = want, nil
 		for i := range lb.Zones {
@@ -99,7 +99,7 @@ func (a *Applier) setAddressType(ctx context.Context, step *model.Step) (aliclou
 }
 
 func (a *Applier) setIPv6(ctx context.Context, step *model.Step) (alicloud.Job, error) {
-	err := a.call(func() error {
+	err := a.callOnce(func() error {
 		return a.API.SetNLBIPv6AddressType(ctx, a.Model.LoadBalancer.ID, *step.Want.IPv6AddressType)
 	})
 	if err == nil {
@@ -108,23 +108,23 @@ func (a *Applier) setIPv6(ctx context.Context, step *model.Step) (alicloud.Job, 
 	return "", err
 }
 
-func (a *Applier) join(ctx context.Context, step *model.Step) (alicloud.Job, error) {
+func (a *Applier) joinSecurityGroups(ctx context.Context, step *model.Step) (alicloud.Job, error) {
 	ids := slices.Clone(step.IDs)
 	if step.Access.Name != "" && a.Model.Access != nil {
 		ids = append(ids, a.Model.Access.ID)
 	}
 	lb := &a.Model.LoadBalancer
 	join := func() (alicloud.Job, error) { return a.API.JoinSecurityGroups(ctx, lb.ID, ids) }
-	job, err := a.job(join)
+	job, err := a.startJob(join)
 	if alicloud.IsQuota(err) && len(ids) > 1 {
 		ids, a.Waits = ids[len(ids)-1:], true // that of the source ranges, if it is among them; the next pass joins the others
-		job, err = a.job(join)
+		job, err = a.startJob(join)
 	}
 	if alicloud.HasCode(err, codeMixedGroups) && len(step.Swaps) > 0 {
 		klog.FromContext(ctx).Info("The old and the new security groups cannot be combined: the load balancer leaves the old ones first, and has none for a moment", "lb", lb.ID)
 		a.Waits = true // the next pass joins
-		a.Memory.exchanges.take(exchange{lb.ID, model.OpJoin}, step.Swaps)
-		return a.leave(ctx, &model.Step{IDs: step.Swaps})
+		a.Memory.exchanges.takeIDs(exchange{lb.ID, model.OpJoin}, step.Swaps)
+		return a.leaveSecurityGroups(ctx, &model.Step{IDs: step.Swaps})
 	}
 	if err == nil {
 		lb.SecurityGroups = append(slices.Clone(lb.SecurityGroups), ids...)
@@ -138,18 +138,18 @@ const (
 	codeNoGroup     = "ResourceNotFound.SecurityGroup"
 )
 
-func (a *Applier) leave(ctx context.Context, step *model.Step) (alicloud.Job, error) {
+func (a *Applier) leaveSecurityGroups(ctx context.Context, step *model.Step) (alicloud.Job, error) {
 	lb := &a.Model.LoadBalancer
-	job, err := a.job(func() (alicloud.Job, error) { return a.API.LeaveSecurityGroups(ctx, lb.ID, step.IDs) })
+	job, err := a.startJob(func() (alicloud.Job, error) { return a.API.LeaveSecurityGroups(ctx, lb.ID, step.IDs) })
 	if err == nil {
 		lb.SecurityGroups = slices.DeleteFunc(slices.Clone(lb.SecurityGroups), func(id string) bool { return slices.Contains(step.IDs, id) })
 	}
 	return job, err
 }
 
-func (a *Applier) attach(ctx context.Context, step *model.Step) (alicloud.Job, error) {
+func (a *Applier) attachPackage(ctx context.Context, step *model.Step) (alicloud.Job, error) {
 	lb := &a.Model.LoadBalancer
-	job, err := a.job(func() (alicloud.Job, error) {
+	job, err := a.startJob(func() (alicloud.Job, error) {
 		return a.API.AttachBandwidthPackage(ctx, lb.ID, *step.Want.BandwidthPackage)
 	})
 	if err == nil {
@@ -158,22 +158,24 @@ func (a *Applier) attach(ctx context.Context, step *model.Step) (alicloud.Job, e
 	return job, err
 }
 
-func (a *Applier) detach(ctx context.Context, step *model.Step) (alicloud.Job, error) {
+func (a *Applier) detachPackage(ctx context.Context, step *model.Step) (alicloud.Job, error) {
 	lb := &a.Model.LoadBalancer
-	job, err := a.job(func() (alicloud.Job, error) {
+	job, err := a.startJob(func() (alicloud.Job, error) {
 		return a.API.DetachBandwidthPackage(ctx, lb.ID, *step.Want.BandwidthPackage)
 	})
 	if err == nil {
 		lb.BandwidthPackageID = ""
-		a.Memory.exchanges.take(exchange{lb.ID, model.OpAttach}, []string{*step.Want.BandwidthPackage})
+		a.Memory.exchanges.takeIDs(exchange{lb.ID, model.OpAttach}, []string{*step.Want.BandwidthPackage})
 	}
 	return job, err
 }
 
 func (a *Applier) setProtection(ctx context.Context, step *model.Step) (alicloud.Job, error) {
 	lb, want := &a.Model.LoadBalancer, step.Want
-	err := a.call(func() error {
-		return a.API.ProtectNLB(ctx, lb.ID, alicloud.NLBProtection{Deletion: want.DeleteProtection, Modification: want.Modification, Reason: step.LoadBalancer.ModificationProtectionReason})
+	err := a.callOnce(func() error {
+		return a.API.ProtectNLB(ctx, lb.ID,
+			alicloud.NLBProtection{Deletion: want.DeleteProtection, Modification: want.Modification,
+				Reason: step.LoadBalancer.ModificationProtectionReason})
 	})
 	if err == nil && want.DeleteProtection != nil {
 		lb.DeletionProtection = *want.DeleteProtection
@@ -184,9 +186,9 @@ func (a *Applier) setProtection(ctx context.Context, step *model.Step) (alicloud
 	return "", err
 }
 
-func (a *Applier) tag(ctx context.Context, step *model.Step) (alicloud.Job, error) {
+func (a *Applier) tagNLB(ctx context.Context, step *model.Step) (alicloud.Job, error) {
 	lb := &a.Model.LoadBalancer
-	err := a.call(func() error { return a.API.TagNLB(ctx, alicloud.NLBTagLoadBalancer, []string{lb.ID}, step.Tags) })
+	err := a.callOnce(func() error { return a.API.TagNLB(ctx, alicloud.NLBTagLoadBalancer, []string{lb.ID}, step.Tags) })
 	if err == nil {
 		keys := make([]string, 0, len(step.Tags))
 		for _, tag := range step.Tags {
@@ -197,9 +199,9 @@ func (a *Applier) tag(ctx context.Context, step *model.Step) (alicloud.Job, erro
 	return "", err
 }
 
-func (a *Applier) untag(ctx context.Context, step *model.Step) (alicloud.Job, error) {
+func (a *Applier) untagNLB(ctx context.Context, step *model.Step) (alicloud.Job, error) {
 	lb := &a.Model.LoadBalancer
-	err := a.call(func() error { return a.API.UntagNLB(ctx, alicloud.NLBTagLoadBalancer, []string{lb.ID}, step.IDs) })
+	err := a.callOnce(func() error { return a.API.UntagNLB(ctx, alicloud.NLBTagLoadBalancer, []string{lb.ID}, step.IDs) })
 	if err == nil {
 		lb.Tags = withoutTags(lb.Tags, step.IDs)
 	}

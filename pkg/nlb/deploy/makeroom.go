@@ -39,11 +39,13 @@ func (a *Applier) makesRoom(ctx context.Context, step *model.Step) bool {
 	if room.Op != model.OpLeave || len(a.rest[at].IDs) == 0 {
 		a.rest = slices.Delete(a.rest, at, at+1)
 	}
-	return a.try(ctx, &room)
+	return a.tryStep(ctx, &room)
 }
 
-// revokes reports whether a step only ends the access of clients. That waits for nothing: where rules for other clients are refused, who is
-// to have none would have it for as long as that lasts.
-func (a *Applier) revokes(step *model.Step) bool {
-	return a.ungranted && step.Op == model.OpRemoveRules && !slices.ContainsFunc(step.Rules, func(r alicloud.SecurityRule) bool { return r.Drop })
+// onlyRevokes reports whether a step only ends the access of clients. That waits for nothing: where rules for other clients are refused,
+// who is to have none would have it for as long as that lasts.
+func (a *Applier) onlyRevokes(step *model.Step) bool {
+	return a.ungranted && step.Op == model.OpRemoveRules && !slices.ContainsFunc(step.Rules, func(r alicloud.SecurityRule) bool {
+		return r.Drop
+	})
 }

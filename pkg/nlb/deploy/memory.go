@@ -11,7 +11,7 @@ import (
 )
 
 // serverPause is how long a backend server is left out that the cloud refused, for itself or because a quota is used up. Only servers that
-// leave make room at once, see [Memory.room]; people who raise a quota take longer.
+// leave make room at once, see [Memory.noteRoom]; people who raise a quota take longer.
 var serverPause = refusal.Pause{First: 5 * time.Minute, Least: 10 * time.Minute, Longest: time.Hour}
 
 // Memory is what calls of all Services have shown. Its zero value knows nothing.
@@ -45,8 +45,8 @@ type serverOf struct {
 	alicloud.NLBServerKey
 }
 
-// refuse notes that the cloud refused a server.
-func (m *Memory) refuse(group string, server alicloud.NLBServerKey, err error) {
+// refuseServer notes that the cloud refused a server.
+func (m *Memory) refuseServer(group string, server alicloud.NLBServerKey, err error) {
 	now, pause := time.Now(), serverPause
 	if m.filling.Err(group, now) != nil {
 		pause = fillingPause
@@ -54,9 +54,9 @@ func (m *Memory) refuse(group string, server alicloud.NLBServerKey, err error) {
 	m.servers.Add(serverOf{group, server}, err, pause, now)
 }
 
-// room notes that servers leave, and one of the groups of a load balancer: others fit in that a quota kept out of these groups, and the
+// noteRoom notes that servers leave, and one of the groups of a load balancer: others fit in that a quota kept out of these groups, and the
 // same servers into groups of others.
-func (m *Memory) room(groups []model.Group, leaving []alicloud.NLBServer) {
+func (m *Memory) noteRoom(groups []model.Group, leaving []alicloud.NLBServer) {
 	m.servers.DropFunc(func(server serverOf, err error) bool {
 		isIts := func(g model.Group) bool { return g.ID == server.group }
 		isIt := func(s alicloud.NLBServer) bool { return s.ID == server.ID }
@@ -64,13 +64,13 @@ func (m *Memory) room(groups []model.Group, leaving []alicloud.NLBServer) {
 	})
 }
 
-// acceptable returns the servers that the cloud did not refuse in the last minutes, and those that it did.
-func (m *Memory) acceptable(group string, servers []alicloud.NLBServer) (wanted []alicloud.NLBServer, left *leftOut) {
+// acceptableServers returns the servers that the cloud did not refuse in the last minutes, and those that it did.
+func (m *Memory) acceptableServers(group string, servers []alicloud.NLBServer) (wanted []alicloud.NLBServer, left *leftOut) {
 	now := time.Now()
 	left = &leftOut{fills: m.filling.Err(group, now) != nil}
 	for i := range servers {
 		if err := m.servers.Err(serverOf{group, servers[i].NLBServerKey}, now); err != nil {
-			left.add(servers[i], err)
+			left.addServer(servers[i], err)
 			continue
 		}
 		wanted = append(wanted, servers[i])
@@ -85,11 +85,11 @@ type leftOut struct {
 	fills bool
 }
 
-func (l *leftOut) add(server alicloud.NLBServer, err error) {
+func (l *leftOut) addServer(server alicloud.NLBServer, err error) {
 	l.names, l.last = append(l.names, server.ID), err
 }
 
-func (l *leftOut) err() error {
+func (l *leftOut) asError() error {
 	if len(l.names) == 0 {
 		return nil
 	}

@@ -23,12 +23,12 @@ func TestServersKeptOutByAQuota(t *testing.T) {
 	}{
 		"a quota":                         {quota, 9, nil}, // after 5, 10, 20, 40, 60 ... minutes
 		"another reason":                  {&alicloud.Error{Code: "ResourceNotFound.BackendServer"}, 9, nil},
-		"the server leaves another group": {quota, 72, func(m *Memory) { m.room([]model.Group{{}}, []alicloud.NLBServer{kept}) }},
+		"the server leaves another group": {quota, 72, func(m *Memory) { m.noteRoom([]model.Group{{}}, []alicloud.NLBServer{kept}) }},
 		"another server leaves the load balancer": {quota, 72, func(m *Memory) {
-			m.room([]model.Group{{NLBGroup: alicloud.NLBGroup{ID: "sgp-1"}}}, []alicloud.NLBServer{other})
+			m.noteRoom([]model.Group{{NLBGroup: alicloud.NLBGroup{ID: "sgp-1"}}}, []alicloud.NLBServer{other})
 		}},
 		"another server leaves another load balancer": {quota, 9, func(m *Memory) {
-			m.room([]model.Group{{NLBGroup: alicloud.NLBGroup{ID: "sgp-2"}}}, []alicloud.NLBServer{other})
+			m.noteRoom([]model.Group{{NLBGroup: alicloud.NLBGroup{ID: "sgp-2"}}}, []alicloud.NLBServer{other})
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -37,9 +37,9 @@ func TestServersKeptOutByAQuota(t *testing.T) {
 				var m Memory
 				tries := 0
 				for range 72 {
-					if wanted, _ := m.acceptable("sgp-1", []alicloud.NLBServer{kept}); len(wanted) > 0 {
+					if wanted, _ := m.acceptableServers("sgp-1", []alicloud.NLBServer{kept}); len(wanted) > 0 {
 						tries++
-						m.refuse("sgp-1", kept.NLBServerKey, test.err)
+						m.refuseServer("sgp-1", kept.NLBServerKey, test.err)
 					}
 					if test.room != nil {
 						test.room(&m)

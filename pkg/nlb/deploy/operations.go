@@ -28,13 +28,13 @@ var executors = map[model.Op]executor{
 	model.OpSetZones:           {alicloud.PriorityAttribute, (*Applier).setZones},
 	model.OpSetAddressType:     {alicloud.PriorityAttribute, (*Applier).setAddressType},
 	model.OpSetIPv6:            {alicloud.PriorityAttribute, (*Applier).setIPv6},
-	model.OpJoin:               {alicloud.PriorityListener, (*Applier).join},
-	model.OpLeave:              {alicloud.PriorityListener, (*Applier).leave},
-	model.OpAttach:             {alicloud.PriorityAttribute, (*Applier).attach},
-	model.OpDetach:             {alicloud.PriorityAttribute, (*Applier).detach},
+	model.OpJoin:               {alicloud.PriorityListener, (*Applier).joinSecurityGroups},
+	model.OpLeave:              {alicloud.PriorityListener, (*Applier).leaveSecurityGroups},
+	model.OpAttach:             {alicloud.PriorityAttribute, (*Applier).attachPackage},
+	model.OpDetach:             {alicloud.PriorityAttribute, (*Applier).detachPackage},
 	model.OpSetProtection:      {alicloud.PriorityAttribute, (*Applier).setProtection},
-	model.OpTag:                {alicloud.PriorityAttribute, (*Applier).tag},
-	model.OpUntag:              {alicloud.PriorityAttribute, (*Applier).untag},
+	model.OpTag:                {alicloud.PriorityAttribute, (*Applier).tagNLB},
+	model.OpUntag:              {alicloud.PriorityAttribute, (*Applier).untagNLB},
 
 	model.OpCreateGroup:   {alicloud.PriorityBackend, (*Applier).createGroup},
 	model.OpUpdateGroup:   {alicloud.PriorityListener, (*Applier).updateGroup},
@@ -53,8 +53,8 @@ var executors = map[model.Op]executor{
 	model.OpRemoveCertificates: {alicloud.PriorityListener, (*Applier).removeCertificates},
 }
 
-// do makes the calls of a step in its place among those that wait.
-func (a *Applier) do(ctx context.Context, step *model.Step) (alicloud.Job, error) {
+// doStep makes the calls of a step in its place among those that wait.
+func (a *Applier) doStep(ctx context.Context, step *model.Step) (alicloud.Job, error) {
 	by, ok := executors[step.Op]
 	if !ok {
 		return "", fmt.Errorf("operation %q is not known", step.Op)
@@ -62,7 +62,7 @@ func (a *Applier) do(ctx context.Context, step *model.Step) (alicloud.Job, error
 	waiting := alicloud.WaitingOf(ctx)
 	waiting.Priority = by.priority
 	if step.Op == model.OpCreateListener {
-		if _, vacant := a.vacated(&step.Listener); vacant { // nothing serves the port
+		if _, vacant := a.vacatedListener(&step.Listener); vacant { // nothing serves the port
 			waiting.Priority, waiting.Interrupt = alicloud.PriorityRemoval, nil
 		}
 	}

@@ -7,14 +7,15 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 )
 
-// refuses reports whether the cloud refused what a call asks for, and will for a while: it does not say that it came at the wrong time, or
-// that what is there differs from what is known.
-func refuses(err error) bool {
+// isRefusal reports whether the cloud refused what a call asks for, and will for a while: it does not say that it came at the wrong time,
+// or that what is there differs from what is known.
+func isRefusal(err error) bool {
 	var refused *alicloud.Error
 	if !errors.As(err, &refused) || refused.Code == "" {
 		return false
 	}
-	return !alicloud.IsAmbiguous(err) && !alicloud.IsThrottled(err) && !alicloud.IsBusy(err) && !alicloud.IsNotFound(err) && !alicloud.IsDuplicate(err)
+	return !alicloud.IsAmbiguous(err) && !alicloud.IsThrottled(err) && !alicloud.IsBusy(err) && !alicloud.IsNotFound(err) &&
+		!alicloud.IsDuplicate(err)
 }
 
 // refusesServers reports whether a call was refused, for sure and for good, for what it says about its backend servers, or for their
@@ -32,7 +33,8 @@ func refusesServers(err error) bool {
 		return false
 	}
 	for _, other := range []func(error) bool{
-		alicloud.IsAmbiguous, alicloud.IsThrottled, alicloud.IsBusy, alicloud.IsAuth, alicloud.IsForbidden, alicloud.IsNotFound, alicloud.IsDuplicate,
+		alicloud.IsAmbiguous, alicloud.IsThrottled, alicloud.IsBusy, alicloud.IsAuth, alicloud.IsForbidden, alicloud.IsNotFound,
+		alicloud.IsDuplicate,
 	} {
 		if other(err) {
 			return false

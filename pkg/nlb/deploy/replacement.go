@@ -30,7 +30,7 @@ type vacancies struct {
 	old map[string][]model.Listener
 }
 
-func (v *vacancies) add(lb string, old model.Listener) {
+func (v *vacancies) addVacancy(lb string, old model.Listener) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if v.old == nil {
@@ -49,8 +49,8 @@ func (v *vacancies) dropFunc(lb string, serves func(*model.Listener) bool) {
 	}
 }
 
-// find returns one of the listeners.
-func (v *vacancies) find(lb string, is func(*model.Listener) bool) (model.Listener, bool) {
+// findVacancy returns one of the listeners.
+func (v *vacancies) findVacancy(lb string, is func(*model.Listener) bool) (model.Listener, bool) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	for i := range v.old[lb] {
@@ -61,26 +61,30 @@ func (v *vacancies) find(lb string, is func(*model.Listener) bool) (model.Listen
 	return model.Listener{}, false
 }
 
-// occupied forgets the vacancies of ports that have a listener again.
-func (a *Applier) occupied() {
+// forgetOccupied forgets the vacancies of ports that have a listener again.
+func (a *Applier) forgetOccupied() {
 	a.Memory.vacancies.dropFunc(a.Model.LoadBalancer.ID, func(old *model.Listener) bool {
-		return slices.ContainsFunc(a.Model.Listeners, func(l model.Listener) bool { return l.Overlaps(old) && !a.Busy(model.TargetListener(l.Key())) })
+		return slices.ContainsFunc(a.Model.Listeners, func(l model.Listener) bool {
+			return l.Overlaps(old) && !a.Busy(model.TargetListener(l.Key()))
+		})
 	})
 }
 
-// vacated returns the listener that was deleted to make room for a wanted one.
-func (a *Applier) vacated(wanted *model.Listener) (model.Listener, bool) {
-	return a.Memory.vacancies.find(a.Model.LoadBalancer.ID, func(old *model.Listener) bool { return old.Overlaps(wanted) })
+// vacatedListener returns the listener that was deleted to make room for a wanted one.
+func (a *Applier) vacatedListener(wanted *model.Listener) (model.Listener, bool) {
+	return a.Memory.vacancies.findVacancy(a.Model.LoadBalancer.ID, func(old *model.Listener) bool { return old.Overlaps(wanted) })
 }
 
 // standsBy reports whether a group is that of a listener that may be put back.
 func (a *Applier) standsBy(group string) bool {
-	_, ok := a.Memory.vacancies.find(a.Model.LoadBalancer.ID, func(old *model.Listener) bool { return model.Text(old.ServerGroupID) == group })
+	_, ok := a.Memory.vacancies.findVacancy(a.Model.LoadBalancer.ID, func(old *model.Listener) bool {
+		return model.Text(old.ServerGroupID) == group
+	})
 	return ok
 }
 
-// replacement names what is to take the place of a listener.
-func (a *Applier) replacement(wanted *model.Listener) string {
+// replacementName names what is to take the place of a listener.
+func (a *Applier) replacementName(wanted *model.Listener) string {
 	l := wanted.NLBListener
 	l.ID, l.LoadBalancerID, l.Status, l.ServerGroupID = "", "", "", nil
 	text, err := json.Marshal(l)
@@ -93,7 +97,7 @@ func (a *Applier) replacement(wanted *model.Listener) string {
 // mayReplace tries whether the cloud takes the listener for which another one is to be deleted: there is no call for both, so nothing
 // serves the port in between. That the port is in use, or the quota of listeners used up, is no reason: the other one goes.
 func (a *Applier) mayReplace(ctx context.Context, successor *model.Listener) error {
-	if err := a.Memory.replacements.Err(a.replacement(successor), time.Now()); err != nil {
+	if err := a.Memory.replacements.Err(a.replacementName(successor), time.Now()); err != nil {
 		return known{err}
 	}
 	l := *successor
@@ -106,20 +110,20 @@ func (a *Applier) mayReplace(ctx context.Context, successor *model.Listener) err
 	case err == nil, alicloud.IsDuplicate(err), alicloud.IsQuota(err):
 		return nil
 	case refusesListener(err):
-		a.Memory.replacements.Add(a.replacement(successor), err, replacePause, time.Now())
+		a.Memory.replacements.Add(a.replacementName(successor), err, replacePause, time.Now())
 	}
 	return fmt.Errorf("%w; the listener in its place stays", err)
 }
 
 // putBack creates the listener again that was deleted to make room for one that the cloud refuses. It returns the refusal.
 func (a *Applier) putBack(ctx context.Context, wanted *model.Listener, refused error) (alicloud.Job, error) {
-	old, vacant := a.vacated(wanted)
+	old, vacant := a.vacatedListener(wanted)
 	if !vacant {
 		return "", refused
 	}
 	l := old
 	l.ID, l.LoadBalancerID, l.Certificates = "", a.Model.LoadBalancer.ID, nil
-	job, err := a.job(func() (alicloud.Job, error) {
+	job, err := a.startJob(func() (alicloud.Job, error) {
 		id, job, err := a.API.CreateNLBListener(ctx, l.NLBListener, rand.Text())
 		if err == nil {
 			l.ID, l.Status = id, alicloud.NLBListenerRunning
@@ -130,12 +134,12 @@ func (a *Applier) putBack(ctx context.Context, wanted *model.Listener, refused e
 	if err != nil {
 		return "", errors.Join(refused, fmt.Errorf("restore the %s listener %s: %w", old.Protocol, old.Ports(), err))
 	}
-	a.Memory.replacements.Add(a.replacement(wanted), refused, replacePause, time.Now())
+	a.Memory.replacements.Add(a.replacementName(wanted), refused, replacePause, time.Now())
 	return job, known{fmt.Errorf("%w; the %s listener %s stays in its place", refused, old.Protocol, old.Ports())}
 }
 
 // refusesListener reports whether the cloud refused a listener, and will for a while: for what it asks, or for what it names, such as a
 // certificate that does not exist.
 func refusesListener(err error) bool {
-	return refuses(err) || alicloud.IsNotFound(err) && !alicloud.IsNLBNotFound(err)
+	return isRefusal(err) || alicloud.IsNotFound(err) && !alicloud.IsNLBNotFound(err)
 }

@@ -98,7 +98,8 @@ func TestReplacedListenerComesBack(t *testing.T) {
 		want       []string
 		isBack     bool
 	}{
-		{"refused", "ResourceNotFound.Certificate", nil, []string{"CreateNLBListener 80 sgp-b = ResourceNotFound.Certificate", "CreateNLBListener 80 sgp-a"}, true},
+		{"refused", "ResourceNotFound.Certificate", nil,
+			[]string{"CreateNLBListener 80 sgp-b = ResourceNotFound.Certificate", "CreateNLBListener 80 sgp-a"}, true},
 		{"its job failed", "", errors.New("its job failed"), []string{"CreateNLBListener 80 sgp-a"}, true},
 		{"rate used up: its time comes", "Throttling.User", nil, []string{"CreateNLBListener 80 sgp-b = Throttling.User"}, false},
 		{"nobody knows", "InternalError", nil, []string{"CreateNLBListener 80 sgp-b = InternalError"}, false},
@@ -117,7 +118,8 @@ func TestReplacedListenerComesBack(t *testing.T) {
 				if diff := cmp.Diff(test.want, cloud.calls); diff != "" || err == nil {
 					t.Errorf("error %v, calls (-want +got):\n%s", err, diff)
 				}
-				if back := observed.Listener("tcp:80"); (back != nil) != test.isBack || back != nil && (*back.ServerGroupID != "sgp-a" || back.Protocol != alicloud.NLBTCP) {
+				if back := observed.Listener("tcp:80"); (back != nil) != test.isBack ||
+					back != nil && (*back.ServerGroupID != "sgp-a" || back.Protocol != alicloud.NLBTCP) {
 					t.Errorf("the listener is %+v", back)
 				}
 				if observed.GroupByID("sgp-a") == nil {

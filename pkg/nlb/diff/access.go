@@ -14,11 +14,11 @@ func (d *differ) openAccess() {
 	if want != nil && want != have {
 		var there []alicloud.SecurityRule
 		if have == nil {
-			d.step(model.Step{Op: model.OpCreateAccess, Target: model.TargetAccess, After: want.Name, Access: *want})
+			d.addStep(model.Step{Op: model.OpCreateAccess, Target: model.TargetAccess, After: want.Name, Access: *want})
 		} else {
 			there = have.Rules
 		}
-		d.rules(model.OpAddRules, notIn(want.Rules, there))
+		d.ruleSteps(model.OpAddRules, notIn(want.Rules, there))
 	}
 	join := slices.Clone(d.desired.Want.JoinGroups)
 	if d.actual.LoadBalancer.ID == "" {
@@ -30,7 +30,7 @@ func (d *differ) openAccess() {
 	}
 	if s.After != "" {
 		s.Swaps = d.leavesAll()
-		d.step(s)
+		d.addStep(s)
 	}
 }
 
@@ -38,14 +38,14 @@ func (d *differ) openAccess() {
 // cannot be mixed, so that only then those of the other type can take their place.
 func (d *differ) leavesAll() []string {
 	have := d.actual.LoadBalancer.SecurityGroups
-	if len(have) == 0 || len(without(have, d.leaving())) > 0 {
+	if len(have) == 0 || len(withoutElements(have, d.leavingSecurityGroups())) > 0 {
 		return nil
 	}
 	return slices.Clone(have)
 }
 
-// leaving are the security groups that the load balancer is to leave.
-func (d *differ) leaving() []string {
+// leavingSecurityGroups are the security groups that the load balancer is to leave.
+func (d *differ) leavingSecurityGroups() []string {
 	leave := slices.Clone(d.desired.Want.LeaveGroups)
 	if have := d.actual.Access; have != nil && d.desired.Access == nil && slices.Contains(d.actual.LoadBalancer.SecurityGroups, have.ID) {
 		leave = append(leave, have.ID)
@@ -56,22 +56,24 @@ func (d *differ) leaving() []string {
 // closeAccess removes rules, leaves security groups and deletes the one for source ranges that are gone.
 func (d *differ) closeAccess() {
 	want, have := d.desired.Access, d.actual.Access
-	if leave := d.leaving(); len(leave) > 0 {
-		d.step(model.Step{Op: model.OpLeave, Target: model.TargetLoadBalancer, Before: strings.Join(leave, " "), IDs: leave})
+	if leave := d.leavingSecurityGroups(); len(leave) > 0 {
+		d.addStep(model.Step{Op: model.OpLeave, Target: model.TargetLoadBalancer, Before: strings.Join(leave, " "), IDs: leave})
 	}
 	switch {
 	case have == nil || want == have:
 	case want == nil:
-		d.step(model.Step{Op: model.OpDeleteAccess, Target: model.TargetAccess, Before: have.Name, Access: *have, Needs: []string{model.TargetLoadBalancer}})
+		d.addStep(model.Step{Op: model.OpDeleteAccess, Target: model.TargetAccess, Before: have.Name, Access: *have,
+			Needs: []string{model.TargetLoadBalancer}})
 	default:
 		isDrop := func(r alicloud.SecurityRule) bool { return r.Drop }
 		surplus := notIn(have.Rules, want.Rules)
-		d.rules(model.OpRemoveRules, slices.DeleteFunc(slices.Clone(surplus), isDrop))
-		d.rules(model.OpRemoveRules, slices.DeleteFunc(surplus, func(r alicloud.SecurityRule) bool { return !r.Drop })) // these keep others out
+		d.ruleSteps(model.OpRemoveRules, slices.DeleteFunc(slices.Clone(surplus), isDrop))
+		// These keep others out.
+		d.ruleSteps(model.OpRemoveRules, slices.DeleteFunc(surplus, func(r alicloud.SecurityRule) bool { return !r.Drop }))
 	}
 }
 
-func (d *differ) rules(op model.Op, rules []alicloud.SecurityRule) {
+func (d *differ) ruleSteps(op model.Op, rules []alicloud.SecurityRule) {
 	for chunk := range slices.Chunk(rules, alicloud.MaxRulesPerCall) {
 		var texts []string
 		for _, rule := range chunk {
@@ -85,7 +87,7 @@ func (d *differ) rules(op model.Op, rules []alicloud.SecurityRule) {
 		if op == model.OpRemoveRules {
 			s.Before, s.After = s.After, ""
 		}
-		d.step(s)
+		d.addStep(s)
 	}
 }
 
@@ -93,7 +95,8 @@ func (d *differ) rules(op model.Op, rules []alicloud.SecurityRule) {
 func notIn(rules, other []alicloud.SecurityRule) []alicloud.SecurityRule {
 	return slices.DeleteFunc(slices.Clone(rules), func(r alicloud.SecurityRule) bool {
 		return slices.ContainsFunc(other, func(o alicloud.SecurityRule) bool {
-			return o.Drop == r.Drop && o.Priority == r.Priority && strings.EqualFold(o.Protocol, r.Protocol) && o.Ports == r.Ports && o.CIDR == r.CIDR
+			return o.Drop == r.Drop && o.Priority == r.Priority && strings.EqualFold(o.Protocol, r.Protocol) && o.Ports == r.Ports &&
+				o.CIDR == r.CIDR
 		})
 	})
 }

@@ -28,7 +28,8 @@ func Diff(desired, actual *model.Model, owner mark.Owner) model.Plan {
 		actual = &model.Model{}
 	}
 	d := &differ{desired: desired, actual: actual, owner: owner, used: map[string]bool{}}
-	if actual.LoadBalancer.ID == "" && (desired.HoldCreation || !slices.ContainsFunc(desired.Listeners, func(l model.Listener) bool { return l.Blocked == "" })) {
+	if actual.LoadBalancer.ID == "" &&
+		(desired.HoldCreation || !slices.ContainsFunc(desired.Listeners, func(l model.Listener) bool { return l.Blocked == "" })) {
 		return d.plan
 	}
 	d.compareGroups()
@@ -36,7 +37,7 @@ func Diff(desired, actual *model.Model, owner mark.Owner) model.Plan {
 	d.openAccess()
 	d.createLoadBalancer()
 	d.fillGroups()
-	d.listeners()
+	d.listenerSteps()
 	d.closeAccess()
 	d.emptyGroups()
 	d.changeLoadBalancer()
@@ -44,9 +45,9 @@ func Diff(desired, actual *model.Model, owner mark.Owner) model.Plan {
 	return d.plan
 }
 
-func (d *differ) step(s model.Step) { d.plan.Steps = append(d.plan.Steps, s) }
+func (d *differ) addStep(s model.Step) { d.plan.Steps = append(d.plan.Steps, s) }
 
-func (d *differ) problem(reason, format string, args ...any) {
+func (d *differ) addProblem(reason, format string, args ...any) {
 	d.plan.Problems = append(d.plan.Problems, problem.Newf(reason, format, args...))
 }
 
@@ -54,11 +55,12 @@ func (d *differ) createLoadBalancer() {
 	if d.actual.LoadBalancer.ID != "" {
 		return
 	}
-	s := model.Step{Op: model.OpCreateLoadBalancer, Target: model.TargetLoadBalancer, After: d.desired.LoadBalancer.Name, LoadBalancer: d.desired.LoadBalancer}
+	s := model.Step{Op: model.OpCreateLoadBalancer, Target: model.TargetLoadBalancer, After: d.desired.LoadBalancer.Name,
+		LoadBalancer: d.desired.LoadBalancer}
 	if d.desired.Access != nil {
 		s.Needs = []string{model.TargetAccess}
 	}
-	d.step(s)
+	d.addStep(s)
 }
 
 // changeLoadBalancer makes the steps on the load balancer itself, those first that take no job. A bandwidth package is only for one that
@@ -69,10 +71,11 @@ func (d *differ) changeLoadBalancer() {
 		d.setAttributes(have, want)
 		return
 	}
-	d.protect(have, want)
-	d.tag(have, want)
+	d.protectionSteps(have, want)
+	d.tagSteps(have, want)
 	set := func(op model.Op, before, after string, wanted model.Want) {
-		d.step(model.Step{Op: op, Target: model.TargetLoadBalancer, Before: before, After: after, Want: wanted, LoadBalancer: d.desired.LoadBalancer})
+		d.addStep(model.Step{Op: op, Target: model.TargetLoadBalancer, Before: before, After: after, Want: wanted,
+			LoadBalancer: d.desired.LoadBalancer})
 	}
 	if want.IPv6AddressType != nil && !strings.EqualFold(*want.IPv6AddressType, have.IPv6AddressType) {
 		set(model.OpSetIPv6, have.IPv6AddressType, *want.IPv6AddressType, model.Want{IPv6AddressType: want.IPv6AddressType})
@@ -104,33 +107,35 @@ func (d *differ) setAttributes(have *alicloud.NLB, want *model.Want) {
 	}
 	if want.CrossZone != nil && (isNew && !*want.CrossZone || !isNew && *want.CrossZone != have.CrossZone) {
 		changes.CrossZone = want.CrossZone
-		before, after = append(before, "crossZone="+show(!*want.CrossZone)), append(after, "crossZone="+show(*want.CrossZone))
+		before, after = append(before, "crossZone="+onOff(!*want.CrossZone)), append(after, "crossZone="+onOff(*want.CrossZone))
 	}
 	if len(after) > 0 {
-		d.step(model.Step{Op: model.OpSetAttributes, Target: model.TargetLoadBalancer, Before: strings.Join(before, " "), After: strings.Join(after, " "), Want: changes})
+		d.addStep(model.Step{Op: model.OpSetAttributes, Target: model.TargetLoadBalancer, Before: strings.Join(before, " "),
+			After: strings.Join(after, " "), Want: changes})
 	}
 	if isNew && want.IPv6AddressType != nil && *want.IPv6AddressType == alicloud.NLBInternet {
-		d.step(model.Step{Op: model.OpSetIPv6, Target: model.TargetLoadBalancer, After: *want.IPv6AddressType, Want: model.Want{IPv6AddressType: want.IPv6AddressType}})
+		d.addStep(model.Step{Op: model.OpSetIPv6, Target: model.TargetLoadBalancer, After: *want.IPv6AddressType,
+			Want: model.Want{IPv6AddressType: want.IPv6AddressType}})
 	}
 }
 
-func (d *differ) protect(have *alicloud.NLB, want *model.Want) {
+func (d *differ) protectionSteps(have *alicloud.NLB, want *model.Want) {
 	var changes model.Want
 	var after []string
 	if differs(want.DeleteProtection, &have.DeletionProtection) {
 		changes.DeleteProtection = want.DeleteProtection
-		after = append(after, "deletion="+show(*want.DeleteProtection))
+		after = append(after, "deletion="+onOff(*want.DeleteProtection))
 	}
 	if differs(want.Modification, &have.ModificationProtection) {
 		changes.Modification = want.Modification
 		after = append(after, "modification="+*want.Modification)
 	}
 	if len(after) > 0 {
-		d.step(model.Step{Op: model.OpSetProtection, Target: model.TargetLoadBalancer, After: strings.Join(after, " "), Want: changes})
+		d.addStep(model.Step{Op: model.OpSetProtection, Target: model.TargetLoadBalancer, After: strings.Join(after, " "), Want: changes})
 	}
 }
 
-func (d *differ) tag(have *alicloud.NLB, want *model.Want) {
+func (d *differ) tagSteps(have *alicloud.NLB, want *model.Want) {
 	var tags []alicloud.Tag
 	for _, tag := range slices.Concat(want.Ownership, want.Tags) {
 		if value, ok := have.Tag(tag.Key); !ok || value != tag.Value {
@@ -138,13 +143,13 @@ func (d *differ) tag(have *alicloud.NLB, want *model.Want) {
 		}
 	}
 	if len(tags) > 0 {
-		d.step(model.Step{Op: model.OpTag, Target: model.TargetLoadBalancer, After: tagsText(tags), Tags: tags})
+		d.addStep(model.Step{Op: model.OpTag, Target: model.TargetLoadBalancer, After: tagsText(tags), Tags: tags})
 	}
 	keys := slices.DeleteFunc(slices.Clone(want.RemoveTags), func(key string) bool {
 		_, ok := have.Tag(key)
 		return !ok
 	})
 	if len(keys) > 0 {
-		d.step(model.Step{Op: model.OpUntag, Target: model.TargetLoadBalancer, Before: strings.Join(keys, " "), IDs: keys})
+		d.addStep(model.Step{Op: model.OpUntag, Target: model.TargetLoadBalancer, Before: strings.Join(keys, " "), IDs: keys})
 	}
 }

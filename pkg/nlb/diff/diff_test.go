@@ -15,7 +15,8 @@ import (
 var owner = mark.Owner{Service: types.NamespacedName{Namespace: "ns", Name: "web"}, ClusterID: "c1"}
 
 func server(id string, weight int, description string) alicloud.NLBServer {
-	return alicloud.NLBServer{NLBServerKey: alicloud.NLBServerKey{ID: id, Type: alicloud.NLBServerECS, Port: 30080}, Weight: weight, Description: description}
+	return alicloud.NLBServer{NLBServerKey: alicloud.NLBServerKey{ID: id, Type: alicloud.NLBServerECS, Port: 30080}, Weight: weight,
+		Description: description}
 }
 
 func group(id, port string, servers ...alicloud.NLBServer) model.Group {
@@ -45,15 +46,19 @@ func TestAdditionsComeFirst(t *testing.T) {
 	mine := owner.NLBGroupName("30080", "TCP")
 	actual := &model.Model{
 		LoadBalancer: alicloud.NLB{ID: "nlb-1", Status: alicloud.NLBActive},
-		Groups:       []model.Group{group("sgp-1", "30080", server("i-1", 100, mine), server("i-2", 100, mine), server("i-3", 100, "a human's")), group("sgp-2", "30081")},
-		Listeners:    []model.Listener{listener("lsn-1", 80, owner.NLBMark("80", "TCP"), "sgp-1", ""), listener("lsn-2", 81, owner.NLBMark("81", "TCP"), "sgp-2", ""), listener("lsn-3", 99, "by hand", "sgp-9", "")},
+		Groups: []model.Group{group("sgp-1", "30080", server("i-1", 100, mine), server("i-2", 100, mine), server("i-3", 100, "a human's")),
+			group("sgp-2", "30081")},
+		Listeners: []model.Listener{listener("lsn-1", 80, owner.NLBMark("80", "TCP"), "sgp-1", ""),
+			listener("lsn-2", 81, owner.NLBMark("81", "TCP"), "sgp-2", ""), listener("lsn-3", 99, "by hand", "sgp-9", "")},
 	}
 	desired := &model.Model{
-		Groups:    []model.Group{group("", "30080", server("i-2", 100, mine), server("i-4", 100, mine)), group("", "30082")},
-		Listeners: []model.Listener{listener("", 80, owner.NLBMark("80", "TCP"), "", mine), listener("", 82, owner.NLBMark("82", "TCP"), "", owner.NLBGroupName("30082", "TCP"))},
+		Groups: []model.Group{group("", "30080", server("i-2", 100, mine), server("i-4", 100, mine)), group("", "30082")},
+		Listeners: []model.Listener{listener("", 80, owner.NLBMark("80", "TCP"), "", mine),
+			listener("", 82, owner.NLBMark("82", "TCP"), "", owner.NLBGroupName("30082", "TCP"))},
 	}
 	want := []string{
-		"add servers group:" + mine, "create server group group:" + owner.NLBGroupName("30082", "TCP"), "create listener tcp:82", "delete listener tcp:81",
+		"add servers group:" + mine, "create server group group:" + owner.NLBGroupName("30082", "TCP"), "create listener tcp:82",
+		"delete listener tcp:81",
 		"remove servers group:" + mine, "delete server group group:sgp-2",
 	}
 	if diff := cmp.Diff(want, stepsOf(Diff(desired, actual, owner))); diff != "" {
@@ -66,8 +71,9 @@ func TestDoubtRemovesNothing(t *testing.T) {
 	t.Parallel()
 	mine := owner.NLBGroupName("30080", "TCP")
 	actual := &model.Model{
-		LoadBalancer: alicloud.NLB{ID: "nlb-1"}, Groups: []model.Group{group("sgp-1", "30080", server("i-1", 100, mine), server("i-2", 100, mine))},
-		Listeners: []model.Listener{listener("lsn-1", 80, owner.NLBMark("80", "TCP"), "sgp-1", "")},
+		LoadBalancer: alicloud.NLB{ID: "nlb-1"},
+		Groups:       []model.Group{group("sgp-1", "30080", server("i-1", 100, mine), server("i-2", 100, mine))},
+		Listeners:    []model.Listener{listener("lsn-1", 80, owner.NLBMark("80", "TCP"), "sgp-1", "")},
 	}
 	wanted := group("", "30080", server("i-3", 100, mine))
 	wanted.Doubt, wanted.Gone = true, sets.New("i-2")
@@ -118,12 +124,16 @@ func TestDeadLeaveFirst(t *testing.T) {
 	}{
 		{"dead beside one that stays", servers("a", "b"), servers("b", "c"), sets.New("a"), []string{"remove servers a", "add servers c"}},
 		{"working beside one that stays", servers("a", "b"), servers("b", "c"), nil, []string{"add servers c", "remove servers a"}},
-		{"dead and working", servers("a", "b", "c"), servers("c", "d"), sets.New("a"), []string{"remove servers a", "add servers d", "remove servers b"}},
+		{"dead and working", servers("a", "b", "c"), servers("c", "d"), sets.New("a"),
+			[]string{"remove servers a", "add servers d", "remove servers b"}},
 		{"all dead", servers("a", "b"), servers("c"), sets.New("a", "b"), []string{"add servers c", "remove servers a b"}},
 		{"none stays", servers("a", "b"), servers("c"), sets.New("a"), []string{"add servers c", "remove servers a b"}},
-		{"the one that stays is dead, too", servers("a", "b"), servers("b", "c"), sets.New("a", "b"), []string{"add servers c", "remove servers a"}},
-		{"the one that stays has no weight yet", append(weighted(0, "b"), servers("a")...), servers("b", "c"), sets.New("a"), []string{"add servers c", "update servers b", "remove servers a"}},
-		{"the one that stays is to have no weight", servers("a", "b"), append(weighted(0, "b"), servers("c")...), sets.New("a"), []string{"add servers c", "update servers b", "remove servers a"}},
+		{"the one that stays is dead, too", servers("a", "b"), servers("b", "c"), sets.New("a", "b"),
+			[]string{"add servers c", "remove servers a"}},
+		{"the one that stays has no weight yet", append(weighted(0, "b"), servers("a")...), servers("b", "c"), sets.New("a"),
+			[]string{"add servers c", "update servers b", "remove servers a"}},
+		{"the one that stays is to have no weight", servers("a", "b"), append(weighted(0, "b"), servers("c")...), sets.New("a"),
+			[]string{"add servers c", "update servers b", "remove servers a"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
@@ -144,7 +154,8 @@ func TestDeadLeaveFirst(t *testing.T) {
 		t.Parallel()
 		other := owner.NLBGroupName("30081", "TCP")
 		listeners := func(first, second, firstName, secondName string) []model.Listener {
-			return []model.Listener{listener("lsn-1", 80, owner.NLBMark("80", "TCP"), first, firstName), listener("lsn-2", 81, owner.NLBMark("81", "TCP"), second, secondName)}
+			return []model.Listener{listener("lsn-1", 80, owner.NLBMark("80", "TCP"), first, firstName),
+				listener("lsn-2", 81, owner.NLBMark("81", "TCP"), second, secondName)}
 		}
 		actual := &model.Model{
 			LoadBalancer: alicloud.NLB{ID: "nlb-1"}, Listeners: listeners("sgp-1", "sgp-2", "", ""),
@@ -182,7 +193,8 @@ func TestBlockedPortKeepsNoGroups(t *testing.T) {
 	blocked.Blocked = "InvalidAnnotation"
 	actual := &model.Model{
 		LoadBalancer: alicloud.NLB{ID: "nlb-1"}, Groups: []model.Group{group("sgp-1", "30080"), group("sgp-2", "30081"), group("sgp-3", "31443")},
-		Listeners: []model.Listener{listener("lsn-1", 80, owner.NLBMark("80", "TCP"), "sgp-1", ""), listener("lsn-2", 443, owner.NLBMark("443", "TCP"), "sgp-3", "")},
+		Listeners: []model.Listener{listener("lsn-1", 80, owner.NLBMark("80", "TCP"), "sgp-1", ""),
+			listener("lsn-2", 443, owner.NLBMark("443", "TCP"), "sgp-3", "")},
 	}
 	desired := &model.Model{
 		Groups:    []model.Group{group("", "30080"), group("", "30443")},

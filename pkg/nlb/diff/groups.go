@@ -30,7 +30,7 @@ func (d *differ) compareGroups() {
 		} else {
 			d.used[have.ID] = true
 		}
-		d.changes = append(d.changes, d.servers(want, have))
+		d.changes = append(d.changes, d.compareServers(want, have))
 	}
 }
 
@@ -45,7 +45,7 @@ func Followed(desired, actual *model.Model, owner mark.Owner) model.Plan {
 	d.fillGroups()
 	d.removeServers()
 	for i := range there.Former {
-		d.plan.Steps = append(d.plan.Steps, d.meanwhile(there.Former[i].ID, nil)...)
+		d.plan.Steps = append(d.plan.Steps, d.meanwhileSteps(there.Former[i].ID, nil)...)
 	}
 	return d.plan
 }
@@ -79,7 +79,8 @@ func (d *differ) createGroup(want *model.Group) {
 	if off := false; group.Protocol == alicloud.NLBUDP && group.HealthCheck.Enabled == nil {
 		group.HealthCheck.Enabled = &off
 	}
-	d.step(model.Step{Op: model.OpCreateGroup, Target: model.TargetGroup(want.Name), After: group.Type + " " + group.Protocol, Group: group})
+	d.addStep(model.Step{Op: model.OpCreateGroup, Target: model.TargetGroup(want.Name), After: group.Type + " " + group.Protocol,
+		Group: group})
 }
 
 // updateGroups changes the settings of groups that are there. Their servers come first: they change whether the cloud takes the settings or
@@ -101,15 +102,17 @@ func (d *differ) tagGroup(want, have *model.Group) {
 		return there
 	})
 	if len(missing) > 0 {
-		d.step(model.Step{Op: model.OpTagGroup, Target: model.TargetGroup(want.Name), After: tagsText(missing), Group: have.NLBGroup, Tags: missing})
+		d.addStep(model.Step{Op: model.OpTagGroup, Target: model.TargetGroup(want.Name), After: tagsText(missing), Group: have.NLBGroup,
+			Tags: missing})
 	}
 }
 
 func (d *differ) updateGroup(want, have *model.Group) {
 	settings, changes := groupChanges(&want.NLBGroupSettings, &have.NLBGroupSettings)
-	if changes.any() {
-		d.step(model.Step{
-			Op: model.OpUpdateGroup, Target: model.TargetGroup(want.Name), Before: strings.Join(changes.before, " "), After: strings.Join(changes.after, " "),
+	if changes.anyChanges() {
+		d.addStep(model.Step{
+			Op: model.OpUpdateGroup, Target: model.TargetGroup(want.Name), Before: strings.Join(changes.before, " "),
+			After: strings.Join(changes.after, " "),
 			Group: have.NLBGroup, Settings: settings,
 		})
 	}
@@ -123,16 +126,16 @@ func (d *differ) serverStep(op model.Op, group *model.Group, id string, servers 
 	if s.Group.ID = id; op == model.OpRemoveServers {
 		s.Before, s.After = s.After, ""
 	}
-	d.step(s)
+	d.addStep(s)
 }
 
-// ours reports whether a server was put into a group by us.
-func (d *differ) ours(group *model.Group, server *alicloud.NLBServer) bool {
+// isOurs reports whether a server was put into a group by us.
+func (d *differ) isOurs(group *model.Group, server *alicloud.NLBServer) bool {
 	return server.Description == group.Description || d.owner.OwnsNLB(server.Description)
 }
 
-// servers compares the servers of a group. One that somebody else put in stands for ours, and stays as it is.
-func (d *differ) servers(want, have *model.Group) serverChange {
+// compareServers compares the servers of a group. One that somebody else put in stands for ours, and stays as it is.
+func (d *differ) compareServers(want, have *model.Group) serverChange {
 	there, leaving := serversIn(have)
 	change := serverChange{id: have.ID}
 	for i := range want.Servers {
@@ -153,7 +156,7 @@ func (d *differ) servers(want, have *model.Group) serverChange {
 			d.compareServer(&change, want, server, present, true)
 		}
 	}
-	change.removed = d.surplus(want, have, there)
+	change.removed = d.surplusServers(want, have, there)
 	d.deadFirst(&change, want, there)
 	return change
 }
@@ -162,14 +165,14 @@ func (d *differ) servers(want, have *model.Group) serverChange {
 func (d *differ) deadFirst(change *serverChange, want *model.Group, there map[alicloud.NLBServerKey]*alicloud.NLBServer) {
 	serves := func(server alicloud.NLBServer) bool {
 		present := there[model.ServerKey(&server)]
-		return present != nil && present.Weight > 0 && server.Weight > 0 && !d.dead(&server)
+		return present != nil && present.Weight > 0 && server.Weight > 0 && !d.isDead(&server)
 	}
 	if len(change.removed) == 0 || !slices.ContainsFunc(want.Servers, serves) {
 		return
 	}
 	var others []alicloud.NLBServer
 	for i := range change.removed {
-		if server := &change.removed[i]; d.dead(server) {
+		if server := &change.removed[i]; d.isDead(server) {
 			change.dead = append(change.dead, *server)
 		} else {
 			others = append(others, *server)
@@ -178,8 +181,8 @@ func (d *differ) deadFirst(change *serverChange, want *model.Group, there map[al
 	change.removed = others
 }
 
-// dead reports whether a server counts as one that takes no traffic.
-func (d *differ) dead(server *alicloud.NLBServer) bool {
+// isDead reports whether a server counts as one that takes no traffic.
+func (d *differ) isDead(server *alicloud.NLBServer) bool {
 	return server.Type == alicloud.NLBServerECS && d.desired.Dead.Has(server.ID)
 }
 
@@ -199,7 +202,7 @@ func serversIn(group *model.Group) (there map[alicloud.NLBServerKey]*alicloud.NL
 
 // compareServer notes a server of ours that has to change.
 func (d *differ) compareServer(change *serverChange, group *model.Group, server, present *alicloud.NLBServer, drains bool) {
-	if !d.ours(group, present) {
+	if !d.isOurs(group, present) {
 		return
 	}
 	is := backend.Weight{Value: present.Weight, Mark: present.Description}
@@ -211,9 +214,9 @@ func (d *differ) compareServer(change *serverChange, group *model.Group, server,
 	}
 }
 
-// surplus returns the servers of ours that nothing asks for any more. While it is in doubt what the backends are, only those go that
+// surplusServers returns the servers of ours that nothing asks for any more. While it is in doubt what the backends are, only those go that
 // are known to be gone.
-func (d *differ) surplus(want, have *model.Group, there map[alicloud.NLBServerKey]*alicloud.NLBServer) []alicloud.NLBServer {
+func (d *differ) surplusServers(want, have *model.Group, there map[alicloud.NLBServerKey]*alicloud.NLBServer) []alicloud.NLBServer {
 	kept := map[alicloud.NLBServerKey]bool{}
 	for _, servers := range [][]alicloud.NLBServer{want.Servers, want.Draining} {
 		for i := range servers {
@@ -224,7 +227,7 @@ func (d *differ) surplus(want, have *model.Group, there map[alicloud.NLBServerKe
 	for i := range have.Servers {
 		server := &have.Servers[i]
 		held := want.Held.Has(server.IP) || want.Held.Has(server.ID) || want.Doubt && !want.Gone.Has(server.ID)
-		if there[model.ServerKey(server)] == server && !kept[model.ServerKey(server)] && !held && d.ours(want, server) {
+		if there[model.ServerKey(server)] == server && !kept[model.ServerKey(server)] && !held && d.isOurs(want, server) {
 			surplus = append(surplus, *server)
 		}
 	}
@@ -249,7 +252,7 @@ func (d *differ) emptyGroups() {
 }
 
 // inDoubt reports whether a port stays as it is of which nobody knows the group, so that any may be its. Where only the settings of a
-// listener are not known, it moves to its group all the same, see [differ.follow].
+// listener are not known, it moves to its group all the same, see [differ.followListeners].
 func (d *differ) inDoubt() bool {
 	return d.desired.HoldListeners || slices.ContainsFunc(d.desired.Listeners, func(l model.Listener) bool {
 		return l.Blocked != "" && !slices.ContainsFunc(d.desired.Groups, func(g model.Group) bool { return g.Name == l.Group })
@@ -269,16 +272,20 @@ func (d *differ) dropGroup(have *model.Group) {
 	switch {
 	case have.Foreign:
 	case len(strangers) > 0:
-		d.problem(problem.ReasonKeptInUse, "server group %s, which the Service does not need any more, is kept without the servers of the Service, because others use it: %s; "+
-			"if nobody needs it, delete it", have.ID, problem.Some(strangers))
+		d.addProblem(problem.ReasonKeptInUse,
+			"server group %s, which the Service does not need any more, is kept without the servers of the Service, because others use it: %s; "+
+				"if nobody needs it, delete it", have.ID, problem.Some(strangers))
 	case len(ours) < len(have.Servers):
-		d.problem(problem.ReasonKeptInUse, "server group %s, which the Service does not need any more, is kept, because it has servers of others; if nobody needs it, delete it", have.ID)
+		d.addProblem(problem.ReasonKeptInUse,
+			"server group %s, which the Service does not need any more, is kept, because it has servers of others; if nobody needs it, delete it",
+			have.ID)
 	default:
-		d.step(model.Step{Op: model.OpDeleteGroup, Target: target, Before: have.Name, Group: have.NLBGroup, Needs: needs})
+		d.addStep(model.Step{Op: model.OpDeleteGroup, Target: target, Before: have.Name, Group: have.NLBGroup, Needs: needs})
 		return
 	}
 	if len(ours) > 0 {
-		d.step(model.Step{Op: model.OpRemoveServers, Target: target, Before: model.ServersText(ours), Group: have.NLBGroup, Servers: ours, Needs: needs})
+		d.addStep(model.Step{Op: model.OpRemoveServers, Target: target, Before: model.ServersText(ours), Group: have.NLBGroup, Servers: ours,
+			Needs: needs})
 	}
 }
 
@@ -286,7 +293,8 @@ func (d *differ) dropGroup(have *model.Group) {
 func (d *differ) strangersOn(have *model.Group) []string {
 	strangers := slices.Clone(have.Strangers)
 	for i := range d.actual.Listeners {
-		if l := &d.actual.Listeners[i]; model.Text(l.ServerGroupID) == have.ID && !d.owner.OwnsNLB(model.Text(l.Description)) && l.Status != alicloud.NLBListenerDeleting {
+		if l := &d.actual.Listeners[i]; model.Text(l.ServerGroupID) == have.ID && !d.owner.OwnsNLB(model.Text(l.Description)) &&
+			l.Status != alicloud.NLBListenerDeleting {
 			strangers = append(strangers, "listener "+l.ID+" of "+d.actual.LoadBalancer.ID)
 		}
 	}

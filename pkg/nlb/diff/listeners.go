@@ -10,12 +10,12 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
 )
 
-// listeners makes the steps on listeners. New ones come before others go, but for those whose ports they need.
-func (d *differ) listeners() {
+// listenerSteps makes the steps on listeners. New ones come before others go, but for those whose ports they need.
+func (d *differ) listenerSteps() {
 	if d.actual.Reused && !d.desired.Override || d.desired.HoldListeners {
 		return
 	}
-	gone := d.unwanted()
+	gone := d.unwantedListeners()
 	for i := range d.desired.Listeners {
 		want := &d.desired.Listeners[i]
 		have := d.actual.Listener(want.Key())
@@ -23,7 +23,7 @@ func (d *differ) listeners() {
 		case d.mayMove(want, have):
 			d.updateListener(want, have)
 		case want.Blocked != "":
-			d.follow(want)
+			d.followListeners(want)
 		case have != nil && have.Protocol == want.Protocol:
 			if d.mayWrite(want, have) {
 				d.updateListener(want, have)
@@ -40,7 +40,8 @@ func (d *differ) listeners() {
 // mayMove reports whether a listener of ours whose settings nobody knows follows its port to another group, and takes the certificate that
 // is asked for.
 func (d *differ) mayMove(want, have *model.Listener) bool {
-	return want.Blocked == problem.ReasonInvalidAnnotation && have != nil && have.Protocol == want.Protocol && d.owner.OwnsNLB(model.Text(have.Description)) &&
+	return want.Blocked == problem.ReasonInvalidAnnotation && have != nil && have.Protocol == want.Protocol &&
+		d.owner.OwnsNLB(model.Text(have.Description)) &&
 		slices.ContainsFunc(d.desired.Groups, func(g model.Group) bool { return g.Name == want.Group })
 }
 
@@ -49,8 +50,8 @@ func (d *differ) mayMove(want, have *model.Listener) bool {
 func (d *differ) placeListener(want, have *model.Listener, gone []*model.Listener) []*model.Listener {
 	for i := range d.actual.Listeners {
 		if other := &d.actual.Listeners[i]; other != have && other.Overlaps(want) && !slices.Contains(gone, other) {
-			d.problem(problem.ReasonListenerConflict, "port %s is in use by the listener %s of %s", want.Ports(), other.ID, d.maker(other))
-			d.follow(want)
+			d.addProblem(problem.ReasonListenerConflict, "port %s is in use by the listener %s of %s", want.Ports(), other.ID, d.makerOf(other))
+			d.followListeners(want)
 			return slices.DeleteFunc(gone, func(l *model.Listener) bool { return l.Overlaps(want) })
 		}
 	}
@@ -71,23 +72,25 @@ func (d *differ) placeListener(want, have *model.Listener, gone []*model.Listene
 	return gone
 }
 
-// follow keeps the listeners of ours in line with the endpoints that stay in place of a wanted one, each in the group that it uses.
-func (d *differ) follow(want *model.Listener) {
+// followListeners keeps the listeners of ours in line with the endpoints that stay in place of a wanted one, each in the group that it
+// uses.
+func (d *differ) followListeners(want *model.Listener) {
 	for i := range d.actual.Listeners {
 		have := &d.actual.Listeners[i]
 		if group := model.Text(have.ServerGroupID); have.Overlaps(want) && d.owner.OwnsNLB(model.Text(have.Description)) && !d.used[group] {
 			d.used[group] = true // it is not dropped, and two listeners may stay in it
-			d.plan.Steps = append(d.plan.Steps, d.meanwhile(group, nil)...)
+			d.plan.Steps = append(d.plan.Steps, d.meanwhileSteps(group, nil)...)
 		}
 	}
 }
 
-// unwanted are the listeners of ours that no port has any more.
-func (d *differ) unwanted() []*model.Listener {
+// unwantedListeners are the listeners of ours that no port has any more.
+func (d *differ) unwantedListeners() []*model.Listener {
 	var gone []*model.Listener
 	for i := range d.actual.Listeners {
 		have := &d.actual.Listeners[i]
-		if held := d.desired.HoldRanges && have.Port == 0; !held && d.desired.Listener(have.Key()) == nil && d.owner.OwnsNLB(model.Text(have.Description)) && have.Status != alicloud.NLBListenerDeleting {
+		if held := d.desired.HoldRanges && have.Port == 0; !held && d.desired.Listener(have.Key()) == nil &&
+			d.owner.OwnsNLB(model.Text(have.Description)) && have.Status != alicloud.NLBListenerDeleting {
 			gone = append(gone, have)
 		}
 	}
@@ -101,12 +104,12 @@ func (d *differ) mayWrite(want, have *model.Listener) bool {
 	if d.owner.OwnsNLB(text) || d.actual.Reused && !d.owner.OwnedNLBByOther(text) {
 		return true
 	}
-	d.problem(problem.ReasonListenerConflict, "port %s is in use by the listener %s of %s", want.Ports(), have.ID, d.maker(have))
+	d.addProblem(problem.ReasonListenerConflict, "port %s is in use by the listener %s of %s", want.Ports(), have.ID, d.makerOf(have))
 	return false
 }
 
-// maker names who made a listener.
-func (d *differ) maker(l *model.Listener) string {
+// makerOf names who made a listener.
+func (d *differ) makerOf(l *model.Listener) string {
 	return mark.Maker(model.Text(l.Description), d.owner.ClusterID)
 }
 
@@ -115,7 +118,8 @@ func (d *differ) mayReplace(want, have *model.Listener) bool {
 	if d.owner.OwnsNLB(model.Text(have.Description)) {
 		return true
 	}
-	d.problem(problem.ReasonListenerConflict, "port %s is in use by the listener %s (%s) of %s", want.Ports(), have.ID, have.Protocol, d.maker(have))
+	d.addProblem(problem.ReasonListenerConflict, "port %s is in use by the listener %s (%s) of %s", want.Ports(), have.ID, have.Protocol,
+		d.makerOf(have))
 	return false
 }
 
@@ -127,10 +131,11 @@ func (d *differ) updateListener(want, have *model.Listener) {
 	settings, changes := listenerChanges(wanted, &have.NLBListenerSettings)
 	target := model.TargetListener(want.Key())
 	if group := d.groupOf(want); group == "" || group != model.Text(have.ServerGroupID) {
-		changes.before, changes.after = append(changes.before, "group="+model.Text(have.ServerGroupID)), append(changes.after, "group="+want.Group)
+		changes.before, changes.after = append(changes.before, "group="+model.Text(have.ServerGroupID)), append(changes.after,
+			"group="+want.Group)
 		settings.ServerGroupID = &group // the creation of the group fills it in
 	}
-	if changes.any() {
+	if changes.anyChanges() {
 		s := model.Step{
 			Op: model.OpUpdateListener, Target: target, Before: strings.Join(changes.before, " "), After: strings.Join(changes.after, " "),
 			Listener: model.Listener{NLBListener: have.NLBListener, Group: want.Group}, Changes: settings,
@@ -139,15 +144,15 @@ func (d *differ) updateListener(want, have *model.Listener) {
 			s.Needs = []string{model.TargetGroup(want.Group)}
 			d.leavesGroup(&s, have, want)
 		}
-		d.step(s)
+		d.addStep(s)
 	}
 	if want.Blocked != "" {
 		return
 	}
 	if have.Status == alicloud.NLBListenerStopped {
-		d.step(model.Step{Op: model.OpStartListener, Target: target, Listener: *have})
+		d.addStep(model.Step{Op: model.OpStartListener, Target: target, Listener: *have})
 	}
-	d.certificates(want, have)
+	d.certificateSteps(want, have)
 }
 
 // groupOf returns the id of the group of a desired listener, empty where it is to be created.
@@ -167,26 +172,28 @@ func (d *differ) createListener(want *model.Listener, needs []string) {
 	if id := d.groupOf(want); id != "" {
 		listener.ServerGroupID = &id
 	}
-	d.step(model.Step{
+	d.addStep(model.Step{
 		Op: model.OpCreateListener, Target: model.TargetListener(want.Key()), After: want.Protocol, Listener: listener,
 		Needs: append(needs, model.TargetGroup(want.Group)),
 	})
-	d.certificates(want, &model.Listener{NLBListener: want.NLBListener})
+	d.certificateSteps(want, &model.Listener{NLBListener: want.NLBListener})
 }
 
 func (d *differ) deleteListener(have *model.Listener, needs ...string) {
-	d.step(model.Step{Op: model.OpDeleteListener, Target: model.TargetListener(have.Key()), Before: have.Protocol, Listener: *have, Needs: needs})
+	d.addStep(model.Step{Op: model.OpDeleteListener, Target: model.TargetListener(have.Key()), Before: have.Protocol, Listener: *have,
+		Needs: needs})
 }
 
 // replaceListener deletes a listener on whose port another one is to be created: it serves until the group of that one has its servers.
 func (d *differ) replaceListener(have, want *model.Listener) {
 	s := model.Step{
-		Op: model.OpDeleteListener, Target: model.TargetListener(have.Key()), Before: have.Protocol, Listener: *have, Needs: []string{model.TargetGroup(want.Group)},
+		Op: model.OpDeleteListener, Target: model.TargetListener(have.Key()), Before: have.Protocol, Listener: *have,
+		Needs: []string{model.TargetGroup(want.Group)},
 	}
 	successor := *want
 	s.Successor = &successor
 	d.leavesGroup(&s, have, want)
-	d.step(s)
+	d.addStep(s)
 }
 
 // leavesGroup notes on a step which group a listener leaves for which.
@@ -197,22 +204,22 @@ func (d *differ) leavesGroup(s *model.Step, have, want *model.Listener) {
 		next = &d.desired.Groups[at]
 		s.Awaits = next.Doubt || len(next.Held) > 0 || next.Serves()
 	}
-	s.Meanwhile = d.meanwhile(s.From, next)
+	s.Meanwhile = d.meanwhileSteps(s.From, next)
 }
 
-// meanwhile makes the steps that keep a group in line with the endpoints while a listener stays in it. The servers of the next group, nil
-// for none, come into it where the cloud refuses that one, for example because the account has as many groups as it may have: the port of
-// the servers in it may answer nobody any more.
-func (d *differ) meanwhile(id string, next *model.Group) []model.Step {
+// meanwhileSteps makes the steps that keep a group in line with the endpoints while a listener stays in it. The servers of the next group,
+// nil for none, come into it where the cloud refuses that one, for example because the account has as many groups as it may have: the port
+// of the servers in it may answer nobody any more.
+func (d *differ) meanwhileSteps(id string, next *model.Group) []model.Step {
 	want, have := d.desired.FormerGroup(id), d.actual.GroupByID(id)
-	if have != nil && next != nil && d.takes(have, next) {
+	if have != nil && next != nil && d.takesServers(have, next) {
 		want = inPlaceOf(next, have)
 	}
 	if want == nil || have == nil {
 		return nil
 	}
 	aside := &differ{desired: d.desired, actual: d.actual, owner: d.owner}
-	change := d.servers(want, have)
+	change := d.compareServers(want, have)
 	aside.serverStep(model.OpRemoveServers, want, id, change.dead)
 	aside.fillGroup(want, &change)
 	aside.serverStep(model.OpRemoveServers, want, id, change.removed)
@@ -222,8 +229,8 @@ func (d *differ) meanwhile(id string, next *model.Group) []model.Step {
 	return aside.plan.Steps
 }
 
-// takes reports whether a group takes the servers of one that the cloud refuses to create.
-func (d *differ) takes(have, next *model.Group) bool {
+// takesServers reports whether a group takes the servers of one that the cloud refuses to create.
+func (d *differ) takesServers(have, next *model.Group) bool {
 	return d.desired.Refused[model.TargetGroup(next.Name)] && d.actual.Matching(next) == nil && !d.used[have.ID] && !have.Foreign &&
 		have.AnyPort == next.AnyPort && strings.EqualFold(have.Type, next.Type)
 }
@@ -243,18 +250,18 @@ func inPlaceOf(next, have *model.Group) *model.Group {
 	return &want
 }
 
-// certificates compares the additional certificates of a TCPSSL listener. Those that a human added stay.
-func (d *differ) certificates(want, have *model.Listener) {
+// certificateSteps compares the additional certificates of a TCPSSL listener. Those that a human added stay.
+func (d *differ) certificateSteps(want, have *model.Listener) {
 	step := func(op model.Op, ids []string) {
 		if len(ids) > 0 {
 			s := model.Step{Op: op, Target: model.TargetListener(want.Key()), After: strings.Join(ids, " "), Listener: *have, IDs: ids}
 			if op == model.OpRemoveCertificates {
 				s.Before, s.After = s.After, ""
 			}
-			d.step(s)
+			d.addStep(s)
 		}
 	}
-	step(model.OpAddCertificates, without(want.Certificates, have.Certificates))
+	step(model.OpAddCertificates, withoutElements(want.Certificates, have.Certificates))
 	var removed []string
 	for _, id := range want.RemoveCertificates {
 		if slices.Contains(have.Certificates, id) && !slices.Contains(want.Certificates, id) {

@@ -36,7 +36,8 @@ func TestListenerOfUnknownSettings(t *testing.T) {
 			cps := 5
 			want.Cps, want.Blocked = &cps, problem.ReasonInvalidAnnotation
 			test.change(&want, &have)
-			actual := &model.Model{LoadBalancer: alicloud.NLB{ID: "nlb-1"}, Groups: []model.Group{group("sgp-1", "30080")}, Listeners: []model.Listener{have}}
+			actual := &model.Model{LoadBalancer: alicloud.NLB{ID: "nlb-1"}, Groups: []model.Group{group("sgp-1", "30080")},
+				Listeners: []model.Listener{have}}
 			plan := Diff(&model.Model{Groups: []model.Group{group("", "31000")}, Listeners: []model.Listener{want}}, actual, owner)
 			var updates []string
 			for i := range plan.Steps {
@@ -61,9 +62,11 @@ func TestOnlyAMoveNeedsTheGroup(t *testing.T) {
 		{"stays in its group", "30080", nil},
 		{"moves", "31000", []string{model.TargetGroup(owner.NLBGroupName("31000", "TCP"))}},
 	} {
-		have, want := listener("lsn-1", 80, owner.NLBMark("80", "TCP"), "sgp-1", ""), listener("", 80, owner.NLBMark("80", "TCP"), "", owner.NLBGroupName(test.port, "TCP"))
+		have, want := listener("lsn-1", 80, owner.NLBMark("80", "TCP"), "sgp-1", ""), listener("", 80, owner.NLBMark("80", "TCP"), "",
+			owner.NLBGroupName(test.port, "TCP"))
 		want.CertificateIDs = []string{"cert-2"}
-		actual := &model.Model{LoadBalancer: alicloud.NLB{ID: "nlb-1"}, Groups: []model.Group{group("sgp-1", "30080")}, Listeners: []model.Listener{have}}
+		actual := &model.Model{LoadBalancer: alicloud.NLB{ID: "nlb-1"}, Groups: []model.Group{group("sgp-1", "30080")},
+			Listeners: []model.Listener{have}}
 		plan := Diff(&model.Model{Groups: []model.Group{group("", test.port)}, Listeners: []model.Listener{want}}, actual, owner)
 		at := slices.IndexFunc(plan.Steps, func(s model.Step) bool { return s.Op == model.OpUpdateListener })
 		if at < 0 || !slices.Equal(plan.Steps[at].Needs, test.needs) {

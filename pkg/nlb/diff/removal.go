@@ -17,7 +17,8 @@ func Deletion(actual *model.Model, owner ...alicloud.Tag) model.Plan {
 	}
 	if lb.DeletionProtection {
 		steps = append(steps, model.Step{
-			Op: model.OpSetProtection, Target: model.TargetLoadBalancer, Before: "deletion=on", After: "deletion=off", Want: model.Want{DeleteProtection: new(false)},
+			Op: model.OpSetProtection, Target: model.TargetLoadBalancer, Before: "deletion=on", After: "deletion=off",
+			Want: model.Want{DeleteProtection: new(false)},
 		})
 	}
 	return model.Plan{Steps: append(steps, model.Step{Op: model.OpDeleteLoadBalancer, Target: model.TargetLoadBalancer, Before: lb.Name})}
@@ -30,7 +31,7 @@ func Leftovers(actual *model.Model, owner mark.Owner) model.Plan {
 		d.dropGroup(&actual.Groups[i])
 	}
 	if actual.Access != nil {
-		d.step(model.Step{Op: model.OpDeleteAccess, Target: model.TargetAccess, Before: actual.Access.Name, Access: *actual.Access})
+		d.addStep(model.Step{Op: model.OpDeleteAccess, Target: model.TargetAccess, Before: actual.Access.Name, Access: *actual.Access})
 	}
 	return d.plan
 }
@@ -38,10 +39,10 @@ func Leftovers(actual *model.Model, owner mark.Owner) model.Plan {
 // Leaving returns the plan that removes from an existing load balancer what is the Service's.
 func Leaving(actual *model.Model, owner mark.Owner, removeTags []string) model.Plan {
 	d := &differ{actual: actual, owner: owner, desired: &model.Model{}}
-	for _, listener := range d.unwanted() {
+	for _, listener := range d.unwantedListeners() {
 		d.deleteListener(listener)
 	}
-	d.tag(&actual.LoadBalancer, &model.Want{RemoveTags: removeTags})
+	d.tagSteps(&actual.LoadBalancer, &model.Want{RemoveTags: removeTags})
 	for i := range actual.Groups {
 		d.dropGroup(&actual.Groups[i])
 	}
@@ -55,17 +56,18 @@ func Preserving(actual *model.Model, preserved string) model.Plan {
 	lb := &actual.LoadBalancer
 	off, none := false, alicloud.NonProtection
 	if lb.DeletionProtection || lb.ModificationProtection == alicloud.ConsoleProtection {
-		d.step(model.Step{
-			Op: model.OpSetProtection, Target: model.TargetLoadBalancer, After: "deletion=off modification=" + none, Want: model.Want{DeleteProtection: &off, Modification: &none},
+		d.addStep(model.Step{
+			Op: model.OpSetProtection, Target: model.TargetLoadBalancer, After: "deletion=off modification=" + none,
+			Want: model.Want{DeleteProtection: &off, Modification: &none},
 		})
 	}
-	keys := ownership()
+	keys := ownerTagKeys()
 	groups := d.untagGroups(keys) // once the load balancer has no owner, nothing leads to them
 	if value, _ := lb.Tag(mark.TagPreserved); value != preserved {
 		d.tagPreserved(preserved)
 	}
 	if slices.ContainsFunc(lb.Tags, func(t alicloud.Tag) bool { return slices.Contains(keys, t.Key) }) {
-		d.step(model.Step{Op: model.OpUntag, Target: model.TargetLoadBalancer, IDs: keys, Needs: groups})
+		d.addStep(model.Step{Op: model.OpUntag, Target: model.TargetLoadBalancer, IDs: keys, Needs: groups})
 	}
 	return d.plan
 }
@@ -77,7 +79,7 @@ func PreservingInGroup(actual *model.Model, preserved string) model.Plan {
 	if _, noted := actual.LoadBalancer.Tag(mark.TagPreserved); !noted {
 		d.tagPreserved(preserved)
 	}
-	d.untagGroups(ownership())
+	d.untagGroups(ownerTagKeys())
 	return d.plan
 }
 
@@ -85,26 +87,28 @@ func PreservingInGroup(actual *model.Model, preserved string) model.Plan {
 // there is bound to this program but the server groups.
 func PreservingOnExisting(actual *model.Model) model.Plan {
 	d := &differ{actual: actual}
-	d.untagGroups(ownership())
+	d.untagGroups(ownerTagKeys())
 	return d.plan
 }
 
-// ownership are the keys of the tags that bind something to this program.
-func ownership() []string { return []string{mark.TagOwner, mark.TagCluster, mark.TagGroup} }
+// ownerTagKeys are the keys of the tags that bind something to this program.
+func ownerTagKeys() []string { return []string{mark.TagOwner, mark.TagCluster, mark.TagGroup} }
 
 // tagPreserved notes on the load balancer that it was preserved. That is for people: no Service stays in deletion because of it.
 func (d *differ) tagPreserved(preserved string) {
 	tags := []alicloud.Tag{{Key: mark.TagPreserved, Value: preserved}}
-	d.step(model.Step{Op: model.OpTag, Target: model.TargetLoadBalancer, After: tagsText(tags), Tags: tags, Optional: true})
+	d.addStep(model.Step{Op: model.OpTag, Target: model.TargetLoadBalancer, After: tagsText(tags), Tags: tags, Optional: true})
 }
 
 // untagGroups removes tags from the server groups of the Service, and returns the targets of these steps.
 func (d *differ) untagGroups(keys []string) []string {
 	var targets []string
 	for i := range d.actual.Groups {
-		if group := &d.actual.Groups[i]; !group.Foreign && slices.ContainsFunc(group.Tags, func(t alicloud.Tag) bool { return slices.Contains(keys, t.Key) }) {
+		if group := &d.actual.Groups[i]; !group.Foreign && slices.ContainsFunc(group.Tags, func(t alicloud.Tag) bool {
+			return slices.Contains(keys, t.Key)
+		}) {
 			targets = append(targets, model.TargetGroup(group.ID))
-			d.step(model.Step{Op: model.OpUntagGroup, Target: model.TargetGroup(group.ID), Before: group.Name, Group: group.NLBGroup, IDs: keys})
+			d.addStep(model.Step{Op: model.OpUntagGroup, Target: model.TargetGroup(group.ID), Before: group.Name, Group: group.NLBGroup, IDs: keys})
 		}
 	}
 	return targets

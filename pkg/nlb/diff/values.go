@@ -13,7 +13,7 @@ func differs[T comparable](want, have *T) bool {
 	return want != nil && (have == nil || *want != *have)
 }
 
-func show(on bool) string {
+func onOff(on bool) string {
 	if on {
 		return "on"
 	}
@@ -39,11 +39,11 @@ func tagsText(tags []alicloud.Tag) string {
 // changes collects the settings that differ, for people.
 type changes struct{ before, after []string }
 
-func change[T comparable](c *changes, name string, want, have *T) *T {
+func changedValue[T comparable](c *changes, name string, want, have *T) *T {
 	if !differs(want, have) {
 		return nil
 	}
-	c.note(name, have, want)
+	c.noteChange(name, have, want)
 	return want
 }
 
@@ -52,7 +52,7 @@ func changeFolded(c *changes, name string, want, have *string) *string {
 	if want != nil && have != nil && strings.EqualFold(*want, *have) {
 		return nil
 	}
-	return change(c, name, want, have)
+	return changedValue(c, name, want, have)
 }
 
 func changeList(c *changes, name string, want, have []string) []string {
@@ -63,7 +63,7 @@ func changeList(c *changes, name string, want, have []string) []string {
 	return want
 }
 
-func (c *changes) note(name string, have, want any) {
+func (c *changes) noteChange(name string, have, want any) {
 	text := func(value any) string {
 		switch v := value.(type) {
 		case *string:
@@ -76,7 +76,7 @@ func (c *changes) note(name string, have, want any) {
 			}
 		case *bool:
 			if v != nil {
-				return show(*v)
+				return onOff(*v)
 			}
 		case *alicloud.ProxyProtocolV2:
 			if v != nil {
@@ -88,14 +88,14 @@ func (c *changes) note(name string, have, want any) {
 	c.before, c.after = append(c.before, name+"="+text(have)), append(c.after, name+"="+text(want))
 }
 
-func (c *changes) any() bool { return len(c.after) > 0 }
+func (c *changes) anyChanges() bool { return len(c.after) > 0 }
 
 func sameSet(a, b []string) bool {
 	return slices.Equal(slices.Sorted(slices.Values(a)), slices.Sorted(slices.Values(b)))
 }
 
-// without returns the elements that are not in the other list.
-func without(all, some []string) []string {
+// withoutElements returns the elements that are not in the other list.
+func withoutElements(all, some []string) []string {
 	return slices.DeleteFunc(slices.Clone(all), func(s string) bool { return slices.Contains(some, s) })
 }
 
@@ -104,15 +104,19 @@ func groupChanges(want, have *alicloud.NLBGroupSettings) (alicloud.NLBGroupSetti
 	c := &changes{}
 	w, h := &want.HealthCheck, &have.HealthCheck
 	changed := alicloud.NLBGroupSettings{
-		Scheduler: changeFolded(c, "scheduler", want.Scheduler, have.Scheduler), ConnectionDrain: change(c, "drain", want.ConnectionDrain, have.ConnectionDrain),
-		DrainTimeout:     change(c, "drainTimeout", want.DrainTimeout, have.DrainTimeout),
-		PreserveClientIP: change(c, "preserveClientIP", want.PreserveClientIP, have.PreserveClientIP),
+		Scheduler:        changeFolded(c, "scheduler", want.Scheduler, have.Scheduler),
+		ConnectionDrain:  changedValue(c, "drain", want.ConnectionDrain, have.ConnectionDrain),
+		DrainTimeout:     changedValue(c, "drainTimeout", want.DrainTimeout, have.DrainTimeout),
+		PreserveClientIP: changedValue(c, "preserveClientIP", want.PreserveClientIP, have.PreserveClientIP),
 		HealthCheck: alicloud.NLBHealthCheck{
-			Enabled: change(c, "healthCheck", w.Enabled, h.Enabled), Type: changeFolded(c, "checkType", w.Type, h.Type), ConnectPort: change(c, "checkPort", w.ConnectPort, h.ConnectPort),
-			ConnectTimeout: change(c, "checkTimeout", w.ConnectTimeout, h.ConnectTimeout), Interval: change(c, "checkInterval", w.Interval, h.Interval),
-			Healthy: change(c, "healthy", w.Healthy, h.Healthy), Unhealthy: change(c, "unhealthy", w.Unhealthy, h.Unhealthy),
-			Domain: change(c, "checkDomain", w.Domain, h.Domain), URL: change(c, "checkURI", w.URL, h.URL), Method: changeFolded(c, "checkMethod", w.Method, h.Method),
-			Version: change(c, "checkVersion", w.Version, h.Version), Codes: changeList(c, "checkCodes", w.Codes, h.Codes),
+			Enabled: changedValue(c, "healthCheck", w.Enabled, h.Enabled), Type: changeFolded(c, "checkType", w.Type, h.Type),
+			ConnectPort:    changedValue(c, "checkPort", w.ConnectPort, h.ConnectPort),
+			ConnectTimeout: changedValue(c, "checkTimeout", w.ConnectTimeout, h.ConnectTimeout),
+			Interval:       changedValue(c, "checkInterval", w.Interval, h.Interval),
+			Healthy:        changedValue(c, "healthy", w.Healthy, h.Healthy), Unhealthy: changedValue(c, "unhealthy", w.Unhealthy, h.Unhealthy),
+			Domain: changedValue(c, "checkDomain", w.Domain, h.Domain), URL: changedValue(c, "checkURI", w.URL, h.URL),
+			Method:  changeFolded(c, "checkMethod", w.Method, h.Method),
+			Version: changedValue(c, "checkVersion", w.Version, h.Version), Codes: changeList(c, "checkCodes", w.Codes, h.Codes),
 		},
 	}
 	if changed.DrainTimeout != nil && changed.ConnectionDrain == nil {
@@ -125,12 +129,16 @@ func groupChanges(want, have *alicloud.NLBGroupSettings) (alicloud.NLBGroupSetti
 func listenerChanges(want, have *alicloud.NLBListenerSettings) (alicloud.NLBListenerSettings, *changes) {
 	c := &changes{}
 	return alicloud.NLBListenerSettings{
-		Description: change(c, "mark", want.Description, have.Description), IdleTimeout: change(c, "idleTimeout", want.IdleTimeout, have.IdleTimeout),
-		Cps: change(c, "cps", want.Cps, have.Cps), ProxyProtocol: change(c, "proxyProtocol", want.ProxyProtocol, have.ProxyProtocol),
-		ProxyProtocolV2:  change(c, "ppv2", want.ProxyProtocolV2, have.ProxyProtocolV2),
-		SecurityPolicyID: change(c, "policy", want.SecurityPolicyID, have.SecurityPolicyID),
+		Description:      changedValue(c, "mark", want.Description, have.Description),
+		IdleTimeout:      changedValue(c, "idleTimeout", want.IdleTimeout, have.IdleTimeout),
+		Cps:              changedValue(c, "cps", want.Cps, have.Cps),
+		ProxyProtocol:    changedValue(c, "proxyProtocol", want.ProxyProtocol, have.ProxyProtocol),
+		ProxyProtocolV2:  changedValue(c, "ppv2", want.ProxyProtocolV2, have.ProxyProtocolV2),
+		SecurityPolicyID: changedValue(c, "policy", want.SecurityPolicyID, have.SecurityPolicyID),
 		CertificateIDs:   changeList(c, "certificates", want.CertificateIDs, have.CertificateIDs),
-		CACertificateIDs: changeList(c, "ca", want.CACertificateIDs, have.CACertificateIDs), CAEnabled: change(c, "caEnabled", want.CAEnabled, have.CAEnabled),
-		ALPNEnabled: change(c, "alpn", want.ALPNEnabled, have.ALPNEnabled), ALPNPolicy: change(c, "alpnPolicy", want.ALPNPolicy, have.ALPNPolicy),
+		CACertificateIDs: changeList(c, "ca", want.CACertificateIDs, have.CACertificateIDs),
+		CAEnabled:        changedValue(c, "caEnabled", want.CAEnabled, have.CAEnabled),
+		ALPNEnabled:      changedValue(c, "alpn", want.ALPNEnabled, have.ALPNEnabled),
+		ALPNPolicy:       changedValue(c, "alpnPolicy", want.ALPNPolicy, have.ALPNPolicy),
 	}, c
 }

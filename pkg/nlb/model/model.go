@@ -208,7 +208,7 @@ func (m *Model) Matching(want *Group) *Group {
 		switch {
 		case want.Foreign && have.Foreign && have.ID == want.ID:
 			return have
-		case want.Foreign, have.Foreign, have.Name != want.Name, !have.serves(want):
+		case want.Foreign, have.Foreign, have.Name != want.Name, !have.servesAs(want):
 			continue
 		}
 		inUse := slices.ContainsFunc(m.Listeners, func(l Listener) bool { return Text(l.ServerGroupID) == have.ID })
@@ -222,8 +222,8 @@ func (m *Model) Matching(want *Group) *Group {
 	return found
 }
 
-// serves reports whether a group has what cannot change of the desired one. A TCPSSL listener takes a group of TCP, too.
-func (g *Group) serves(want *Group) bool {
+// servesAs reports whether a group has what cannot change of the desired one. A TCPSSL listener takes a group of TCP, too.
+func (g *Group) servesAs(want *Group) bool {
 	protocol := g.Protocol == want.Protocol || want.Protocol == alicloud.NLBTCPSSL && g.Protocol == alicloud.NLBTCP
 	version := want.AddressIPVersion == "" || strings.EqualFold(g.AddressIPVersion, want.AddressIPVersion)
 	affinity := want.Affinity == "" || g.Affinity == "" || strings.EqualFold(g.Affinity, want.Affinity)
@@ -244,7 +244,9 @@ func Registered(address string, desired, actual *Model, busy func(groupID string
 		}
 		wanted = true
 		have := actual.Matching(want)
-		if have == nil || busy(have.ID) || !slices.ContainsFunc(have.Servers, func(s alicloud.NLBServer) bool { return s.IP == address && s.Weight > 0 }) {
+		if have == nil || busy(have.ID) || !slices.ContainsFunc(have.Servers, func(s alicloud.NLBServer) bool {
+			return s.IP == address && s.Weight > 0
+		}) {
 			return false
 		}
 	}
@@ -253,7 +255,9 @@ func Registered(address string, desired, actual *Model, busy func(groupID string
 
 // Conflicts reports whether others of the group have a port of the Service.
 func (m *Model) Conflicts(port corev1.ServicePort) bool {
-	return m != nil && slices.ContainsFunc(m.Taken, func(taken corev1.ServicePort) bool { return taken.Port == port.Port && taken.Protocol == port.Protocol })
+	return m != nil && slices.ContainsFunc(m.Taken, func(taken corev1.ServicePort) bool {
+		return taken.Port == port.Port && taken.Protocol == port.Protocol
+	})
 }
 
 // Clone returns a copy whose lists can be changed.

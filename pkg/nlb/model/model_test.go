@@ -100,7 +100,9 @@ func TestMatchingGroups(t *testing.T) {
 		{"an unknown VPC", withGroup(), []Group{withGroup(func(g *Group) { g.VPCID = "" })}, nil, "sgp-1"},
 		{"another IP version", withGroup(func(g *Group) { g.AddressIPVersion = "DualStack" }), []Group{withGroup()}, nil, ""},
 		{"any IP version", withGroup(func(g *Group) { g.AddressIPVersion = "" }), []Group{withGroup()}, nil, "sgp-1"},
-		{"another affinity", withGroup(func(g *Group) { g.Affinity = "Affinity" }), []Group{withGroup(func(g *Group) { g.Affinity = "NonAffinity" })}, nil, ""},
+		{"another affinity", withGroup(func(g *Group) {
+			g.Affinity = "Affinity"
+		}), []Group{withGroup(func(g *Group) { g.Affinity = "NonAffinity" })}, nil, ""},
 		{"any affinity", withGroup(), []Group{withGroup(func(g *Group) { g.Affinity = "NonAffinity" })}, nil, "sgp-1"},
 		{"the first of two", withGroup(), []Group{withGroup(), withGroup(id("sgp-2"))}, nil, "sgp-1"},
 		{"the one in use of two", withGroup(), []Group{withGroup(), withGroup(id("sgp-2")), withGroup(id("sgp-3"))}, []Listener{uses("sgp-2")},

@@ -86,7 +86,9 @@ func OwnGroups(ctx context.Context, api Reader, owner string) ([]alicloud.NLBGro
 
 // Groups returns the own server groups of a Service, and those of others that it names by id, with their servers. Groups that are known,
 // and that are not among the own ones, are asked for by id; missing are those that are not there either.
-func Groups(ctx context.Context, api Reader, svc *corev1.Service, owner mark.Owner, own []alicloud.NLBGroup, joined, known []string) (groups []model.Group, missing []string, err error) {
+func Groups(
+	ctx context.Context, api Reader, svc *corev1.Service, owner mark.Owner, own []alicloud.NLBGroup, joined, known []string,
+) (groups []model.Group, missing []string, err error) {
 	tag := alicloud.Tag{Key: mark.TagOwner, Value: mark.DefaultName(svc.UID)}
 	found := slices.Clone(own)
 	lacks := func(id string) bool {
@@ -149,7 +151,7 @@ func Access(ctx context.Context, api Reader, svc *corev1.Service, expected strin
 		return nil, nil, nil
 	}
 	slices.SortStableFunc(found, func(a, b alicloud.SecurityGroup) int {
-		return cmp.Or(first(a.ID == expected, b.ID == expected), first(a.Name == name, b.Name == name), cmp.Compare(a.ID, b.ID))
+		return cmp.Or(compareFirst(a.ID == expected, b.ID == expected), compareFirst(a.Name == name, b.Name == name), cmp.Compare(a.ID, b.ID))
 	})
 	for i := range found[1:] {
 		others = append(others, found[1+i].ID)
@@ -161,8 +163,8 @@ func Access(ctx context.Context, api Reader, svc *corev1.Service, expected strin
 	return &model.Access{SecurityGroup: found[0], Rules: rules}, others, nil
 }
 
-// first orders what has a property before what does not.
-func first(a, b bool) int {
+// compareFirst orders what has a property before what does not.
+func compareFirst(a, b bool) int {
 	switch {
 	case a == b:
 		return 0

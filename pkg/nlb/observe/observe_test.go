@@ -250,13 +250,15 @@ func TestAccess(t *testing.T) {
 		err    bool
 	}{
 		{"none", nil, nil, "", "", nil, false},
-		{"with tag and name", []alicloud.SecurityGroup{group("sg-1", "by hand", owner), group("sg-2", ranges, owner)}, nil, "", "sg-2", nil, false},
+		{"with tag and name", []alicloud.SecurityGroup{group("sg-1", "by hand", owner), group("sg-2", ranges, owner)}, nil, "", "sg-2", nil,
+			false},
 		{"without the tag", []alicloud.SecurityGroup{group("sg-1", ranges), group("sg-2", ranges, stranger)}, nil, "sg-1", "", nil, false},
 		{"renamed, and seen before", []alicloud.SecurityGroup{group("sg-1", "renamed", owner)}, nil, "sg-1", "sg-1", nil, false},
 		{"renamed, with its description", []alicloud.SecurityGroup{group("sg-1", "by hand", owner), renamed}, nil, "", "sg-9", nil, false},
 		{"a second one", []alicloud.SecurityGroup{group("sg-2", ranges, owner), renamed}, nil, "sg-9", "sg-9", []string{"sg-2"}, false},
 		{"no answer", nil, map[string]error{"security groups": errNo}, "", "", nil, true},
-		{"no answer about the rules", []alicloud.SecurityGroup{group("sg-1", ranges, owner)}, map[string]error{"rules of sg-1": errNo}, "", "", nil, true},
+		{"no answer about the rules", []alicloud.SecurityGroup{group("sg-1", ranges, owner)}, map[string]error{"rules of sg-1": errNo}, "", "",
+			nil, true},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()

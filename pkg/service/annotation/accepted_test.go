@@ -25,11 +25,13 @@ var documentedValues = map[Suffix][2][]string{
 	Name: {{"a", "服务-1.b_c", "a" + strings.Repeat("b", 127)},
 		{"1a", "-a", "a b", "http://a", "https://a", "a" + strings.Repeat("b", 128)}},
 	InstanceChargeType: {{"PayBySpec", "PayByCLCU", "paybyclcu", "PAYBYSPEC"}, {"PayByTraffic"}},
-	Spec:               {{"slb.s1.small", "slb.s2.small", "slb.s2.medium", "slb.s3.small", "slb.s3.medium", "slb.s3.large", "slb.s4.large"}, {"nlb.s1.small", "s1.small"}},
-	ChargeType:         {{"paybytraffic", "paybybandwidth"}, {"PayByTraffic"}},
-	Bandwidth:          {{"1", "5000", "5120"}, {"0", "-1", "5121", "10M", "1.5"}},
+	Spec: {{"slb.s1.small", "slb.s2.small", "slb.s2.medium", "slb.s3.small", "slb.s3.medium", "slb.s3.large", "slb.s4.large"},
+		{"nlb.s1.small", "s1.small"}},
+	ChargeType: {{"paybytraffic", "paybybandwidth"}, {"PayByTraffic"}},
+	Bandwidth:  {{"1", "5000", "5120"}, {"0", "-1", "5121", "10M", "1.5"}},
 	AdditionalTags: {{"k=v,k2=v2", "k", "k=", "k=a=b"},
-		{"=v", "k=1,k=2", "aliyunk=1", "acs:k=1", "k=acs:v", "k=http://a", "kubernetes.do.not.delete=a", "ack.aliyun.com=c", "kubernetes.reused.by.user=true"}},
+		{"=v", "k=1,k=2", "aliyunk=1", "acs:k=1", "k=acs:v", "k=http://a", "kubernetes.do.not.delete=a", "ack.aliyun.com=c",
+			"kubernetes.reused.by.user=true"}},
 	DeleteProtection:       {{"on", "off"}, {"true", "ON"}},
 	ModificationProtection: {{"ConsoleProtection", "NonProtection"}, {"on", "consoleprotection"}},
 	PreserveOnDelete:       {{"true", "false", "off", "yes"}, {}},
@@ -49,8 +51,10 @@ var documentedValues = map[Suffix][2][]string{
 	ConnectionDrainTimeout: {{"10", "900"}, {"9", "901"}},
 	ForwardPort:            {{"80:443", "80:443,81:444"}, {"80", "80-443", "http:443"}},
 	CertID:                 {{"123_cn-hangzhou", "cert-1"}, {"a b"}},
-	DomainExtensions:       {{"a.example.com:cert-1", "*.example.com:cert-1,b.example.com:2"}, {"a.example.com", "a.example.com:1,a.example.com:2", ":cert-1"}},
-	TLSCipherPolicy: {{"tls_cipher_policy_1_0", "tls_cipher_policy_1_1", "tls_cipher_policy_1_2", "tls_cipher_policy_1_2_strict", "tls_cipher_policy_1_2_strict_with_1_3", "tls-bp1"},
+	DomainExtensions: {{"a.example.com:cert-1", "*.example.com:cert-1,b.example.com:2"},
+		{"a.example.com", "a.example.com:1,a.example.com:2", ":cert-1"}},
+	TLSCipherPolicy: {{"tls_cipher_policy_1_0", "tls_cipher_policy_1_1", "tls_cipher_policy_1_2", "tls_cipher_policy_1_2_strict",
+		"tls_cipher_policy_1_2_strict_with_1_3", "tls-bp1"},
 		{"tls_cipher_policy_1_3", "TLSv1.2"}},
 	HTTP2Enabled: {{"on", "off"}, {"true"}},
 
@@ -114,7 +118,8 @@ func TestDocumentedValues(t *testing.T) {
 				params, problems := Parse(map[string]string{prefix + string(row.Suffix): value})
 				reported := slices.ContainsFunc(problems, func(p problem.Problem) bool {
 					return p.Reason == problem.ReasonInvalidAnnotation && strings.Contains(p.Message, string(row.Suffix)+": ") &&
-						strings.Contains(p.Message, strings.Trim(value[:min(len(value), 90)], `"`)) && strings.Contains(p.Message, "; accepted: "+row.Value.Accepts())
+						strings.Contains(p.Message, strings.Trim(value[:min(len(value), 90)], `"`)) &&
+						strings.Contains(p.Message, "; accepted: "+row.Value.Accepts())
 				})
 				if params.Has(row.Suffix) || !params.Invalid || !reported {
 					t.Errorf("%s%s: %q is accepted: %v, stops writes: %v, is reported: %v: %v",

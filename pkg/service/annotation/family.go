@@ -31,8 +31,8 @@ func suffixesOf(rows []Row) map[Suffix]bool {
 	return known
 }
 
-// of is the family that the parameters were read with.
-func (p *Params) of() *family {
+// familyOf is the family that the parameters were read with.
+func (p *Params) familyOf() *family {
 	if p.family == nil {
 		return clbFamily
 	}

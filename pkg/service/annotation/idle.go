@@ -19,8 +19,9 @@ func (p Params) Idle(protocols sets.Set[string]) []problem.Problem {
 		return nil
 	}
 	var problems []problem.Problem
-	for _, row := range p.of().listeners {
-		chooses := row.Suffix == ProtocolPort || row.Suffix == ForwardPort || row.Suffix == ListenerPortRange // these name ports, and have problems of their own
+	for _, row := range p.familyOf().listeners {
+		// These name ports, and have problems of their own.
+		chooses := row.Suffix == ProtocolPort || row.Suffix == ForwardPort || row.Suffix == ListenerPortRange
 		if chooses || isCheck(row.Suffix) || !p.Has(row.Suffix) || p.Reverted[row.Suffix] || protocols.HasAny(row.Protocols...) {
 			continue
 		}
@@ -28,7 +29,9 @@ func (p Params) Idle(protocols sets.Set[string]) []problem.Problem {
 		if row.Suffix == PersistenceTimeout && p.SessionAffinity {
 			subject = "spec.sessionAffinity"
 		}
-		problems = append(problems, problem.Newf(problem.ReasonAnnotationNoEffect, "%s has no effect: no port is served by %s", subject, strings.Join(row.Protocols, " or ")))
+		problems = append(problems,
+			problem.Newf(problem.ReasonAnnotationNoEffect, "%s has no effect: no port is served by %s", subject,
+				strings.Join(row.Protocols, " or ")))
 	}
 	return problems
 }
@@ -39,7 +42,7 @@ func (p Params) IdleChecks(protocols sets.Set[string]) []string {
 		return nil
 	}
 	var found []string
-	for _, row := range p.of().listeners {
+	for _, row := range p.familyOf().listeners {
 		if isCheck(row.Suffix) && p.Has(row.Suffix) && !protocols.HasAny(row.Protocols...) {
 			found = append(found, row.Suffix.Key()+" has no effect: no port is served by "+strings.Join(row.Protocols, " or "))
 		}

@@ -20,7 +20,8 @@ func TestAnnotationsThatActOnNoListener(t *testing.T) {
 		want     []string
 	}{
 		{"of TCP on HTTPS", paramsOfCLB, map[Suffix]string{EstablishedTimeout: "100", ProxyProtocol: "on"}, "https", []string{
-			EstablishedTimeout.Key() + " has no effect: no port is served by tcp", ProxyProtocol.Key() + " has no effect: no port is served by tcp or udp",
+			EstablishedTimeout.Key() + " has no effect: no port is served by tcp",
+			ProxyProtocol.Key() + " has no effect: no port is served by tcp or udp",
 		}},
 		{"of HTTP on TCP", paramsOfCLB, map[Suffix]string{IdleTimeout: "30", CertID: "cert-1", HTTP2Enabled: "off"}, "tcp", []string{
 			IdleTimeout.Key() + " has no effect: no port is served by http or https", CertID.Key() + " has no effect: no port is served by https",

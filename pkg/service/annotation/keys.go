@@ -140,7 +140,7 @@ func Lookup(annotations map[string]string, suffix Suffix) (string, bool) {
 		return "", false
 	}
 	for i := range Prefixes {
-		if value, ok := annotations[key(i, suffix)]; ok {
+		if value, ok := annotations[fullKey(i, suffix)]; ok {
 			return value, strings.TrimSpace(value) != ""
 		}
 	}
@@ -151,13 +151,13 @@ func Lookup(annotations map[string]string, suffix Suffix) (string, bool) {
 func Without(annotations map[string]string, suffix Suffix) map[string]string {
 	rest := maps.Clone(annotations)
 	for i := range Prefixes {
-		delete(rest, key(i, suffix))
+		delete(rest, fullKey(i, suffix))
 	}
 	return rest
 }
 
-// key returns the key of an annotation with one of the [Prefixes]. Every pass asks for all of them.
-func key(prefix int, suffix Suffix) string {
+// fullKey returns the key of an annotation with one of the [Prefixes]. Every pass asks for all of them.
+func fullKey(prefix int, suffix Suffix) string {
 	if known, ok := fullKeys[suffix]; ok {
 		return known[prefix]
 	}
@@ -245,7 +245,8 @@ var (
 // InstanceAnnotations are the rows for the load balancer itself.
 func InstanceAnnotations() []Row {
 	return []Row{
-		{Suffix: AddressType, Scope: ScopeCreation, Value: Value{Kind: Enum, Values: []string{"internet", "intranet"}, FoldCase: true}, Default: "internet"},
+		{Suffix: AddressType, Scope: ScopeCreation, Value: Value{Kind: Enum, Values: []string{"internet", "intranet"}, FoldCase: true},
+			Default: "internet"},
 		{Suffix: NetworkType, Scope: ScopeCreation, Value: Value{Kind: Enum, Values: []string{"vpc", "classic"}}, Default: "vpc"},
 		{Suffix: VSwitchID, Scope: ScopeCreation, Value: idValue("vsw")},
 		{Suffix: IP, Scope: ScopeCreation, Value: Value{Kind: IPv4}},
@@ -257,18 +258,24 @@ func InstanceAnnotations() []Row {
 		{Suffix: ForceOverrideListeners, Scope: ScopeListeners, Value: Value{Kind: Enum, Values: []string{"true", "false"}}, Default: "false"},
 		{Suffix: Group, Scope: ScopeCreation, Value: Value{Kind: Pattern, Pattern: groupPattern, Sample: "web", Rule: groupNames}},
 		{Suffix: GroupOverflow, Value: Value{Kind: Enum, Values: []string{"true", "false"}}, Default: "false"},
-		{Suffix: Name, Reverts: true, Value: Value{Kind: Pattern, Pattern: `[\p{Han}A-Za-z][\p{Han}\w.-]{0,127}`, Except: DefaultNames, Sample: "web", Rule: balancerNames}},
-		{Suffix: InstanceChargeType, Scope: ScopeCreation, Reverts: true, Value: Value{Kind: Enum, Values: []string{"PayBySpec", "PayByCLCU"}, FoldCase: true}, Default: "PayByCLCU"},
-		{Suffix: Spec, Scope: ScopeCreation, Reverts: true, Revert: DefaultSpec, Value: Value{Kind: Pattern, Pattern: `slb\.[a-z0-9.]+`, Sample: "slb.s1.small"}},
-		{Suffix: ChargeType, Scope: ScopeCreation, Reverts: true, Value: Value{Kind: Enum, Values: []string{"paybytraffic", "paybybandwidth"}}, Default: "paybytraffic"},
+		{Suffix: Name, Reverts: true,
+			Value: Value{Kind: Pattern, Pattern: `[\p{Han}A-Za-z][\p{Han}\w.-]{0,127}`, Except: DefaultNames, Sample: "web", Rule: balancerNames}},
+		{Suffix: InstanceChargeType, Scope: ScopeCreation, Reverts: true,
+			Value: Value{Kind: Enum, Values: []string{"PayBySpec", "PayByCLCU"}, FoldCase: true}, Default: "PayByCLCU"},
+		{Suffix: Spec, Scope: ScopeCreation, Reverts: true, Revert: DefaultSpec,
+			Value: Value{Kind: Pattern, Pattern: `slb\.[a-z0-9.]+`, Sample: "slb.s1.small"}},
+		{Suffix: ChargeType, Scope: ScopeCreation, Reverts: true, Value: Value{Kind: Enum, Values: []string{"paybytraffic", "paybybandwidth"}},
+			Default: "paybytraffic"},
 		{Suffix: Bandwidth, Scope: ScopeCreation, Value: Value{Kind: Integer, Min: 1, Max: 5120}},
 		{Suffix: AdditionalTags, Value: Value{Kind: Tags}},
 		{Suffix: DeleteProtection, Reverts: true, Value: onOff, Default: "on"},
-		{Suffix: ModificationProtection, Reverts: true, Value: Value{Kind: Enum, Values: []string{"ConsoleProtection", "NonProtection"}}, Default: "ConsoleProtection"},
+		{Suffix: ModificationProtection, Reverts: true, Value: Value{Kind: Enum, Values: []string{"ConsoleProtection", "NonProtection"}},
+			Default: "ConsoleProtection"},
 		{Suffix: PreserveOnDelete, Value: Value{Kind: Pattern, Pattern: `.+`, Sample: "true"}},
 		{Suffix: ExternalIPType, Scope: ScopeStatus, Value: Value{Kind: Enum, Values: []string{ExternalEIP}}},
 		{Suffix: Hostname, Scope: ScopeStatus, Value: Value{Kind: DNSName}},
-		{Suffix: IPMode, Scope: ScopeStatus, Value: Value{Kind: Enum, Values: []string{IPModeVIP, IPModeProxy, IPModeAuto}, FoldCase: true}, Default: IPModeVIP},
+		{Suffix: IPMode, Scope: ScopeStatus, Value: Value{Kind: Enum, Values: []string{IPModeVIP, IPModeProxy, IPModeAuto}, FoldCase: true},
+			Default: IPModeVIP},
 		{Suffix: TunnelType, Value: Value{Kind: Pattern, Pattern: `.*`}},
 		{Suffix: Type, Value: Value{Kind: Pattern, Pattern: `.*`}},
 	}
@@ -283,9 +290,11 @@ func BackendAnnotations() []Row {
 		{Suffix: VGroupPort, Scope: ScopeBackends, Value: Value{Kind: List, Pattern: `rsp-[\w-]+:\d{1,5}`, Sample: "rsp-1:80"}},
 		{Suffix: Weight, Scope: ScopeBackends, Value: Value{Kind: Integer, Min: 0, Max: 100}},
 		{Suffix: DefaultWeight, Scope: ScopeBackends, Value: Value{Kind: Integer, Min: 0, Max: 100}, Default: "100"},
-		{Suffix: IgnoreWeightUpdate, Scope: ScopeBackends, Value: Value{Kind: Enum, Values: []string{"on", "off"}, FoldCase: true}, Default: "off"},
+		{Suffix: IgnoreWeightUpdate, Scope: ScopeBackends, Value: Value{Kind: Enum, Values: []string{"on", "off"}, FoldCase: true},
+			Default: "off"},
 		{Suffix: GracefulShutdown, Value: Value{Kind: Enum, Values: []string{"true", "false"}}, Default: "true"},
-		{Suffix: BackendSubset, Scope: ScopeBackends, Value: Value{Kind: Pattern, Pattern: `auto|off|[1-9]\d{0,3}`, Sample: "25", Rule: subsetSizes}, Default: "auto"},
+		{Suffix: BackendSubset, Scope: ScopeBackends,
+			Value: Value{Kind: Pattern, Pattern: `auto|off|[1-9]\d{0,3}`, Sample: "25", Rule: subsetSizes}, Default: "auto"},
 	}
 }
 

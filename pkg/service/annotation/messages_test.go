@@ -19,14 +19,14 @@ func TestMessagesHaveWholeKeys(t *testing.T) {
 	for name, family := range map[string]*family{"CLB": clbFamily, "NLB": nlbFamily} {
 		messages := map[string]bool{}
 		parse := func(annotations map[string]string) {
-			_, problems := family.parse(annotations)
+			_, problems := family.parseAnnotations(annotations)
 			for _, found := range problems {
 				messages[found.Message] = true
 			}
 		}
 		for _, row := range family.rows {
 			for _, value := range []string{"\x00", "on", "insert", "server", "true", "classic", "intranet", row.Default, row.Value.Sample} {
-				parse(map[string]string{row.Suffix.Key(): value, key(1, row.Suffix): "x"})
+				parse(map[string]string{row.Suffix.Key(): value, fullKey(1, row.Suffix): "x"})
 			}
 		}
 		parse(map[string]string{Prefixes[0] + "loadbalancer-idd": "lb-1", Prefixes[0] + "no-such-thing": "1"})
@@ -45,7 +45,8 @@ func TestMessagesHaveWholeKeys(t *testing.T) {
 			}
 		}
 	}
-	if got := fmt.Sprintf("%s, %s", LoadBalancerID, Suffix(BackendType)); got != "service.beta.kubernetes.io/alibaba-cloud-loadbalancer-id, service.beta.kubernetes.io/backend-type" {
+	if got := fmt.Sprintf("%s, %s", LoadBalancerID,
+		Suffix(BackendType)); got != "service.beta.kubernetes.io/alibaba-cloud-loadbalancer-id, service.beta.kubernetes.io/backend-type" {
 		t.Errorf("keys %s", got)
 	}
 }

@@ -12,16 +12,16 @@ var beginnings = []string{"alibaba-cloud-", "alibabacloud-", "ali-cloud-", "alib
 // likelyDomain ends the domains of keys that were likely meant as one of the [Prefixes].
 const likelyDomain = "kubernetes.io"
 
-// miswritten returns the key that one without our prefixes was meant as, or "", and whether it was compared with any of ours. A load
+// meantKey returns the key that one without our prefixes was meant as, or "", and whether it was compared with any of ours. A load
 // balancer would become public without a word if service.kubernetes.io/alibaba-cloud-loadbalancer-address-type were taken for the
 // annotation of another program.
-func (f *family) miswritten(key string) (meant string, compared bool) {
+func (f *family) meantKey(key string) (meant string, compared bool) {
 	if key == BackendType || key == Paused {
 		return "", false
 	}
 	lower := strings.ToLower(strings.TrimSpace(key))
 	for _, whole := range []string{BackendType, Paused} {
-		compared = compared || alike(lower, whole)
+		compared = compared || similarLength(lower, whole)
 		if Near(lower, whole) {
 			return whole, compared
 		}
@@ -39,7 +39,7 @@ func (f *family) miswritten(key string) (meant string, compared bool) {
 			continue
 		}
 		compared = true
-		if meant := f.nearest(Suffix(rest)); meant != "" {
+		if meant := f.nearestSuffix(Suffix(rest)); meant != "" {
 			return meant.Key(), compared
 		}
 	}
@@ -47,10 +47,10 @@ func (f *family) miswritten(key string) (meant string, compared bool) {
 }
 
 // Near reports whether one text is the other one with a slip or two.
-func Near(a, b string) bool { return alike(a, b) && editDistance(a, b) <= maxSlips }
+func Near(a, b string) bool { return similarLength(a, b) && editDistance(a, b) <= maxSlips }
 
-// alike reports whether two texts are about as long, so that it takes a comparison to know whether they are near.
-func alike(a, b string) bool { return abs(len(a)-len(b)) <= maxSlips }
+// similarLength reports whether two texts are about as long, so that it takes a comparison to know whether they are near.
+func similarLength(a, b string) bool { return abs(len(a)-len(b)) <= maxSlips }
 
 // maxSlips is how many characters of a misspelled key are wrong.
 const maxSlips = 2

@@ -69,12 +69,16 @@ func NLBTable() []Row { return nlbFamily.rows }
 
 // OfNLB reads the annotations of a Service with an NLB.
 func OfNLB(svc *corev1.Service) (Params, []problem.Problem) {
-	params, problems := nlbFamily.parse(svc.Annotations)
+	params, problems := nlbFamily.parseAnnotations(svc.Annotations)
 	if svc.Spec.LoadBalancerIP != "" {
-		problems = append(problems, problem.Newf(problem.ReasonAnnotationNoEffect, "spec.loadBalancerIP has no effect on an NLB: it has an address per zone, see %s", ZoneMaps))
+		problems = append(problems,
+			problem.Newf(problem.ReasonAnnotationNoEffect, "spec.loadBalancerIP has no effect on an NLB: it has an address per zone, see %s",
+				ZoneMaps))
 	}
 	if svc.Spec.SessionAffinity == corev1.ServiceAffinityClientIP && !params.Has(Scheduler) {
-		problems = append(problems, problem.Newf(problem.ReasonAnnotationNoEffect, "spec.sessionAffinity has no effect on an NLB; %s: sch keeps the connections of a client on one backend server", Scheduler))
+		problems = append(problems,
+			problem.Newf(problem.ReasonAnnotationNoEffect,
+				"spec.sessionAffinity has no effect on an NLB; %s: sch keeps the connections of a client on one backend server", Scheduler))
 	}
 	return params, problems
 }
@@ -96,15 +100,18 @@ func nlbInstanceRows() []Row {
 	}
 	return []Row{
 		{Suffix: ZoneMaps, Scope: ScopeCreation, Value: Value{
-			Kind: List, Pattern: `[a-z0-9-]+:vsw-[\w-]+(:[0-9.]*(:(eip-[\w-]+)?)?)?`, Sample: "cn-hangzhou-a:vsw-1,cn-hangzhou-b:vsw-2:192.0.2.10:eip-1",
+			Kind: List, Pattern: `[a-z0-9-]+:vsw-[\w-]+(:[0-9.]*(:(eip-[\w-]+)?)?)?`,
+			Sample: "cn-hangzhou-a:vsw-1,cn-hangzhou-b:vsw-2:192.0.2.10:eip-1",
 		}},
 		{Suffix: AddressType, Reverts: true, Scope: ScopeCreation, Value: inOrOut, Default: "internet"},
-		{Suffix: IPVersion, Scope: ScopeCreation, Value: Value{Kind: Enum, Values: []string{FamilyIPv4, DualStackNLB}, FoldCase: true}, Default: FamilyIPv4},
+		{Suffix: IPVersion, Scope: ScopeCreation, Value: Value{Kind: Enum, Values: []string{FamilyIPv4, DualStackNLB}, FoldCase: true},
+			Default: FamilyIPv4},
 		{Suffix: IPv6AddressType, Reverts: true, Value: inOrOut, Default: "intranet"},
 		{Suffix: ResourceGroupID, Scope: ScopeCreation, Value: idValue("rg")},
 		{Suffix: LoadBalancerID, Scope: ScopeCreation, Value: idValue("nlb")},
 		shared(ForceOverrideListeners), shared(Group), shared(GroupOverflow),
-		{Suffix: Name, Reverts: true, Value: Value{Kind: Pattern, Pattern: `[A-Za-z][\w.-]{1,127}`, Except: DefaultNames, Sample: "web", Rule: balancerNames}},
+		{Suffix: Name, Reverts: true,
+			Value: Value{Kind: Pattern, Pattern: `[A-Za-z][\w.-]{1,127}`, Except: DefaultNames, Sample: "web", Rule: balancerNames}},
 		{Suffix: CrossZoneEnabled, Reverts: true, Value: onOff, Default: "on"},
 		{Suffix: SecurityGroupIDs, Reverts: true, Scope: ScopeCreation, Value: Value{Kind: List, Pattern: `sg-[\w-]+`, Sample: "sg-1"}},
 		{Suffix: BandwidthPackageID, Reverts: true, Value: idValue("cbwp")},
@@ -124,7 +131,7 @@ func nlbListenerRows() []Row {
 	rows := []Row{
 		{Suffix: ProtocolPort, Protocols: allOfNLB, Value: Value{Kind: List, Pattern: `(?i:tcp|udp|tcpssl):\d{1,5}`, Sample: "tcpssl:443"}},
 		{Suffix: ListenerPortRange, Protocols: tcpAndUDP, Value: Value{Kind: List, Pattern: `\d{1,5}-\d{1,5}:\d{1,5}`, Sample: "80-400:80"}},
-		{Suffix: IdleTimeout, Reverts: true, Protocols: allOfNLB, Value: seconds(minIdle, maxIdle), Default: strconv.Itoa(maxIdle)},
+		{Suffix: IdleTimeout, Reverts: true, Protocols: allOfNLB, Value: secondsValue(minIdle, maxIdle), Default: strconv.Itoa(maxIdle)},
 		{Suffix: Cps, Reverts: true, Protocols: allOfNLB, Value: Value{Kind: Integer, Max: maxCps}, Default: "0"},
 		{Suffix: ProxyProtocol, Reverts: true, Protocols: allOfNLB, Value: onOff, Default: "off"},
 		{Suffix: PPV2EpID, Reverts: true, Protocols: allOfNLB, Value: onOff, Default: "off"},
@@ -135,9 +142,11 @@ func nlbListenerRows() []Row {
 		{Suffix: CACert, Reverts: true, Protocols: tlsOnly, Value: onOff, Default: "off"},
 		{Suffix: CACertID, Protocols: tlsOnly, Value: Value{Kind: Pattern, Pattern: CertificatePattern, Sample: "ca-1"}},
 		{Suffix: TLSCipherPolicy, Reverts: true, Protocols: tlsOnly, Default: "tls_cipher_policy_1_0",
-			Value: Value{Kind: Pattern, Pattern: `tls_cipher_policy_1_(0|1|2|2_strict|2_strict_with_1_3)|tls-[\w-]+`, Sample: "tls_cipher_policy_1_2"}},
+			Value: Value{Kind: Pattern, Pattern: `tls_cipher_policy_1_(0|1|2|2_strict|2_strict_with_1_3)|tls-[\w-]+`,
+				Sample: "tls_cipher_policy_1_2"}},
 		{Suffix: ALPN, Reverts: true, Protocols: tlsOnly, Value: onOff, Default: "off"},
-		{Suffix: ALPNPolicy, Protocols: tlsOnly, Value: Value{Kind: Enum, Values: []string{"HTTP1Only", "HTTP2Only", "HTTP2Optional", "HTTP2Preferred"}}},
+		{Suffix: ALPNPolicy, Protocols: tlsOnly,
+			Value: Value{Kind: Enum, Values: []string{"HTTP1Only", "HTTP2Only", "HTTP2Optional", "HTTP2Preferred"}}},
 	}
 	for i := range rows {
 		rows[i].Scope = ScopeListeners
@@ -148,24 +157,29 @@ func nlbListenerRows() []Row {
 func nlbBackendRows() []Row {
 	threshold := Value{Kind: Integer, Min: 2, Max: 10}
 	rows := []Row{
-		{Suffix: ServerGroupType, Scope: ScopeBackends, Value: Value{Kind: Enum, Values: []string{"Instance", ServerGroupIPs}, FoldCase: true}, Default: "Instance"},
-		{Suffix: Scheduler, Reverts: true, Default: "wrr", Value: Value{Kind: Enum, Values: []string{"wrr", "rr", "wlc", "sch", "tch", "qch"}, FoldCase: true}},
+		{Suffix: ServerGroupType, Scope: ScopeBackends, Value: Value{Kind: Enum, Values: []string{"Instance", ServerGroupIPs}, FoldCase: true},
+			Default: "Instance"},
+		{Suffix: Scheduler, Reverts: true, Default: "wrr",
+			Value: Value{Kind: Enum, Values: []string{"wrr", "rr", "wlc", "sch", "tch", "qch"}, FoldCase: true}},
 		{Suffix: ConnectionDrain, Reverts: true, Default: "off", Value: onOff},
-		{Suffix: ConnectionDrainTimeout, Value: seconds(0, maxIdle)},
+		{Suffix: ConnectionDrainTimeout, Value: secondsValue(0, maxIdle)},
 		{Suffix: PreserveClientIP, Reverts: true, Default: "on", Value: onOff},
 		{Suffix: HealthCheck, Reverts: true, Default: CheckPort, Value: Value{Kind: Enum, Values: []string{CheckNode, CheckPort}}},
 		{Suffix: HealthCheckFlag, Reverts: true, Default: "on", Value: onOff},
-		{Suffix: HealthCheckType, Reverts: true, Default: "tcp", Value: Value{Kind: Enum, Values: []string{"tcp", "http", "udp"}, FoldCase: true}},
+		{Suffix: HealthCheckType, Reverts: true, Default: "tcp",
+			Value: Value{Kind: Enum, Values: []string{"tcp", "http", "udp"}, FoldCase: true}},
 		{Suffix: HealthCheckConnectPort, Reverts: true, Default: "0", Value: Value{Kind: Integer, Max: 65535}},
-		{Suffix: HealthCheckConnectTimeout, Reverts: true, Default: "5", Value: seconds(1, 300)},
-		{Suffix: HealthCheckInterval, Reverts: true, Default: "5", Value: seconds(1, 300)},
+		{Suffix: HealthCheckConnectTimeout, Reverts: true, Default: "5", Value: secondsValue(1, 300)},
+		{Suffix: HealthCheckInterval, Reverts: true, Default: "5", Value: secondsValue(1, 300)},
 		{Suffix: HealthyThreshold, Reverts: true, Default: "2", Value: threshold},
 		{Suffix: UnhealthyThreshold, Reverts: true, Default: "2", Value: threshold},
 		{Suffix: HealthCheckURI, Reverts: true, Revert: "/", Value: Value{Kind: Pattern, Pattern: `/\S{0,79}`, Sample: "/healthz"}},
-		{Suffix: HealthCheckDomain, Reverts: true, Revert: "$SERVER_IP", Value: Value{Kind: Pattern, Pattern: `\$SERVER_IP|[A-Za-z0-9.-]{1,80}`, Sample: "$SERVER_IP"}},
+		{Suffix: HealthCheckDomain, Reverts: true, Revert: "$SERVER_IP",
+			Value: Value{Kind: Pattern, Pattern: `\$SERVER_IP|[A-Za-z0-9.-]{1,80}`, Sample: "$SERVER_IP"}},
 		{Suffix: HealthCheckMethod, Reverts: true, Revert: "get", Value: Value{Kind: Enum, Values: []string{"get", "head"}, FoldCase: true}},
 		{Suffix: HealthCheckHTTPCode, Reverts: true, Default: "http_2xx", Value: Value{Kind: List, Pattern: `http_[2345]xx`, Sample: "http_2xx"}},
-		{Suffix: HealthCheckHTTPVersion, Reverts: true, Revert: "HTTP1.0", Value: Value{Kind: Enum, Values: []string{"HTTP1.0", "HTTP1.1"}, FoldCase: true}},
+		{Suffix: HealthCheckHTTPVersion, Reverts: true, Revert: "HTTP1.0",
+			Value: Value{Kind: Enum, Values: []string{"HTTP1.0", "HTTP1.1"}, FoldCase: true}},
 	}
 	for _, row := range BackendAnnotations() {
 		switch row.Suffix {
@@ -206,30 +220,39 @@ var healthChecks = []Suffix{
 }
 
 var nlbRules = slices.Concat(healthCheckRules(), []rule{
-	{badZones, []Suffix{ZoneMaps}, fmt.Sprintf("%s: one entry for each zone, at most %d, and each address an IPv4 address", ZoneMaps, maxZones)},
-	{badRanges, []Suffix{ListenerPortRange}, fmt.Sprintf("%s: a smaller and a larger port, 1 to 65535; without the annotation the listener has one port", ListenerPortRange)},
-	{needs(is(CACert, "on"), CACertID), []Suffix{CACert, CACertID}, fmt.Sprintf("%s: \"on\" needs %s", CACert, CACertID)},
-	{without(CACertID, is(CACert, "on")), nil, fmt.Sprintf("%s has no effect without %s: \"on\"", CACertID, CACert)},
-	{needs(is(ALPN, "on"), ALPNPolicy), []Suffix{ALPN, ALPNPolicy}, fmt.Sprintf("%s: \"on\" needs %s", ALPN, ALPNPolicy)},
-	{without(ALPNPolicy, is(ALPN, "on")), nil, fmt.Sprintf("%s has no effect without %s: \"on\"", ALPNPolicy, ALPN)},
-	{without(PPV2EpID, is(ProxyProtocol, "on")), nil, fmt.Sprintf("%s has no effect without %s: \"on\"", PPV2EpID, ProxyProtocol)},
-	{without(PPV2EpsID, is(ProxyProtocol, "on")), nil, fmt.Sprintf("%s has no effect without %s: \"on\"", PPV2EpsID, ProxyProtocol)},
-	{without(PPV2VPCID, is(ProxyProtocol, "on")), nil, fmt.Sprintf("%s has no effect without %s: \"on\"", PPV2VPCID, ProxyProtocol)},
-	{without(ConnectionDrainTimeout, is(ConnectionDrain, "on")), nil, fmt.Sprintf("%s has no effect without %s: \"on\"", ConnectionDrainTimeout, ConnectionDrain)},
-	{without(BandwidthPackageID, internet), nil, fmt.Sprintf("%s has no effect with %s: intranet", BandwidthPackageID, AddressType)},
-	{without(IPv6AddressType, func(p Params) bool { return dualStack(p) || p.Has(LoadBalancerID) }), nil, fmt.Sprintf("%s has no effect without %s: DualStack", IPv6AddressType, IPVersion)},
-	{without(ForceOverrideListeners, has(LoadBalancerID)), nil, fmt.Sprintf("%s has no effect without %s", ForceOverrideListeners, LoadBalancerID)},
-	{without(VGroupPort, has(LoadBalancerID)), nil, fmt.Sprintf("%s has no effect without %s", VGroupPort, LoadBalancerID)},
+	{badZones, []Suffix{ZoneMaps},
+		fmt.Sprintf("%s: one entry for each zone, at most %d, and each address an IPv4 address", ZoneMaps, maxZones)},
+	{badRanges, []Suffix{ListenerPortRange},
+		fmt.Sprintf("%s: a smaller and a larger port, 1 to 65535; without the annotation the listener has one port", ListenerPortRange)},
+	{needsSuffix(valueIs(CACert, "on"), CACertID), []Suffix{CACert, CACertID}, fmt.Sprintf("%s: \"on\" needs %s", CACert, CACertID)},
+	{presentWithout(CACertID, valueIs(CACert, "on")), nil, fmt.Sprintf("%s has no effect without %s: \"on\"", CACertID, CACert)},
+	{needsSuffix(valueIs(ALPN, "on"), ALPNPolicy), []Suffix{ALPN, ALPNPolicy}, fmt.Sprintf("%s: \"on\" needs %s", ALPN, ALPNPolicy)},
+	{presentWithout(ALPNPolicy, valueIs(ALPN, "on")), nil, fmt.Sprintf("%s has no effect without %s: \"on\"", ALPNPolicy, ALPN)},
+	{presentWithout(PPV2EpID, valueIs(ProxyProtocol, "on")), nil, fmt.Sprintf("%s has no effect without %s: \"on\"", PPV2EpID, ProxyProtocol)},
+	{presentWithout(PPV2EpsID, valueIs(ProxyProtocol, "on")), nil,
+		fmt.Sprintf("%s has no effect without %s: \"on\"", PPV2EpsID, ProxyProtocol)},
+	{presentWithout(PPV2VPCID, valueIs(ProxyProtocol, "on")), nil,
+		fmt.Sprintf("%s has no effect without %s: \"on\"", PPV2VPCID, ProxyProtocol)},
+	{presentWithout(ConnectionDrainTimeout, valueIs(ConnectionDrain, "on")), nil,
+		fmt.Sprintf("%s has no effect without %s: \"on\"", ConnectionDrainTimeout, ConnectionDrain)},
+	{presentWithout(BandwidthPackageID, isInternet), nil, fmt.Sprintf("%s has no effect with %s: intranet", BandwidthPackageID, AddressType)},
+	{presentWithout(IPv6AddressType, func(p Params) bool {
+		return dualStack(p) || p.Has(LoadBalancerID)
+	}), nil, fmt.Sprintf("%s has no effect without %s: DualStack", IPv6AddressType, IPVersion)},
+	{presentWithout(ForceOverrideListeners, hasSuffix(LoadBalancerID)), nil,
+		fmt.Sprintf("%s has no effect without %s", ForceOverrideListeners, LoadBalancerID)},
+	{presentWithout(VGroupPort, hasSuffix(LoadBalancerID)), nil, fmt.Sprintf("%s has no effect without %s", VGroupPort, LoadBalancerID)},
 	groupRule, overflowRule,
-	{without(Weight, has(VGroupPort)), nil, fmt.Sprintf("%s has no effect without %s", Weight, VGroupPort)},
-	{has(Type), nil, fmt.Sprintf("%s has no effect, because the feature gate %s is off", Type, GateLoadBalancerType)},
+	{presentWithout(Weight, hasSuffix(VGroupPort)), nil, fmt.Sprintf("%s has no effect without %s", Weight, VGroupPort)},
+	{hasSuffix(Type), nil, fmt.Sprintf("%s has no effect, because the feature gate %s is off", Type, GateLoadBalancerType)},
 	preserveRule,
 })
 
 func healthCheckRules() []rule {
 	var found []rule
 	for _, suffix := range healthChecks {
-		found = append(found, rule{without(suffix, has(HealthCheckFlag)), nil, fmt.Sprintf("%s has no effect without %s", suffix, HealthCheckFlag)})
+		found = append(found,
+			rule{presentWithout(suffix, hasSuffix(HealthCheckFlag)), nil, fmt.Sprintf("%s has no effect without %s", suffix, HealthCheckFlag)})
 	}
 	return found
 }
@@ -321,7 +344,7 @@ func NLBTagsOf(params Params) []alicloud.Tag {
 // Emptied reports whether an annotation is present without a value.
 func Emptied(annotations map[string]string, suffix Suffix) bool {
 	for i := range Prefixes {
-		if value, ok := annotations[key(i, suffix)]; ok {
+		if value, ok := annotations[fullKey(i, suffix)]; ok {
 			return strings.TrimSpace(value) == ""
 		}
 	}

@@ -30,23 +30,23 @@ type Params struct {
 
 // Parse reads the annotations of a Service. What is not accepted is left out and reported, all of it at once.
 func Parse(annotations map[string]string) (Params, []problem.Problem) {
-	return clbFamily.parse(annotations)
+	return clbFamily.parseAnnotations(annotations)
 }
 
-func (f *family) parse(annotations map[string]string) (Params, []problem.Problem) {
+func (f *family) parseAnnotations(annotations map[string]string) (Params, []problem.Problem) {
 	params := Params{values: map[Suffix]string{}, refused: map[Suffix]bool{}, family: f}
 	var problems []problem.Problem
 	for _, row := range f.rows {
-		if found, ok := params.read(annotations, row); !ok {
+		if found, ok := params.readRow(annotations, row); !ok {
 			problems = append(problems, found)
-			params.refuse(row.Suffix)
+			params.refuseSuffixes(row.Suffix)
 		}
-		problems = append(problems, disagreement(annotations, row.Suffix)...)
+		problems = append(problems, prefixDisagreement(annotations, row.Suffix)...)
 	}
 	var ok bool
 	if params.BackendType, ok = BackendTypeOf(annotations); !ok {
 		problems = append(problems, f.invalidValue(BackendType, annotations[BackendType], "ecs, eni"))
-		params.refuse(BackendType)
+		params.refuseSuffixes(BackendType)
 	}
 	problems = append(problems, params.crossCheck()...)
 	return params, append(problems, f.unknownKeys(annotations)...)
@@ -61,8 +61,8 @@ func BackendTypeOf(annotations map[string]string) (kind string, ok bool) {
 	return "", false
 }
 
-// refuse notes that annotations were not accepted.
-func (p *Params) refuse(suffixes ...Suffix) {
+// refuseSuffixes notes that annotations were not accepted.
+func (p *Params) refuseSuffixes(suffixes ...Suffix) {
 	for _, suffix := range suffixes {
 		delete(p.values, suffix)
 		p.refused[suffix], p.Invalid = true, true
@@ -73,7 +73,7 @@ func (p *Params) refuse(suffixes ...Suffix) {
 func (p Params) Refusing(suffixes ...Suffix) Params {
 	refusing := p
 	refusing.values, refusing.refused = maps.Clone(p.values), maps.Clone(p.refused)
-	refusing.refuse(suffixes...)
+	refusing.refuseSuffixes(suffixes...)
 	return refusing
 }
 
@@ -105,12 +105,14 @@ func (p Params) Refused(suffix Suffix) bool { return p.refused[suffix] }
 
 // Refuses reports whether an annotation that was not accepted stops the scope.
 func (p Params) Refuses(scope Scope) bool {
-	return slices.ContainsFunc(p.of().rows, func(row Row) bool { return row.Scope == scope && p.refused[row.Suffix] })
+	return slices.ContainsFunc(p.familyOf().rows, func(row Row) bool { return row.Scope == scope && p.refused[row.Suffix] })
 }
 
 // RefusesListener reports whether an annotation that was not accepted decides on listeners of the protocol.
 func (p Params) RefusesListener(protocol string) bool {
-	return slices.ContainsFunc(p.of().listeners, func(row Row) bool { return p.refused[row.Suffix] && slices.Contains(row.Protocols, protocol) })
+	return slices.ContainsFunc(p.familyOf().listeners, func(row Row) bool {
+		return p.refused[row.Suffix] && slices.Contains(row.Protocols, protocol)
+	})
 }
 
 // WithLast returns the parameters with the last accepted values in the place of those that were not accepted. What was not
@@ -138,15 +140,15 @@ func (p Params) WithLast(last *Params) Params {
 	return filled
 }
 
-// read takes one annotation; ok is false when its value is not accepted.
-func (p *Params) read(annotations map[string]string, row Row) (problem.Problem, bool) {
+// readRow takes one annotation; ok is false when its value is not accepted.
+func (p *Params) readRow(annotations map[string]string, row Row) (problem.Problem, bool) {
 	text, ok := Lookup(annotations, row.Suffix)
 	if !ok {
 		return problem.Problem{}, true
 	}
 	value, ok := row.Value.Parse(strings.TrimSpace(text))
 	if !ok {
-		return p.of().invalidValue(row.Suffix.Key(), text, row.Value.Accepts()), false
+		return p.familyOf().invalidValue(row.Suffix.Key(), text, row.Value.Accepts()), false
 	}
 	p.values[row.Suffix] = value
 	return problem.Problem{}, true
@@ -167,10 +169,10 @@ func (f *family) invalidValue(key, text, accepted string) problem.Problem {
 	return problem.Newf(problem.ReasonInvalidAnnotation, "%s: %s is not accepted%s; accepted: %s", key, problem.Value(text), hint, accepted)
 }
 
-// disagreement reports two prefixes with different values.
-func disagreement(annotations map[string]string, suffix Suffix) []problem.Problem {
-	first, hasFirst := annotations[key(0, suffix)]
-	second, hasSecond := annotations[key(1, suffix)]
+// prefixDisagreement reports two prefixes with different values.
+func prefixDisagreement(annotations map[string]string, suffix Suffix) []problem.Problem {
+	first, hasFirst := annotations[fullKey(0, suffix)]
+	second, hasSecond := annotations[fullKey(1, suffix)]
 	if !hasFirst || !hasSecond || first == second || strings.TrimSpace(first) == "" || strings.TrimSpace(second) == "" {
 		return nil
 	}
@@ -187,8 +189,10 @@ var deadNames = map[Suffix]Suffix{
 
 // elsewhereOfCLB are the annotations that only an NLB has.
 var elsewhereOfCLB = map[Suffix]Suffix{
-	ZoneMaps: "", IPv6AddressType: "", SecurityGroupIDs: "", BandwidthPackageID: "", CrossZoneEnabled: "", ListenerPortRange: "", AdditionalCertIDs: "",
-	CACertID: "", CACert: "", ALPN: "", ALPNPolicy: "", Cps: "", PPV2EpID: "", PPV2EpsID: "", PPV2VPCID: "", ServerGroupType: "", PreserveClientIP: "", HealthCheckHTTPVersion: "",
+	ZoneMaps: "", IPv6AddressType: "", SecurityGroupIDs: "", BandwidthPackageID: "", CrossZoneEnabled: "", ListenerPortRange: "",
+	AdditionalCertIDs: "",
+	CACertID:          "", CACert: "", ALPN: "", ALPNPolicy: "", Cps: "", PPV2EpID: "", PPV2EpsID: "", PPV2VPCID: "", ServerGroupType: "",
+	PreserveClientIP: "", HealthCheckHTTPVersion: "",
 }
 
 // FamilyStart begins the suffixes of this family; other controllers share the prefixes (private zones, for example).
@@ -210,7 +214,7 @@ func (f *family) unknownKeys(annotations map[string]string) []problem.Problem {
 		prefix, suffix, ours := cutPrefix(strings.TrimSpace(key))
 		switch {
 		case !ours:
-			meant, isCompared := f.miswritten(key)
+			meant, isCompared := f.meantKey(key)
 			if isCompared {
 				compared++
 			}
@@ -219,7 +223,7 @@ func (f *family) unknownKeys(annotations map[string]string) []problem.Problem {
 			}
 		case !f.known[suffix] || key != strings.TrimSpace(key):
 			compared++
-			problems = append(problems, f.unknown(key, prefix, suffix)...)
+			problems = append(problems, f.unknownKey(key, prefix, suffix)...)
 		}
 	}
 	return problems
@@ -235,12 +239,12 @@ func cutPrefix(key string) (prefix string, suffix Suffix, ours bool) {
 	return "", "", false
 }
 
-// unknown says what is wrong with a key with one of the [Prefixes]: nothing, if it may be one of another controller.
-func (f *family) unknown(key, prefix string, suffix Suffix) []problem.Problem {
+// unknownKey says what is wrong with a key with one of the [Prefixes]: nothing, if it may be one of another controller.
+func (f *family) unknownKey(key, prefix string, suffix Suffix) []problem.Problem {
 	if instead, ok := f.elsewhere[suffix]; ok {
 		return []problem.Problem{f.noEffect(key, instead)}
 	}
-	if meant := f.nearest(suffix); meant != "" {
+	if meant := f.nearestSuffix(suffix); meant != "" {
 		return []problem.Problem{problem.Newf(problem.ReasonUnknownAnnotation, "%q is unknown; did you mean %s%s?", key, prefix, string(meant))}
 	}
 	if strings.HasPrefix(string(suffix), FamilyStart) {
@@ -255,12 +259,13 @@ func (f *family) noEffect(key string, instead Suffix) problem.Problem {
 	case f == clbFamily:
 		return problem.Newf(problem.ReasonAnnotationNoEffect, "%s has no effect: only NLBs support it, and this Service has a CLB", key)
 	case instead != "":
-		return problem.Newf(problem.ReasonAnnotationNoEffect, "%s has no effect: only CLBs support it, and this Service has an NLB; use %s instead", key, instead)
+		return problem.Newf(problem.ReasonAnnotationNoEffect,
+			"%s has no effect: only CLBs support it, and this Service has an NLB; use %s instead", key, instead)
 	}
 	return problem.Newf(problem.ReasonAnnotationNoEffect, "%s has no effect: only CLBs support it, and this Service has an NLB", key)
 }
 
-func (f *family) nearest(suffix Suffix) Suffix {
+func (f *family) nearestSuffix(suffix Suffix) Suffix {
 	if f.known[suffix] {
 		return suffix
 	}
@@ -345,7 +350,7 @@ func (p Params) Preserves() bool {
 func (p Params) Revert(applied []string) Params {
 	reverted := p
 	reverted.values, reverted.Reverted = maps.Clone(p.values), map[Suffix]bool{}
-	for _, row := range p.of().rows {
+	for _, row := range p.familyOf().rows {
 		if !row.Reverts || p.Has(row.Suffix) || p.refused[row.Suffix] || !slices.Contains(applied, string(row.Suffix)) {
 			continue
 		}

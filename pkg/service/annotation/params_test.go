@@ -33,32 +33,42 @@ func TestParseParams(t *testing.T) {
 	}{
 		{"new prefix", map[string]string{newKey(Scheduler): "wrr"}, Scheduler, "wrr", nil},
 		{"old prefix", map[string]string{old(Scheduler): "wrr"}, Scheduler, "wrr", nil},
-		{"new prefix wins", map[string]string{newKey(Scheduler): "wrr", old(Scheduler): "rr"}, Scheduler, "wrr", []string{problem.ReasonAnnotationNoEffect}},
+		{"new prefix wins", map[string]string{newKey(Scheduler): "wrr", old(Scheduler): "rr"}, Scheduler, "wrr",
+			[]string{problem.ReasonAnnotationNoEffect}},
 		{"both agree", map[string]string{newKey(Scheduler): "wrr", old(Scheduler): "wrr"}, Scheduler, "wrr", nil},
 		{"white space around the value", map[string]string{newKey(Scheduler): " wrr\t"}, Scheduler, "wrr", nil},
 		{"case of the address type", map[string]string{newKey(AddressType): "Intranet"}, AddressType, "intranet", nil},
 		{"case of others", map[string]string{newKey(Scheduler): "WRR"}, Scheduler, "", []string{problem.ReasonInvalidAnnotation}},
-		{"quoted twice", map[string]string{newKey(ForceOverrideListeners): `"true"`, newKey(LoadBalancerID): "lb-1"}, ForceOverrideListeners, "", []string{problem.ReasonInvalidAnnotation}},
+		{"quoted twice", map[string]string{newKey(ForceOverrideListeners): `"true"`, newKey(LoadBalancerID): "lb-1"}, ForceOverrideListeners, "",
+			[]string{problem.ReasonInvalidAnnotation}},
 		{"out of range", map[string]string{newKey(HealthyThreshold): "11"}, HealthyThreshold, "", []string{problem.ReasonInvalidAnnotation}},
 		{"at the bound", map[string]string{newKey(HealthyThreshold): "10"}, HealthyThreshold, "10", nil},
 		{"no number", map[string]string{newKey(HealthyThreshold): "three"}, HealthyThreshold, "", []string{problem.ReasonInvalidAnnotation}},
 		{"number with sign", map[string]string{newKey(HealthyThreshold): "+3"}, HealthyThreshold, "", []string{problem.ReasonInvalidAnnotation}},
-		{"zero connect port", map[string]string{newKey(HealthCheckConnectPort): "0"}, HealthCheckConnectPort, "", []string{problem.ReasonInvalidAnnotation}},
+		{"zero connect port", map[string]string{newKey(HealthCheckConnectPort): "0"}, HealthCheckConnectPort, "",
+			[]string{problem.ReasonInvalidAnnotation}},
 		{"backend port", map[string]string{newKey(HealthCheckConnectPort): "-520"}, HealthCheckConnectPort, "-520", nil},
 		{"NLB id", map[string]string{newKey(LoadBalancerID): "nlb-1"}, LoadBalancerID, "", []string{problem.ReasonInvalidAnnotation}},
-		{"drain without timeout", map[string]string{newKey(ConnectionDrain): "on"}, ConnectionDrain, "", []string{problem.ReasonInvalidAnnotation}},
+		{"drain without timeout", map[string]string{newKey(ConnectionDrain): "on"}, ConnectionDrain, "",
+			[]string{problem.ReasonInvalidAnnotation}},
 		{"bandwidth alone", map[string]string{newKey(Bandwidth): "10"}, Bandwidth, "10", []string{problem.ReasonAnnotationNoEffect}},
 		{"unknown key", map[string]string{Prefixes[0] + "loadbalancer-color": "red"}, Scheduler, "", []string{problem.ReasonUnknownAnnotation}},
-		{"misspelled key", map[string]string{Prefixes[0] + "loadbalancer-schedular": "rr"}, Scheduler, "", []string{problem.ReasonUnknownAnnotation}},
+		{"misspelled key", map[string]string{Prefixes[0] + "loadbalancer-schedular": "rr"}, Scheduler, "",
+			[]string{problem.ReasonUnknownAnnotation}},
 		{"dead key", map[string]string{Prefixes[0] + "slb-network-type": "vpc"}, NetworkType, "", []string{problem.ReasonUnknownAnnotation}},
 		{"key with a tab", map[string]string{newKey(Scheduler) + "\t": "rr"}, Scheduler, "", []string{problem.ReasonUnknownAnnotation}},
 		{"another family", map[string]string{Prefixes[0] + "private-zone-enable": "on"}, Scheduler, "", nil},
-		{"certificates of domains", map[string]string{newKey(DomainExtensions): "a.example.com:cert-1"}, DomainExtensions, "a.example.com:cert-1", nil},
-		{"domain twice", map[string]string{newKey(DomainExtensions): "a.example.com:cert-1,A.example.com:cert-2"}, DomainExtensions, "", []string{problem.ReasonInvalidAnnotation}},
-		{"key of an NLB", map[string]string{Prefixes[1] + "loadbalancer-zone-maps": "cn-hangzhou-a:vsw-1"}, Scheduler, "", []string{problem.ReasonAnnotationNoEffect}},
+		{"certificates of domains", map[string]string{newKey(DomainExtensions): "a.example.com:cert-1"}, DomainExtensions, "a.example.com:cert-1",
+			nil},
+		{"domain twice", map[string]string{newKey(DomainExtensions): "a.example.com:cert-1,A.example.com:cert-2"}, DomainExtensions, "",
+			[]string{problem.ReasonInvalidAnnotation}},
+		{"key of an NLB", map[string]string{Prefixes[1] + "loadbalancer-zone-maps": "cn-hangzhou-a:vsw-1"}, Scheduler, "",
+			[]string{problem.ReasonAnnotationNoEffect}},
 		{"type", map[string]string{newKey(Type): "nlb"}, Scheduler, "", []string{problem.ReasonAnnotationNoEffect}},
-		{"unclear wish to preserve", map[string]string{newKey(PreserveOnDelete): "yes"}, PreserveOnDelete, "yes", []string{problem.ReasonAnnotationNoEffect}},
-		{"classic network of the internet", map[string]string{newKey(NetworkType): "classic"}, NetworkType, "classic", []string{problem.ReasonAnnotationNoEffect}},
+		{"unclear wish to preserve", map[string]string{newKey(PreserveOnDelete): "yes"}, PreserveOnDelete, "yes",
+			[]string{problem.ReasonAnnotationNoEffect}},
+		{"classic network of the internet", map[string]string{newKey(NetworkType): "classic"}, NetworkType, "classic",
+			[]string{problem.ReasonAnnotationNoEffect}},
 		{"kind of ACL alone", map[string]string{newKey(ACLType): "white"}, ACLType, "white", []string{problem.ReasonAnnotationNoEffect}},
 		{"empty", map[string]string{newKey(Bandwidth): "", newKey(HealthyThreshold): " \t", BackendType: ""}, Bandwidth, "", nil},
 		{"empty before the old prefix", map[string]string{newKey(Scheduler): "", old(Scheduler): "wrr"}, Scheduler, "", nil},
@@ -132,7 +142,8 @@ func TestParseTags(t *testing.T) {
 	}{
 		{"a=1,b=2", "a=1 b=2"}, {"a=1=2", "a=1"}, {"a", "a="}, {"a=", "a="}, {" a=1 , b=2", "a=1 b=2"},
 		{"=1", ""}, {"a=1,a=2", ""}, {mark.TagOwner + "=x", ""}, {"acs:x=1", ""}, {"a=aliyunx", ""}, {"a=http://x", ""},
-		{strings.Repeat("标", 64) + "=1", strings.Repeat("标", 64) + "=1"}, {strings.Repeat("k", 65) + "=1", ""}, {"k=" + strings.Repeat("v", 129), ""}, {"", ""},
+		{strings.Repeat("标", 64) + "=1", strings.Repeat("标", 64) + "=1"}, {strings.Repeat("k", 65) + "=1", ""},
+		{"k=" + strings.Repeat("v", 129), ""}, {"", ""},
 	} {
 		tags, err := parseTags(test.text)
 		var texts []string
@@ -217,7 +228,9 @@ func TestKeysLikeOurs(t *testing.T) {
 			switch {
 			case want == "" && len(problems) > 0:
 				t.Errorf("%s: %v", key, problems)
-			case want != "" && (len(problems) != 1 || problems[0].Reason != problem.ReasonUnknownAnnotation || problems[0].Message != fmt.Sprintf("%q is unknown; did you mean %s?", key, want)):
+			case want != "" &&
+				(len(problems) != 1 || problems[0].Reason != problem.ReasonUnknownAnnotation ||
+					problems[0].Message != fmt.Sprintf("%q is unknown; did you mean %s?", key, want)):
 				t.Errorf("%s: %v, want one problem that names %s", key, problems, want)
 			}
 		}

@@ -41,7 +41,8 @@ func tooManyRanges(svc *corev1.Service) []problem.Problem {
 	if n <= maxRanges {
 		return nil
 	}
-	return []problem.Problem{problem.Newf(problem.ReasonInvalidAnnotation, "loadBalancerSourceRanges: %d ranges are not accepted; accepted: at most %d", n, maxRanges)}
+	return []problem.Problem{problem.Newf(problem.ReasonInvalidAnnotation,
+		"loadBalancerSourceRanges: %d ranges are not accepted; accepted: at most %d", n, maxRanges)}
 }
 
 // ParseSourceRanges returns the blocks that may connect, sorted; none means everybody. Blocks of the other family cannot
@@ -56,7 +57,8 @@ func ParseSourceRanges(svc *corev1.Service, family string) ([]string, []problem.
 		prefix, err := parseBlock(strings.TrimSpace(text))
 		switch {
 		case err != nil:
-			return nil, []problem.Problem{problem.Newf(problem.ReasonInvalidAnnotation, "loadBalancerSourceRanges: %q is not an address block; accepted: blocks such as 192.0.2.0/24", text)}
+			return nil, []problem.Problem{problem.Newf(problem.ReasonInvalidAnnotation,
+				"loadBalancerSourceRanges: %q is not an address block; accepted: blocks such as 192.0.2.0/24", text)}
 		case prefix.Addr().Is6() != (family == FamilyIPv6):
 			foreign = append(foreign, text)
 		case prefix.Bits() == 0:
@@ -67,18 +69,23 @@ func ParseSourceRanges(svc *corev1.Service, family string) ([]string, []problem.
 	}
 	var problems []problem.Problem
 	if len(foreign) > 0 {
-		problems = append(problems, problem.Newf(problem.ReasonAnnotationNoEffect, "loadBalancerSourceRanges: %s have no effect on a CLB of %s", strings.Join(foreign, ", "), family))
+		problems = append(problems,
+			problem.Newf(problem.ReasonAnnotationNoEffect, "loadBalancerSourceRanges: %s have no effect on a CLB of %s", strings.Join(foreign, ", "),
+				family))
 	}
 	switch {
 	case open:
 		return nil, problems
 	case len(blocks) == 0 && len(foreign) > 0:
-		return nil, append(problems, problem.Newf(problem.ReasonInvalidAnnotation, "loadBalancerSourceRanges: no range remains, and an access control list without entries might admit everyone"))
+		return nil, append(problems,
+			problem.Newf(problem.ReasonInvalidAnnotation,
+				"loadBalancerSourceRanges: no range remains, and an access control list without entries might admit everyone"))
 	}
 	slices.Sort(blocks)
 	if blocks = slices.Compact(blocks); len(blocks) > maxListEntries {
 		return nil, append(problems, problem.Newf(problem.ReasonInvalidAnnotation,
-			"loadBalancerSourceRanges: %d ranges are not accepted; accepted: at most %d, as many as an access control list takes", len(blocks), maxListEntries))
+			"loadBalancerSourceRanges: %d ranges are not accepted; accepted: at most %d, as many as an access control list takes", len(blocks),
+			maxListEntries))
 	}
 	return blocks, problems
 }
@@ -98,7 +105,8 @@ func ParseBothFamilies(svc *corev1.Service, ipv6 bool) ([]string, []problem.Prob
 	for _, text := range SourceRangesOf(svc) {
 		prefix, err := parseBlock(strings.TrimSpace(text))
 		if err != nil {
-			return nil, []problem.Problem{problem.Newf(problem.ReasonInvalidAnnotation, "loadBalancerSourceRanges: %q is not an address block; accepted: blocks such as 192.0.2.0/24", text)}
+			return nil, []problem.Problem{problem.Newf(problem.ReasonInvalidAnnotation,
+				"loadBalancerSourceRanges: %q is not an address block; accepted: blocks such as 192.0.2.0/24", text)}
 		}
 		family := familyOf(prefix)
 		if !slices.Contains(families, family) {
@@ -110,13 +118,16 @@ func ParseBothFamilies(svc *corev1.Service, ipv6 bool) ([]string, []problem.Prob
 	}
 	var problems []problem.Problem
 	if len(foreign) > 0 {
-		problems = append(problems, problem.Newf(problem.ReasonAnnotationNoEffect, "loadBalancerSourceRanges: %s have no effect on a load balancer without IPv6", strings.Join(foreign, ", ")))
+		problems = append(problems,
+			problem.Newf(problem.ReasonAnnotationNoEffect, "loadBalancerSourceRanges: %s have no effect on a load balancer without IPv6",
+				strings.Join(foreign, ", ")))
 	}
 	switch {
 	case !slices.ContainsFunc(families, func(f string) bool { return !open[f] }):
 		return nil, problems
 	case len(blocks) == 0 && len(foreign) > 0:
-		return nil, append(problems, problem.Newf(problem.ReasonInvalidAnnotation, "loadBalancerSourceRanges: no range remains, so nobody could connect"))
+		return nil, append(problems,
+			problem.Newf(problem.ReasonInvalidAnnotation, "loadBalancerSourceRanges: no range remains, so nobody could connect"))
 	}
 	slices.Sort(blocks)
 	return slices.Compact(blocks), problems

@@ -23,8 +23,10 @@ func TestParseSourceRanges(t *testing.T) {
 		{"blocks", "ipv4", []string{"192.0.2.0/24", " 10.1.2.3/8 ", "192.0.2.0/24"}, []string{"10.0.0.0/8", "192.0.2.0/24"}, nil},
 		{"one address", "ipv4", []string{"192.0.2.1"}, []string{"192.0.2.1/32"}, nil},
 		{"everybody", "ipv4", []string{"192.0.2.0/24", "0.0.0.0/0"}, nil, nil},
-		{"the other family", "ipv4", []string{"192.0.2.0/24", "2001:db8::/32"}, []string{"192.0.2.0/24"}, []string{problem.ReasonAnnotationNoEffect}},
-		{"only the other family", "ipv6", []string{"192.0.2.0/24"}, nil, []string{problem.ReasonAnnotationNoEffect, problem.ReasonInvalidAnnotation}},
+		{"the other family", "ipv4", []string{"192.0.2.0/24", "2001:db8::/32"}, []string{"192.0.2.0/24"},
+			[]string{problem.ReasonAnnotationNoEffect}},
+		{"only the other family", "ipv6", []string{"192.0.2.0/24"}, nil,
+			[]string{problem.ReasonAnnotationNoEffect, problem.ReasonInvalidAnnotation}},
 		{"IPv6", FamilyIPv6, []string{"2001:db8::1"}, []string{"2001:db8::1/128"}, nil},
 		{"no block", "ipv4", []string{"office"}, nil, []string{problem.ReasonInvalidAnnotation}},
 	} {
@@ -55,7 +57,8 @@ func TestTooManySourceRanges(t *testing.T) {
 		"NLB": func() ([]string, []problem.Problem) { return ParseBothFamilies(svc, true) },
 	} {
 		blocks, problems := parse()
-		if len(blocks) > 0 || len(problems) != 1 || problems[0].Reason != problem.ReasonInvalidAnnotation || !strings.Contains(problems[0].Message, "20000 ranges are not accepted") {
+		if len(blocks) > 0 || len(problems) != 1 || problems[0].Reason != problem.ReasonInvalidAnnotation ||
+			!strings.Contains(problems[0].Message, "20000 ranges are not accepted") {
 			t.Errorf("%s: %d blocks, problems %v", product, len(blocks), problems)
 		}
 	}

@@ -19,48 +19,54 @@ type rule struct {
 	message string
 }
 
-func is(suffix Suffix, value string) func(Params) bool {
+func valueIs(suffix Suffix, value string) func(Params) bool {
 	return func(p Params) bool { return p.Get(suffix) == value }
 }
 
-// needs is broken when cond holds and the annotation is absent.
-func needs(cond func(Params) bool, suffix Suffix) func(Params) bool {
+// needsSuffix is broken when cond holds and the annotation is absent.
+func needsSuffix(cond func(Params) bool, suffix Suffix) func(Params) bool {
 	return func(p Params) bool { return cond(p) && !p.Has(suffix) }
 }
 
-// without is broken when the annotation is present and cond does not hold.
-func without(suffix Suffix, cond func(Params) bool) func(Params) bool {
+// presentWithout is broken when the annotation is present and cond does not hold.
+func presentWithout(suffix Suffix, cond func(Params) bool) func(Params) bool {
 	return func(p Params) bool { return p.Has(suffix) && !cond(p) }
 }
 
-func has(suffix Suffix) func(Params) bool { return func(p Params) bool { return p.Has(suffix) } }
+func hasSuffix(suffix Suffix) func(Params) bool { return func(p Params) bool { return p.Has(suffix) } }
 
-func intranet(p Params) bool { return p.AddressType() == alicloud.AddressIntranet }
-func internet(p Params) bool { return !intranet(p) }
+func isIntranet(p Params) bool { return p.AddressType() == alicloud.AddressIntranet }
+func isInternet(p Params) bool { return !isIntranet(p) }
 
 // rules are those of a CLB. They are checked once all annotations were read. Only what the API would refuse or misread is invalid.
 var rules = []rule{
-	{needs(is(ConnectionDrain, "on"), ConnectionDrainTimeout), []Suffix{ConnectionDrain, ConnectionDrainTimeout}, fmt.Sprintf("%s: \"on\" needs %s", ConnectionDrain, ConnectionDrainTimeout)},
-	{without(ConnectionDrainTimeout, is(ConnectionDrain, "on")), nil, fmt.Sprintf("%s has no effect without %s: \"on\"", ConnectionDrainTimeout, ConnectionDrain)},
-	{needs(is(StickySession, "on"), StickySessionType), []Suffix{StickySession, StickySessionType}, fmt.Sprintf("%s: \"on\" needs %s", StickySession, StickySessionType)},
-	{needs(is(StickySessionType, "insert"), CookieTimeout), sticky, fmt.Sprintf("%s: insert needs %s", StickySessionType, CookieTimeout)},
-	{needs(is(StickySessionType, "server"), Cookie), sticky, fmt.Sprintf("%s: server needs %s", StickySessionType, Cookie)},
-	{needs(is(ACLStatus, "on"), ACLID), accessLists, fmt.Sprintf("%s: \"on\" needs %s", ACLStatus, ACLID)},
-	{needs(is(ACLStatus, "on"), ACLType), accessLists, fmt.Sprintf("%s: \"on\" needs %s", ACLStatus, ACLType)},
-	{without(ACLID, is(ACLStatus, "on")), nil, fmt.Sprintf("%s has no effect without %s: \"on\"", ACLID, ACLStatus)},
-	{without(ACLType, is(ACLStatus, "on")), nil, fmt.Sprintf("%s has no effect without %s: \"on\"", ACLType, ACLStatus)},
-	{without(VSwitchID, intranet), nil, fmt.Sprintf("%s has no effect without %s: intranet", VSwitchID, AddressType)},
-	{without(ChargeType, internet), nil, fmt.Sprintf("%s has no effect with %s: intranet", ChargeType, AddressType)},
-	{without(Bandwidth, is(ChargeType, "paybybandwidth")), nil, fmt.Sprintf("%s has no effect without %s: paybybandwidth", Bandwidth, ChargeType)},
-	{without(ForceOverrideListeners, has(LoadBalancerID)), nil, fmt.Sprintf("%s has no effect without %s", ForceOverrideListeners, LoadBalancerID)},
-	{without(VGroupPort, has(LoadBalancerID)), nil, fmt.Sprintf("%s has no effect without %s", VGroupPort, LoadBalancerID)},
+	{needsSuffix(valueIs(ConnectionDrain, "on"), ConnectionDrainTimeout), []Suffix{ConnectionDrain, ConnectionDrainTimeout},
+		fmt.Sprintf("%s: \"on\" needs %s", ConnectionDrain, ConnectionDrainTimeout)},
+	{presentWithout(ConnectionDrainTimeout, valueIs(ConnectionDrain, "on")), nil,
+		fmt.Sprintf("%s has no effect without %s: \"on\"", ConnectionDrainTimeout, ConnectionDrain)},
+	{needsSuffix(valueIs(StickySession, "on"), StickySessionType), []Suffix{StickySession, StickySessionType},
+		fmt.Sprintf("%s: \"on\" needs %s", StickySession, StickySessionType)},
+	{needsSuffix(valueIs(StickySessionType, "insert"), CookieTimeout), sticky,
+		fmt.Sprintf("%s: insert needs %s", StickySessionType, CookieTimeout)},
+	{needsSuffix(valueIs(StickySessionType, "server"), Cookie), sticky, fmt.Sprintf("%s: server needs %s", StickySessionType, Cookie)},
+	{needsSuffix(valueIs(ACLStatus, "on"), ACLID), accessLists, fmt.Sprintf("%s: \"on\" needs %s", ACLStatus, ACLID)},
+	{needsSuffix(valueIs(ACLStatus, "on"), ACLType), accessLists, fmt.Sprintf("%s: \"on\" needs %s", ACLStatus, ACLType)},
+	{presentWithout(ACLID, valueIs(ACLStatus, "on")), nil, fmt.Sprintf("%s has no effect without %s: \"on\"", ACLID, ACLStatus)},
+	{presentWithout(ACLType, valueIs(ACLStatus, "on")), nil, fmt.Sprintf("%s has no effect without %s: \"on\"", ACLType, ACLStatus)},
+	{presentWithout(VSwitchID, isIntranet), nil, fmt.Sprintf("%s has no effect without %s: intranet", VSwitchID, AddressType)},
+	{presentWithout(ChargeType, isInternet), nil, fmt.Sprintf("%s has no effect with %s: intranet", ChargeType, AddressType)},
+	{presentWithout(Bandwidth, valueIs(ChargeType, "paybybandwidth")), nil,
+		fmt.Sprintf("%s has no effect without %s: paybybandwidth", Bandwidth, ChargeType)},
+	{presentWithout(ForceOverrideListeners, hasSuffix(LoadBalancerID)), nil,
+		fmt.Sprintf("%s has no effect without %s", ForceOverrideListeners, LoadBalancerID)},
+	{presentWithout(VGroupPort, hasSuffix(LoadBalancerID)), nil, fmt.Sprintf("%s has no effect without %s", VGroupPort, LoadBalancerID)},
 	groupRule, overflowRule,
-	{has(Type), nil, fmt.Sprintf("%s has no effect, because the feature gate %s is off", Type, GateLoadBalancerType)},
-	{without(NetworkType, func(p Params) bool { return intranet(p) || p.Get(NetworkType) == networkVPC }), nil,
+	{hasSuffix(Type), nil, fmt.Sprintf("%s has no effect, because the feature gate %s is off", Type, GateLoadBalancerType)},
+	{presentWithout(NetworkType, func(p Params) bool { return isIntranet(p) || p.Get(NetworkType) == networkVPC }), nil,
 		fmt.Sprintf("%s: classic has no effect without %s: intranet", NetworkType, AddressType)},
 	preserveRule,
 	{cutsTag, nil, fmt.Sprintf("%s: the value of a tag ends at its first equals sign; what follows has no effect", AdditionalTags)},
-	{without(Weight, has(VGroupPort)), nil, fmt.Sprintf("%s has no effect without %s", Weight, VGroupPort)},
+	{presentWithout(Weight, hasSuffix(VGroupPort)), nil, fmt.Sprintf("%s has no effect without %s", Weight, VGroupPort)},
 }
 
 var preserveRule = rule{func(p Params) bool {
@@ -72,7 +78,7 @@ var (
 		func(p Params) bool { return p.Has(Group) && p.Has(LoadBalancerID) }, nil,
 		fmt.Sprintf("%s has no effect with %s, which names the load balancer", Group, LoadBalancerID),
 	}
-	overflowRule = rule{without(GroupOverflow, has(Group)), nil, fmt.Sprintf("%s has no effect without %s", GroupOverflow, Group)}
+	overflowRule = rule{presentWithout(GroupOverflow, hasSuffix(Group)), nil, fmt.Sprintf("%s has no effect without %s", GroupOverflow, Group)}
 )
 
 // sticky and accessLists are annotations that only make sense together.
@@ -84,7 +90,7 @@ var (
 func (p *Params) crossCheck() []problem.Problem {
 	var problems []problem.Problem
 	var refused []Suffix
-	for _, rule := range p.of().rules {
+	for _, rule := range p.familyOf().rules {
 		switch {
 		case !rule.broken(*p):
 		case len(rule.refuses) > 0:
@@ -94,6 +100,6 @@ func (p *Params) crossCheck() []problem.Problem {
 			problems = append(problems, problem.Problem{Reason: problem.ReasonAnnotationNoEffect, Message: rule.message})
 		}
 	}
-	p.refuse(refused...) // only now: a rule must not see what another one refuses
+	p.refuseSuffixes(refused...) // only now: a rule must not see what another one refuses
 	return problems
 }

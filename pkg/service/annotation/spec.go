@@ -20,7 +20,7 @@ func Of(svc *corev1.Service) (Params, []problem.Problem) {
 	params.sessionAffinity(svc)
 	if problem, ok := params.loadBalancerIP(svc); !ok {
 		problems = append(problems, problem)
-		params.refuse(IP)
+		params.refuseSuffixes(IP)
 	}
 	return params, problems
 }
@@ -45,7 +45,7 @@ func (p Params) loadBalancerIP(svc *corev1.Service) (problem.Problem, bool) {
 		return problem.Problem{}, true
 	}
 	if address, err := netip.ParseAddr(text); err != nil || !address.Is4() {
-		return p.of().invalidValue("spec.loadBalancerIP", text, "an IPv4 address"), false
+		return p.familyOf().invalidValue("spec.loadBalancerIP", text, "an IPv4 address"), false
 	}
 	p.values[IP] = text
 	return problem.Problem{}, true

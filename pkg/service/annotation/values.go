@@ -62,12 +62,12 @@ func (v Value) Parse(text string) (string, bool) {
 	case List:
 		return v.parseList(text)
 	default:
-		return text, v.accepts(text)
+		return text, v.isNormalForm(text)
 	}
 }
 
-// accepts checks the kinds whose values are in normal form as they are written.
-func (v Value) accepts(text string) bool {
+// isNormalForm checks the kinds whose values are in normal form as they are written.
+func (v Value) isNormalForm(text string) bool {
 	switch v.Kind {
 	case Integer:
 		return v.inRange(text) || v.Also != "" && text == v.Also
@@ -150,7 +150,8 @@ func (v Value) Accepts() string {
 	case DNSName:
 		return "a DNS name in lower case, not an IP address"
 	case Tags:
-		return "key=value,key2=value2 with at most " + strconv.Itoa(MaxTags-OwnTags) + " keys; neither part may start with aliyun or acs: or contain http:// or https://"
+		return "key=value,key2=value2 with at most " + strconv.Itoa(MaxTags-OwnTags) +
+			" keys; neither part may start with aliyun or acs: or contain http:// or https://"
 	case Domains:
 		return fmt.Sprintf("domain:certificate,domain2:certificate2 with at most %d domains, each exact or *.example.com", MaxExtensions)
 	case Selector:
@@ -172,9 +173,9 @@ func (v Value) acceptsText() string {
 }
 
 // patterns are the compiled patterns of the table.
-var patterns = compile()
+var patterns = compilePatterns()
 
-func compile() map[string]*regexp.Regexp {
+func compilePatterns() map[string]*regexp.Regexp {
 	compiled := map[string]*regexp.Regexp{}
 	for _, row := range slices.Concat(Table(), NLBTable()) {
 		compiled[row.Value.Pattern] = regexp.MustCompile(`^(?:` + row.Value.Pattern + `)$`)

@@ -47,7 +47,8 @@ func WantsPods(params annotation.Params, byDefault bool) bool {
 // WeightsUndecided reports whether an annotation that was not accepted decides on the weights of backends: those that are there keep
 // theirs, and others join like them.
 func WeightsUndecided(params annotation.Params) bool {
-	return slices.ContainsFunc([]annotation.Suffix{annotation.DefaultWeight, annotation.IgnoreWeightUpdate, annotation.RemoveUnscheduledBackend}, params.Refused)
+	return slices.ContainsFunc([]annotation.Suffix{annotation.DefaultWeight, annotation.IgnoreWeightUpdate,
+		annotation.RemoveUnscheduledBackend}, params.Refused)
 }
 
 func withoutNodePorts(ports []corev1.ServicePort) bool {
@@ -122,7 +123,7 @@ type Alike struct {
 	weight int
 }
 
-func (a Alike) each(yield func(Backend) bool) {
+func (a Alike) eachBackend(yield func(Backend) bool) {
 	for _, node := range a.nodes {
 		if !yield(nodeBackend(node, a.port, a.weight)) {
 			return
@@ -136,7 +137,7 @@ func (s *Set) Len() int { return len(s.Alike.nodes) + len(s.Backends) }
 // All goes over the backends.
 func (s *Set) All(yield func(Backend) bool) {
 	goesOn := true
-	s.Alike.each(func(b Backend) bool {
+	s.Alike.eachBackend(func(b Backend) bool {
 		goesOn = yield(b)
 		return goesOn
 	})
@@ -145,16 +146,16 @@ func (s *Set) All(yield func(Backend) bool) {
 	}
 }
 
-// hold keeps backends as they are where they are registered.
-func (s *Set) hold(backends sets.Set[string]) {
+// holdRegistered keeps backends as they are where they are registered.
+func (s *Set) holdRegistered(backends sets.Set[string]) {
 	if backends.Len() > 0 {
 		s.Held = s.Held.Union(backends)
 	}
 }
 
-// drain puts what leaves into the set, the most able first. While nothing else takes traffic, the first of them that are any keep
+// drainLeaving puts what leaves into the set, the most able first. While nothing else takes traffic, the first of them that are any keep
 // their weight: a connection that is about to end is better than one that is refused.
-func (s *Set) drain(leaving ...[]Backend) {
+func (s *Set) drainLeaving(leaving ...[]Backend) {
 	for _, backends := range leaving {
 		if s.Len() == 0 {
 			s.Backends = append(s.Backends, backends...)

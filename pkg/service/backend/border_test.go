@@ -10,7 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 )
 
-// mixedFleet is a fleet at the border: Services that want all nodes, and others that want a number of them, of which about as many fit as there are.
+// mixedFleet is a fleet at the border: Services that want all nodes, and others that want a number of them, of which about as many fit as
+// there are.
 func mixedFleet(random *rand.Rand, seed uint64) *fleet {
 	nodes := 6 + random.IntN(40)
 	f := newFleet(nodes, 1+random.IntN(4), 0)
@@ -33,10 +34,11 @@ func mixedFleet(random *rand.Rand, seed uint64) *fleet {
 // crowding is how much of the nodes each Service may have.
 func (f *fleet) crowding() Crowding { return Crowd{Quota: f.quota, Units: f.units()}.Crowding() }
 
-// TestNodeAtTheBorderOfQuotas: nodes join and leave one by one while all nodes just fit the quotas, or just do not. In the pass that follows, no Service gives up
-// more than one node beside the one that has left, and none gets more than one beside the one that has joined, or two in place of one that has left. The exceptions are
-// those that docs/explanation/scale.md names: Services with auto get all nodes once these fit, and more where the node makes a step of what each may have, and where a
-// Service lacks more than half of what it needs, the others make room for it.
+// TestNodeAtTheBorderOfQuotas: nodes join and leave one by one while all nodes just fit the quotas, or just do not. In the pass that
+// follows, no Service gives up more than one node beside the one that has left, and none gets more than one beside the one that has joined,
+// or two in place of one that has left. The exceptions are those that docs/explanation/scale.md names: Services with auto get all nodes
+// once these fit, and more where the node makes a step of what each may have, and where a Service lacks more than half of what it needs,
+// the others make room for it.
 func TestNodeAtTheBorderOfQuotas(t *testing.T) {
 	t.Parallel()
 	passes, exceptions := 0, 0
@@ -66,7 +68,8 @@ func TestNodeAtTheBorderOfQuotas(t *testing.T) {
 				exceptions++
 				grows := f.subsets[svc] == SubsetAuto && (step != f.crowding() || !step.Crowded)
 				if left.Len() > 1 && !many && f.many.Len() == 0 || came.Len() > 1 && !grows && 2*before[svc].Len() >= len(f.nodes)/2 {
-					t.Errorf("seed %d, event %d: %s with %d of %d nodes gets %v and gives up %v", seed, event, svc, before[svc].Len(), len(f.nodes), sets.List(came), sets.List(left))
+					t.Errorf("seed %d, event %d: %s with %d of %d nodes gets %v and gives up %v", seed, event, svc, before[svc].Len(), len(f.nodes),
+						sets.List(came), sets.List(left))
 				}
 			}
 			f.settle(t)

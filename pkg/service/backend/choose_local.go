@@ -13,25 +13,25 @@ type localChoice struct {
 	Choice
 	crowd   Crowd
 	present sets.Set[string]
-	// serves says that a node of the pods is a backend, waits that the Service takes none before it is known what every Service has, and tries that it takes one of which
-	// only the cloud can say whether it is full.
+	// serves says that a node of the pods is a backend, waits that the Service takes none before it is known what every Service has, and tries
+	// that it takes one of which only the cloud can say whether it is full.
 	serves, waits, tries bool
 	// yielded is an instance that it gives up.
 	yielded string
 }
 
-// chooseLocal leaves out those nodes of a Service with externalTrafficPolicy Local that cannot become backends, and one of several that a Service needs which has none.
-// Whether the cloud refuses more than an assumed quota, only it can say: one node at a time finds out. While it will be known soon what every Service has, a Service that
-// serves waits for that.
-func (in Input) chooseLocal(wish Wish, choice Choice) Choice {
+// chooseLocal leaves out those nodes of a Service with externalTrafficPolicy Local that cannot become backends, and one of several that a
+// Service needs which has none. Whether the cloud refuses more than an assumed quota, only it can say: one node at a time finds out. While
+// it will be known soon what every Service has, a Service that serves waits for that.
+func (in Input) chooseLocal(wanted ChoiceInput, choice Choice) Choice {
 	nodes := in.localNodes()
-	c := localChoice{Choice: choice, crowd: wish.Crowd, present: wish.Room.Instances()}
+	c := localChoice{Choice: choice, crowd: wanted.Crowd, present: wanted.Room.Instances()}
 	serving := slices.DeleteFunc(slices.Clone(nodes), func(node *Node) bool { return !c.present.Has(node.InstanceID) })
 	c.serves = len(serving) > 0
 	c.waits = c.crowd.Soon && !c.crowd.Settled && !c.crowd.Sure && (c.serves || c.present.Len() == 0)
 	// endpoints on a node that has just failed still count as ready
 	working := slices.DeleteFunc(slices.Clone(serving), func(node *Node) bool { return !node.Ready })
-	if c.Yields = wish.Room.ours >= c.present.Len()*wish.Room.Groups && in.severalForEachPort(working); c.Yields {
+	if c.Yields = wanted.Room.ours >= c.present.Len()*wanted.Room.Groups && in.severalForEachPort(working); c.Yields {
 		c.yielded, c.Rests = c.crowd.yields(serving)
 	}
 	c.Without = sets.New[string]()
@@ -42,7 +42,7 @@ func (in Input) chooseLocal(wish Wish, choice Choice) Choice {
 			c.Without.Insert(node.InstanceID)
 		}
 	}
-	if most := wish.Room.Most; most > 0 {
+	if most := wanted.Room.Most; most > 0 {
 		c.Lacking = c.Lacking[:max(min(len(c.Lacking), most-len(c.Nodes)), 0)]
 	}
 	c.Misses, c.LacksMany = len(c.Lacking) > 0, len(c.Nodes) < len(c.Lacking)
@@ -72,7 +72,8 @@ func (c *localChoice) takes(id string) bool {
 	return false
 }
 
-// leaves returns how many more times an instance may become a backend of a Service with externalTrafficPolicy Local. One that serves leaves it to those that have no node.
+// leaves returns how many more times an instance may become a backend of a Service with externalTrafficPolicy Local. One that serves leaves
+// it to those that have no node.
 func (c Crowd) leaves(instanceID string, assumed, serves bool) int {
 	if serves {
 		return c.free(instanceID, assumed) - c.Lack.starving(instanceID)
@@ -80,8 +81,8 @@ func (c Crowd) leaves(instanceID string, assumed, serves bool) int {
 	return c.free(instanceID, assumed)
 }
 
-// yields returns the instance of a Service with externalTrafficPolicy Local that it gives up for another one that has no node, empty for none. rests says that it has just
-// given up one.
+// yields returns the instance of a Service with externalTrafficPolicy Local that it gives up for another one that has no node, empty for
+// none. rests says that it has just given up one.
 func (c Crowd) yields(serving []*Node) (instanceID string, rests bool) {
 	most := 0
 	for _, node := range serving {
@@ -145,8 +146,8 @@ func (in Input) localNodes() []*Node {
 		names.Insert(name)
 	}
 	var found []*Node
-	for _, node := range in.candidates().all {
-		if names.Has(node.Name) && !node.leaves(in.cordonedLeave()) {
+	for _, node := range in.candidateNodes().all {
+		if names.Has(node.Name) && !node.isLeaving(in.cordonedLeave()) {
 			found = append(found, node)
 		}
 	}

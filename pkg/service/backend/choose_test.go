@@ -15,7 +15,7 @@ func BenchmarkChoose(b *testing.B) {
 	const nodes, backends = 5000, 80
 	f := newFleet(nodes, 3, 0)
 	set := NewNodeSet(f.nodes)
-	wish := Wish{Service: "a", Room: RoomOf(200, false, 1, func(yield func(Entry) bool) {
+	wanted := ChoiceInput{Service: "a", Room: RoomOf(200, false, 1, func(yield func(Entry) bool) {
 		for i := range backends {
 			if !yield(Entry{Kind: KindInstance, ID: fmt.Sprintf("i-%05d", i*nodes/backends), Ours: true}) {
 				return
@@ -26,15 +26,15 @@ func BenchmarkChoose(b *testing.B) {
 		Load: func(string) int { return 32 }, Attached: func(string) int { return 32 }, Least: func([]*Node) int { return 32 },
 	}}
 	for b.Loop() {
-		if choice := Choose(Input{Nodes: set, ControlPlane: ControlPlaneAuto}, wish); len(choice.Nodes) != backends {
+		if choice := Choose(Input{Nodes: set, ControlPlane: ControlPlaneAuto}, wanted); len(choice.Nodes) != backends {
 			b.Fatalf("%d nodes", len(choice.Nodes))
 		}
-		wish.Service = types.UID("a")
+		wanted.Service = types.UID("a")
 	}
 }
 
-// TestFullLoadBalancerSettles: where the load balancer has no room for a node that comes beside the one that leaves, the node that comes is refused, and the
-// next choice is about one node less. The choices come to an end all the same, and a zone without a node gets one.
+// TestFullLoadBalancerSettles: where the load balancer has no room for a node that comes beside the one that leaves, the node that comes is
+// refused, and the next choice is about one node less. The choices come to an end all the same, and a zone without a node gets one.
 func TestFullLoadBalancerSettles(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
@@ -70,8 +70,8 @@ func TestFullLoadBalancerSettles(t *testing.T) {
 	}
 }
 
-// TestNoShiftIntoRoomThatIsNeeded: one port has as many nodes as there is room for, and another one is still to get some of them. A node that is a backend much less often
-// does not come beside them.
+// TestNoShiftIntoRoomThatIsNeeded: one port has as many nodes as there is room for, and another one is still to get some of them. A node
+// that is a backend much less often does not come beside them.
 func TestNoShiftIntoRoomThatIsNeeded(t *testing.T) {
 	t.Parallel()
 	loads := map[string]int{"i-00000": 12, "i-00001": 10, "i-00002": 10, "i-00003": 10}
@@ -83,10 +83,13 @@ func TestNoShiftIntoRoomThatIsNeeded(t *testing.T) {
 				}
 			}
 		})
-		choice := Choose(Input{Nodes: NewNodeSet(newFleet(5, 1, 0).nodes), ControlPlane: ControlPlaneAuto}, Wish{Service: "a", Subset: 4, Room: room, Crowd: Crowd{
-			Quota: 50, Units: 60, Each: 1, Total: 42, Settled: true,
-			Load: func(id string) int { return loads[id] }, Attached: func(id string) int { return loads[id] }, Least: func([]*Node) int { return 0 },
-		}})
+		choice := Choose(Input{Nodes: NewNodeSet(newFleet(5, 1, 0).nodes), ControlPlane: ControlPlaneAuto},
+			ChoiceInput{Service: "a", Subset: 4, Room: room, Crowd: Crowd{
+				Quota: 50, Units: 60, Each: 1, Total: 42, Settled: true,
+				Load: func(id string) int { return loads[id] }, Attached: func(id string) int { return loads[id] }, Least: func([]*Node) int {
+					return 0
+				},
+			}})
 		if slices.ContainsFunc(choice.Nodes, func(node *Node) bool { return node.InstanceID == "i-00004" }) {
 			t.Errorf("%d of 4 nodes in the second group: a further one is to come", second)
 		}
@@ -109,10 +112,13 @@ func settles(f *fleet, svc types.UID, has sets.Set[string], loads []int, most in
 			}
 		})
 		chosen := sets.New[string]()
-		for _, node := range Choose(Input{Nodes: NewNodeSet(f.nodes), ControlPlane: ControlPlaneAuto}, Wish{Service: svc, Subset: 2, Room: room, Crowd: Crowd{
-			Quota: 50, Units: 60, Each: 1, Total: total, Settled: true,
-			Load: func(id string) int { return load[id] }, Attached: func(id string) int { return load[id] }, Least: func([]*Node) int { return slices.Min(loads) },
-		}}).Nodes {
+		for _, node := range Choose(Input{Nodes: NewNodeSet(f.nodes), ControlPlane: ControlPlaneAuto},
+			ChoiceInput{Service: svc, Subset: 2, Room: room, Crowd: Crowd{
+				Quota: 50, Units: 60, Each: 1, Total: total, Settled: true,
+				Load: func(id string) int { return load[id] }, Attached: func(id string) int { return load[id] }, Least: func([]*Node) int {
+					return slices.Min(loads)
+				},
+			}}).Nodes {
 			chosen.Insert(node.InstanceID)
 		}
 		if chosen.Equal(has) {
@@ -128,8 +134,8 @@ func settles(f *fleet, svc types.UID, has sets.Set[string], loads []int, most in
 	return false
 }
 
-// TestZoneWithTooFewGetsOne: a zone has one node of a Service, and should have two. The choices come to an end, and it has two: the node that makes room is one
-// of another zone.
+// TestZoneWithTooFewGetsOne: a zone has one node of a Service, and should have two. The choices come to an end, and it has two: the node
+// that makes room is one of another zone.
 func TestZoneWithTooFewGetsOne(t *testing.T) {
 	t.Parallel()
 	for name, most := range map[string]int{"no room": 4, "room": 5} {
@@ -150,9 +156,12 @@ func TestZoneWithTooFewGetsOne(t *testing.T) {
 					}
 				})
 				chosen := sets.New[string]()
-				for _, node := range Choose(Input{Nodes: NewNodeSet(f.nodes), ControlPlane: ControlPlaneAuto}, Wish{Service: svc, Subset: 4, Room: room, Crowd: Crowd{
-					Quota: 50, Units: 60, Each: 1, Total: 50, Settled: true, Load: func(string) int { return 10 }, Attached: func(string) int { return 10 }, Least: func([]*Node) int { return 10 },
-				}}).Nodes {
+				for _, node := range Choose(Input{Nodes: NewNodeSet(f.nodes), ControlPlane: ControlPlaneAuto},
+					ChoiceInput{Service: svc, Subset: 4, Room: room, Crowd: Crowd{
+						Quota: 50, Units: 60, Each: 1, Total: 50, Settled: true, Load: func(string) int { return 10 }, Attached: func(string) int {
+							return 10
+						}, Least: func([]*Node) int { return 10 },
+					}}).Nodes {
 					chosen.Insert(node.InstanceID)
 				}
 				if ended = chosen.Equal(has); ended {
@@ -167,25 +176,26 @@ func TestZoneWithTooFewGetsOne(t *testing.T) {
 	}
 }
 
-// TestOnlyNodeStaysWithoutRoom: another node is hardly ever a backend, and there is no room for both. The only node of a Service does not leave for it: a Service without any
-// would have nothing for a new group.
+// TestOnlyNodeStaysWithoutRoom: another node is hardly ever a backend, and there is no room for both. The only node of a Service does not
+// leave for it: a Service without any would have nothing for a new group.
 func TestOnlyNodeStaysWithoutRoom(t *testing.T) {
 	t.Parallel()
 	f, load := newFleet(2, 1, 0), map[string]int{"i-00000": 10}
 	of := func(id string) int { return load[id] }
 	for i := range 20 {
 		room := RoomOf(1, false, 1, slices.Values([]Entry{{Kind: KindInstance, ID: "i-00000", Ours: true}}))
-		choice := Choose(Input{Nodes: NewNodeSet(f.nodes), ControlPlane: ControlPlaneAuto}, Wish{Service: types.UID(fmt.Sprint("service-", i)), Room: room, Crowd: Crowd{
-			Quota: 50, Units: 20, Each: 1, Total: 10, Settled: true, Load: of, Attached: of, Least: func([]*Node) int { return 0 },
-		}})
+		choice := Choose(Input{Nodes: NewNodeSet(f.nodes), ControlPlane: ControlPlaneAuto},
+			ChoiceInput{Service: types.UID(fmt.Sprint("service-", i)), Room: room, Crowd: Crowd{
+				Quota: 50, Units: 20, Each: 1, Total: 10, Settled: true, Load: of, Attached: of, Least: func([]*Node) int { return 0 },
+			}})
 		if got := chosenNames(choice); !slices.Equal(got, []string{"n00000"}) {
 			t.Errorf("service-%d: %v", i, got)
 		}
 	}
 }
 
-// TestGroupKeepsANodeUntilAnotherOneIsThere: the ports of a Service have different nodes, and there is only room for one in each group. A group that has none of those that are
-// chosen keeps one that works, as long as traffic comes to the group.
+// TestGroupKeepsANodeUntilAnotherOneIsThere: the ports of a Service have different nodes, and there is only room for one in each group. A
+// group that has none of those that are chosen keeps one that works, as long as traffic comes to the group.
 func TestGroupKeepsANodeUntilAnotherOneIsThere(t *testing.T) {
 	t.Parallel()
 	f := newFleet(3, 1, 0)

@@ -17,36 +17,37 @@ const (
 
 // chooser is a choice that is being made.
 type chooser struct {
-	Wish
+	ChoiceInput
 	nodes  []*Node
 	chosen []*Node
 	has    sets.Set[string]
 	// registered is how many backends there are, lost how many of them are nodes no more.
 	registered, lost int
 	span             span
-	// lacking are the instances that are needed and cannot become backends, starving those of them of which one is the first. needy says that those that others lack may be
-	// taken.
+	// lacking are the instances that are needed and cannot become backends, starving those of them of which one is the first. needy says that
+	// those that others lack may be taken.
 	lacking        []string
 	starving       []string
 	needy          bool
 	givesUp, rests bool
 	waits          bool
 	zones          map[string]zone
-	// mean is how many times the nodes are a backend on average, bound how many times one should be at most, zoneBound the same where a zone has too few.
+	// mean is how many times the nodes are a backend on average, bound how many times one should be at most, zoneBound the same where a zone
+	// has too few.
 	mean, bound, zoneBound float64
 }
 
 // zone counts the nodes of a zone, and how many of them are chosen; least is how many should be.
 type zone struct{ nodes, chosen, least int }
 
-func newChooser(of *NodeSet, all *candidates, wish Wish, span span) *chooser {
-	c := &chooser{Wish: wish, nodes: all.ready, has: sets.New[string](), span: span, zones: make(map[string]zone, len(all.zones))}
+func newChooser(of *NodeSet, all *candidates, wanted ChoiceInput, span span) *chooser {
+	c := &chooser{ChoiceInput: wanted, nodes: all.ready, has: sets.New[string](), span: span, zones: make(map[string]zone, len(all.zones))}
 	for name, nodes := range all.zones {
 		c.zones[name] = zone{nodes: nodes}
 	}
-	present := wish.Room.Instances()
+	present := wanted.Room.Instances()
 	for id := range present {
-		if node := of.byID[id]; node != nil && among(all.ready, node) {
+		if node := of.byID[id]; node != nil && amongNodes(all.ready, node) {
 			c.take(node)
 		}
 	}
@@ -57,13 +58,13 @@ func newChooser(of *NodeSet, all *candidates, wish Wish, span span) *chooser {
 		z.least = min(zoneNodes, z.nodes, size/len(c.zones))
 		c.zones[name] = z
 	}
-	c.mean = float64(wish.Crowd.Total+size*wish.Crowd.Each) / float64(len(c.nodes))
+	c.mean = float64(wanted.Crowd.Total+size*wanted.Crowd.Each) / float64(len(c.nodes))
 	c.bound, c.zoneBound = max(math.Ceil(c.mean), mostOverMean*c.mean), max(c.mean+1, mostForZone*c.mean)
 	return c
 }
 
-// choose makes as few changes as possible. Where the number of nodes is right, at most one changes its place: one that another Service lacks leaves, or one
-// comes for the sake of a zone that has too few, or because it is hardly ever a backend.
+// choose makes as few changes as possible. Where the number of nodes is right, at most one changes its place: one that another Service
+// lacks leaves, or one comes for the sake of a zone that has too few, or because it is hardly ever a backend.
 func (c *chooser) choose() {
 	have := len(c.chosen)
 	wanted := c.wants(have)
@@ -86,8 +87,9 @@ func (c *chooser) choose() {
 	}
 }
 
-// aim returns how many nodes a Service is to have that has fewer than wanted. One that has lost a node gets one in its place. One that has lost several at once gets more
-// than it must have: in a storm it loses others before they are in, and would be left with the least that it may have.
+// aim returns how many nodes a Service is to have that has fewer than wanted. One that has lost a node gets one in its place. One that has
+// lost several at once gets more than it must have: in a storm it loses others before they are in, and would be left with the least that it
+// may have.
 func (c *chooser) aim(have, wanted int) int {
 	if c.lost > 1 {
 		return min(wanted+c.lost, c.span.high)
@@ -95,8 +97,8 @@ func (c *chooser) aim(have, wanted int) int {
 	return max(wanted, min(have+c.lost, c.span.high))
 }
 
-// grow adds n nodes. A Service that asks for a number of them and has most of what it needs takes one at a time, beside those that replace others: what is free may be
-// what others have just left for a node that has joined.
+// grow adds n nodes. A Service that asks for a number of them and has most of what it needs takes one at a time, beside those that replace
+// others: what is free may be what others have just left for a node that has joined.
 func (c *chooser) grow(have, n int) {
 	paced := max(c.lost, 0) + 1
 	if n <= paced || c.Subset == SubsetAuto || c.Crowd.fits() || 2*have < c.span.least {
@@ -117,8 +119,9 @@ func (c *chooser) wants(have int) int {
 	return wanted
 }
 
-// mayBeRefused reports whether a further node may be one that the cloud refuses, because it is not known what every Service has. Without it, the Service has some all
-// the same, or has had none before this process began. A node that is lost is replaced all the same, at the latest when the process is no longer new.
+// mayBeRefused reports whether a further node may be one that the cloud refuses, because it is not known what every Service has. Without
+// it, the Service has some all the same, or has had none before this process began. A node that is lost is replaced all the same, at the
+// latest when the process is no longer new.
 func (c *chooser) mayBeRefused(have int) bool {
 	switch {
 	case c.Crowd.Settled || c.Crowd.Sure:
@@ -180,7 +183,8 @@ func (c *chooser) drop(n int) {
 		scores[node.InstanceID] = c.score(node)
 	}
 	slices.SortFunc(c.chosen, func(a, b *Node) int { // the best first
-		return cmp.Or(cmp.Compare(c.lackedFirst(a), c.lackedFirst(b)), cmp.Compare(c.load(a), c.load(b)), cmp.Compare(scores[b.InstanceID], scores[a.InstanceID]), cmp.Compare(a.Name, b.Name))
+		return cmp.Or(cmp.Compare(c.lackedFirst(a), c.lackedFirst(b)), cmp.Compare(c.load(a), c.load(b)),
+			cmp.Compare(scores[b.InstanceID], scores[a.InstanceID]), cmp.Compare(a.Name, b.Name))
 	})
 	for i := len(c.chosen) - 1; i >= 0 && n > 0; i-- {
 		if z := c.zones[c.chosen[i].Zone]; z.chosen > z.least {

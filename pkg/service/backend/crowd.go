@@ -39,9 +39,9 @@ func (c Crowd) shares() int {
 	return c.Quota
 }
 
-// Shares returns how many times nodes can be backends on average as far as the Services share that: as many as a quota allows, or less where the cloud has refused more
-// and the first shares of all of them are not to be had. units is [Crowd.Units]. A few nodes that somebody else uses do not have all Services give nodes up: the mean is
-// rounded up.
+// Shares returns how many times nodes can be backends on average as far as the Services share that: as many as a quota allows, or less
+// where the cloud has refused more and the first shares of all of them are not to be had. units is [Crowd.Units]. A few nodes that somebody
+// else uses do not have all Services give nodes up: the mean is rounded up.
 func Shares(nodes []*Node, most, units int, refused map[string]int) int {
 	if most == 0 || len(refused) == 0 || len(nodes) == 0 {
 		return most

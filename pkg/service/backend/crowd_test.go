@@ -32,13 +32,15 @@ func TestShares(t *testing.T) {
 		"more than the quota":                   {most, 40, refused(nodes, 30), most},
 		"none may be had":                       {most, 40, refused(nodes, 0), 1},
 	} {
-		if got := Shares((Input{Nodes: NewNodeSet(newFleet(nodes, 1, 0).nodes), ControlPlane: ControlPlaneAuto}).Ready(), test.most, test.units, test.refused); got != test.want {
+		if got := Shares((Input{Nodes: NewNodeSet(newFleet(nodes, 1, 0).nodes), ControlPlane: ControlPlaneAuto}).Ready(), test.most, test.units,
+			test.refused); got != test.want {
 			t.Errorf("%s: %d, want %d", name, got, test.want)
 		}
 	}
 }
 
-// TestLostNodeIsReplaced: all nodes fit, and it is not known what every Service has. Soon it will be; otherwise a node takes the place of one that is lost.
+// TestLostNodeIsReplaced: all nodes fit, and it is not known what every Service has. Soon it will be; otherwise a node takes the place of
+// one that is lost.
 func TestLostNodeIsReplaced(t *testing.T) {
 	t.Parallel()
 	for _, soon := range []bool{false, true} {
@@ -51,7 +53,7 @@ func TestLostNodeIsReplaced(t *testing.T) {
 			}
 		})
 		none := func(string) int { return 0 }
-		choice := Choose(Input{Nodes: NewNodeSet(f.nodes), ControlPlane: ControlPlaneAuto}, Wish{Service: "a", Room: room, Crowd: Crowd{
+		choice := Choose(Input{Nodes: NewNodeSet(f.nodes), ControlPlane: ControlPlaneAuto}, ChoiceInput{Service: "a", Room: room, Crowd: Crowd{
 			Quota: 10, Units: 5, Each: 1, Soon: soon, Load: none, Attached: none, Least: func([]*Node) int { return 0 },
 		}})
 		if choice.Waits != soon || soon != choice.Some {

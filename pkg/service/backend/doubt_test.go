@@ -70,34 +70,45 @@ func TestDoubtCoversWhatItIsAbout(t *testing.T) {
 		members []string
 		leave   []string
 	}{
-		"an address without network interface":   {given{slices: endpointsOf("10.9.0.1@a", "10.9.0.2@a"), change: without("10.9.0.2")}, []string{"10.9.0.1", "10.9.0.2", "10.9.9.9"}, []string{"10.9.9.9"}},
-		"network interfaces that cannot be read": {given{slices: endpointsOf("10.9.0.1@a", "10.9.0.2@a"), change: unread}, []string{"10.9.0.1", "10.9.0.2", "10.9.9.9"}, []string{"10.9.9.9"}},
-		"no address has a network interface":     {given{slices: endpointsOf("10.9.0.2@a"), change: without("10.9.0.2")}, []string{"10.9.0.2"}, nil},
+		"an address without network interface": {given{slices: endpointsOf("10.9.0.1@a", "10.9.0.2@a"), change: without("10.9.0.2")},
+			[]string{"10.9.0.1", "10.9.0.2", "10.9.9.9"}, []string{"10.9.9.9"}},
+		"network interfaces that cannot be read": {given{slices: endpointsOf("10.9.0.1@a", "10.9.0.2@a"), change: unread},
+			[]string{"10.9.0.1", "10.9.0.2", "10.9.9.9"}, []string{"10.9.9.9"}},
+		"no address has a network interface": {given{slices: endpointsOf("10.9.0.2@a"), change: without("10.9.0.2")}, []string{"10.9.0.2"}, nil},
 		"a pod on a virtual node without network interface": {
 			given{nodes: append(testkit.Nodes("a"), virtual), slices: endpointsOf("10.9.0.2@vk"), change: onNodes(without("10.9.0.2"))},
 			[]string{"i-a", "i-gone", "10.9.0.2", "10.9.9.9"}, []string{"i-gone", "10.9.9.9"},
 		},
-		"pods without the named port":               {given{slices: endpointsOf("10.9.0.1@a"), port: named, change: present(pods)}, []string{"10.9.0.1", "10.9.9.9"}, []string{"10.9.9.9"}},
-		"pods without the named port, Local":        {given{nodes: abc, slices: endpointsOf("10.9.0.1@a"), port: named, change: present(local)}, []string{"i-a", "i-b", "i-gone"}, []string{"i-b", "i-gone"}},
-		"an endpoint on a node that is not known":   {given{nodes: abc, slices: endpointsOf("10.9.0.1@a", "10.9.1.1@x"), change: local}, []string{"i-a", "i-b", "i-gone"}, []string{"i-b", "i-gone"}},
-		"all endpoints on nodes that are not known": {given{nodes: abc, slices: endpointsOf("10.9.1.1@x"), change: local}, []string{"i-a", "i-b", "i-x"}, []string{"i-a", "i-b"}},
-		"no node has the labels, Local":             {given{nodes: abc, slices: endpointsOf("10.9.0.1@a"), change: labeled("pool=typo")}, []string{"i-a", "i-b", "i-gone"}, []string{"i-b", "i-gone"}},
+		"pods without the named port": {given{slices: endpointsOf("10.9.0.1@a"), port: named, change: present(pods)},
+			[]string{"10.9.0.1", "10.9.9.9"}, []string{"10.9.9.9"}},
+		"pods without the named port, Local": {given{nodes: abc, slices: endpointsOf("10.9.0.1@a"), port: named, change: present(local)},
+			[]string{"i-a", "i-b", "i-gone"}, []string{"i-b", "i-gone"}},
+		"an endpoint on a node that is not known": {given{nodes: abc, slices: endpointsOf("10.9.0.1@a", "10.9.1.1@x"), change: local},
+			[]string{"i-a", "i-b", "i-gone"}, []string{"i-b", "i-gone"}},
+		"all endpoints on nodes that are not known": {given{nodes: abc, slices: endpointsOf("10.9.1.1@x"), change: local},
+			[]string{"i-a", "i-b", "i-x"}, []string{"i-a", "i-b"}},
+		"no node has the labels, Local": {given{nodes: abc, slices: endpointsOf("10.9.0.1@a"), change: labeled("pool=typo")},
+			[]string{"i-a", "i-b", "i-gone"}, []string{"i-b", "i-gone"}},
 		"no node with an endpoint has the labels, Local": {
-			given{nodes: []*corev1.Node{testkit.Node("a"), testkit.Node("b", testkit.NodeLabel("pool", "x"))}, slices: endpointsOf("10.9.0.1@a"), change: labeled("pool=x")},
+			given{nodes: []*corev1.Node{testkit.Node("a"), testkit.Node("b", testkit.NodeLabel("pool", "x"))}, slices: endpointsOf("10.9.0.1@a"),
+				change: labeled("pool=x")},
 			[]string{"i-a", "i-b"}, []string{"i-b"},
 		},
 		"one node with an endpoint has the labels, Local": {
-			given{nodes: []*corev1.Node{testkit.Node("a"), testkit.Node("b", testkit.NodeLabel("pool", "x"))}, slices: endpointsOf("10.9.0.1@a", "10.9.0.2@b"), change: labeled("pool=x")},
+			given{nodes: []*corev1.Node{testkit.Node("a"), testkit.Node("b", testkit.NodeLabel("pool", "x"))},
+				slices: endpointsOf("10.9.0.1@a", "10.9.0.2@b"), change: labeled("pool=x")},
 			[]string{"i-a", "i-b"}, []string{"i-a"},
 		},
-		"a new port that no endpoint has yet": {given{slices: endpointsOf("10.9.0.1@a"), port: named, change: pods}, []string{"10.9.0.1", "10.9.9.9"}, []string{"10.9.9.9"}},
-		"no endpoints":                        {given{nodes: abc, slices: endpointsOf(), change: local}, []string{"i-a"}, []string{"i-a"}},
+		"a new port that no endpoint has yet": {given{slices: endpointsOf("10.9.0.1@a"), port: named, change: pods},
+			[]string{"10.9.0.1", "10.9.9.9"}, []string{"10.9.9.9"}},
+		"no endpoints": {given{nodes: abc, slices: endpointsOf(), change: local}, []string{"i-a"}, []string{"i-a"}},
 	} {
 		set, problems := test.resolve()
 		if left := mayLeave(set, slices.Clone(test.members)...); !slices.Equal(left, test.leave) {
 			t.Errorf("%s: of the members %v, %v leave, want %v", name, test.members, left, test.leave)
 		}
-		if silent := slices.Contains([]string{"no endpoints", "network interfaces that cannot be read", "a new port that no endpoint has yet"}, name); silent != (len(problems) == 0) {
+		if silent := slices.Contains([]string{"no endpoints", "network interfaces that cannot be read", "a new port that no endpoint has yet"},
+			name); silent != (len(problems) == 0) {
 			t.Errorf("%s: %v is said", name, problems)
 		}
 	}
@@ -110,7 +121,8 @@ func TestOneAddressInSlicesThatDisagree(t *testing.T) {
 		one, other string
 		want       string
 	}{
-		{"10.9.0.1@a", "?10.9.0.1@a", "i-a:30080 1"}, {"10.9.0.1@a", "!10.9.0.1@a", "i-a:30080 1"}, {"!10.9.0.1@a", "?10.9.0.1@a", "draining i-a:30080 0"},
+		{"10.9.0.1@a", "?10.9.0.1@a", "i-a:30080 1"}, {"10.9.0.1@a", "!10.9.0.1@a", "i-a:30080 1"},
+		{"!10.9.0.1@a", "?10.9.0.1@a", "draining i-a:30080 0"},
 		{"10.9.0.1@a", "10.9.0.1@b", "i-b:30080 2"}, {"10.9.0.1@a", "10.9.0.1", "i-a:30080 1"},
 	} {
 		for _, order := range [][]string{{test.one, test.other}, {test.other, test.one}} {
@@ -137,8 +149,9 @@ func TestTypeByNamesOfGroups(t *testing.T) {
 		groups      []string
 		pods, known bool
 	}{
-		"none": {port80, nil, false, false}, "of a pod": {port80, []string{"8080"}, true, true}, "of nodes": {port80, []string{"30080"}, false, true},
-		"of both": {port80, []string{"8080", "30080"}, true, false}, "of one number": {same, []string{"8080"}, false, false},
+		"none": {port80, nil, false, false}, "of a pod": {port80, []string{"8080"}, true, true},
+		"of nodes": {port80, []string{"30080"}, false, true},
+		"of both":  {port80, []string{"8080", "30080"}, true, false}, "of one number": {same, []string{"8080"}, false, false},
 	} {
 		pods, known := backend.NamedForPods([]corev1.ServicePort{test.port}, func(text string) bool { return slices.Contains(test.groups, text) })
 		if known != test.known || known && pods != test.pods {

@@ -21,7 +21,8 @@ func TestEndpointsAreProjectedToSlices(t *testing.T) {
 	}{
 		{"none", nil, []string{"IPv4"}},
 		{"ready and not", []string{"10.9.0.1@a", "?10.9.0.2@b"}, []string{"IPv4", "IPv4 tcp-80:8080 10.9.0.1@a ready 10.9.0.2@b gone"}},
-		{"both families", []string{"10.9.0.1@a", "fd00::1@a"}, []string{"IPv4", "IPv4 tcp-80:8080 10.9.0.1@a ready", "IPv6 tcp-80:8080 fd00::1@a ready"}},
+		{"both families", []string{"10.9.0.1@a", "fd00::1@a"},
+			[]string{"IPv4", "IPv4 tcp-80:8080 10.9.0.1@a ready", "IPv6 tcp-80:8080 fd00::1@a ready"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()

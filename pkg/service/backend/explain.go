@@ -24,10 +24,10 @@ func (s *NodeSet) All(yield func(*Node) bool) {
 	}
 }
 
-// WhyNot returns what says why a node is no backend of the Service that takes new connections: the first of the rules that leaves it out, "" for a node
-// that none of them does. It decides nothing: it reads what the choice has left.
+// WhyNot returns what says why a node is no backend of the Service that takes new connections: the first of the rules that leaves it out,
+// "" for a node that none of them does. It decides nothing: it reads what the choice has left.
 func (r *Resolver) WhyNot() func(*Node) string {
-	in, all := r.in, r.in.candidates()
+	in, all := r.in, r.in.candidateNodes()
 	serving := sets.New[string]()
 	for _, name := range in.readyOnNodes {
 		serving.Insert(name)
@@ -38,11 +38,12 @@ func (r *Resolver) WhyNot() func(*Node) string {
 			return node.Why
 		case r.selector != nil && !r.selector.Matches(node.Labels):
 			return fmt.Sprintf("it lacks the labels %s (annotation %s)", in.Params.Get(annotation.BackendLabel), annotation.BackendLabel)
-		case !all.has(node):
-			return fmt.Sprintf("the label %s makes it a control-plane node (--control-plane-nodes=%s)", nodes.LabelMaster, cmp.Or(in.ControlPlane, ControlPlaneAuto))
+		case !all.hasNode(node):
+			return fmt.Sprintf("the label %s makes it a control-plane node (--control-plane-nodes=%s)", nodes.LabelMaster,
+				cmp.Or(in.ControlPlane, ControlPlaneAuto))
 		case node.Leaving:
 			return "it is about to go: " + node.Why
-		case node.leaves(in.cordonedLeave()):
+		case node.isLeaving(in.cordonedLeave()):
 			return fmt.Sprintf("it is cordoned (annotation %s)", annotation.RemoveUnscheduledBackend)
 		case in.Local && !serving.Has(node.Name):
 			return "externalTrafficPolicy is Local, and no ready endpoint of the Service is on it"
@@ -54,7 +55,7 @@ func (r *Resolver) WhyNot() func(*Node) string {
 			return "its kubelet is silent"
 		case !node.Ready:
 			return "it is not ready"
-		case in.Choice.Some && !among(in.Choice.Nodes, node):
+		case in.Choice.Some && !amongNodes(in.Choice.Nodes, node):
 			return in.subsetOf(len(all.ready))
 		}
 		return ""
@@ -67,7 +68,7 @@ func (in Input) withoutRoom() string {
 		return "it is not known yet of which Services its instance is a backend"
 	}
 	return fmt.Sprintf("its instance is %s as many times as the cloud lets it be (quota %s)",
-		in.pick("behind CLBs", "in server groups of NLBs"), in.pick(alicloud.QuotaCLBsPerInstance, alicloud.QuotaGroupsPerServer))
+		in.textFor("behind CLBs", "in server groups of NLBs"), in.textFor(alicloud.QuotaCLBsPerInstance, alicloud.QuotaGroupsPerServer))
 }
 
 // subsetOf says why a Service uses only some of the nodes.
@@ -77,7 +78,8 @@ func (in Input) subsetOf(ready int) string {
 		return fmt.Sprintf("%s (annotation %s: %d)", used, annotation.BackendSubset, int(subset))
 	}
 	return fmt.Sprintf("%s, as the quotas %s and %s allow", used,
-		in.pick(alicloud.QuotaBackendsPerCLB, alicloud.QuotaServersPerNLB), in.pick(alicloud.QuotaCLBsPerInstance, alicloud.QuotaGroupsPerServer))
+		in.textFor(alicloud.QuotaBackendsPerCLB, alicloud.QuotaServersPerNLB),
+		in.textFor(alicloud.QuotaCLBsPerInstance, alicloud.QuotaGroupsPerServer))
 }
 
 // PodEndpointWhyNot says why the address of an endpoint is no backend that takes new connections, "" for one that is or may be.
@@ -91,7 +93,7 @@ func (r *Resolver) PodEndpointWhyNot(slice *discoveryv1.EndpointSlice, endpoint 
 		return "the endpoint is not ready"
 	case state == endpointTerminating:
 		return "the pod is terminating"
-	case !r.bounded(address):
+	case !r.withinBound(address):
 		return fmt.Sprintf("a Service can have at most %d addresses of pods", MaxPods)
 	case r.in.Interfaces[address] != "":
 		return ""

@@ -19,7 +19,8 @@ import (
 func TestWhyNotAgreesWithTheBackends(t *testing.T) {
 	t.Parallel()
 	traits := []func(*corev1.Node){
-		testkit.NodeLabel(corev1.LabelNodeExcludeBalancers, ""), testkit.NotReady(now.Add(-time.Hour)), testkit.Taint(nodes.TaintToBeDeleted), testkit.Cordoned,
+		testkit.NodeLabel(corev1.LabelNodeExcludeBalancers, ""), testkit.NotReady(now.Add(-time.Hour)), testkit.Taint(nodes.TaintToBeDeleted),
+		testkit.Cordoned,
 		testkit.NodeLabel(nodes.LabelMaster, ""), testkit.NodeLabel("pool", "other"), testkit.ProviderID("cn-beijing.i-1"),
 	}
 	var all []*corev1.Node
@@ -40,7 +41,8 @@ func TestWhyNotAgreesWithTheBackends(t *testing.T) {
 		"all": func(*backend.Input) {}, "Local": local,
 		"control plane": func(in *backend.Input) { in.ControlPlane = backend.ControlPlaneAlways },
 		"annotations": func(in *backend.Input) {
-			in.Params, _ = annotation.Parse(map[string]string{annotation.BackendLabel.Key(): "pool=web", annotation.RemoveUnscheduledBackend.Key(): "on"})
+			in.Params, _ = annotation.Parse(map[string]string{annotation.BackendLabel.Key(): "pool=web",
+				annotation.RemoveUnscheduledBackend.Key(): "on"})
 		},
 		"subset": func(in *backend.Input) {
 			in.Choice = backend.Choice{Some: true, Nodes: in.Ready()[:1]}

@@ -11,13 +11,13 @@ import (
 
 // dropDraining has backends leave a group at once that the load balancer has no room for beside those that take traffic, if none of these
 // is in the group yet. They come in the same call: otherwise, the cloud would refuse them, and the group would drain its last backend. One
-// that may not leave goes on to take traffic, see [Set.staying].
+// that may not leave goes on to take traffic, see [Set.countStaying].
 func (r *Resolver) dropDraining(set *Set, group string) {
 	room := &r.in.Choice.Room
 	if !room.Swaps || room.Most == 0 || set.Len() == 0 || len(set.Draining) == 0 {
 		return
 	}
-	has, free := room.holder(group), room.Most-set.Len()-set.staying(room.inGroup(group))
+	has, free := room.registeredIn(group), room.Most-set.Len()-set.countStaying(room.inGroup(group))
 	for b := range set.All {
 		if has(&b) {
 			return
@@ -32,34 +32,34 @@ func (r *Resolver) dropDraining(set *Set, group string) {
 	})
 }
 
-// fit leaves backends out of a group that the load balancer has no room for, see [places]. Where pods decide which nodes are backends
+// fitRoom leaves backends out of a group that the load balancer has no room for, see [places]. Where pods decide which nodes are backends
 // nothing else can be done, and the user has to know, see [Resolver.Shortages].
-func (r *Resolver) fit(set *Set, group string) {
+func (r *Resolver) fitRoom(set *Set, group string) {
 	room, all := &r.in.Choice.Room, len(set.Backends)
 	if room.Most == 0 || all == 0 {
 		return
 	}
 	staying, there := 0, 0
 	if room.Swaps {
-		staying = set.staying(room.inGroup(group))
+		staying = set.countStaying(room.inGroup(group))
 	} else {
-		there = room.registered(group)
+		there = room.registeredCount(group)
 	}
 	if set.Len()+len(set.Draining)+staying+there <= room.Most {
 		return
 	}
-	has := room.holder(group)
+	has := room.registeredIn(group)
 	most := room.mostOf(set, has, staying)
-	r.place(set, group, most, has)
+	r.limitPlaces(set, group, most, has)
 	if all > most && staying == 0 {
-		r.short.leaves(all-most, all)
+		r.short.noteLeftOut(all-most, all)
 	}
 }
 
 // mostOf returns how many of the backends of a group there is room for, beside those that are alike, those that drain and so many that
 // stay.
 func (r *Room) mostOf(set *Set, has func(*Backend) bool, staying int) int {
-	kept, most := count(set.Backends, has), max(r.Most-len(set.Alike.nodes)-count(set.Draining, has), 0)
+	kept, most := countBackends(set.Backends, has), max(r.Most-len(set.Alike.nodes)-countBackends(set.Draining, has), 0)
 	switch {
 	case r.Swaps: // those that stay keep others out, and have none leave
 		return max(most-staying, min(most, kept))
@@ -69,7 +69,7 @@ func (r *Room) mostOf(set *Set, has func(*Backend) bool, staying int) int {
 	return most
 }
 
-func count(backends []Backend, has func(*Backend) bool) int {
+func countBackends(backends []Backend, has func(*Backend) bool) int {
 	n := 0
 	for i := range backends {
 		if has(&backends[i]) {
@@ -79,17 +79,17 @@ func count(backends []Backend, has func(*Backend) bool) int {
 	return n
 }
 
-// staying returns how many of the backends that a group has stay beside those of the set: it may be incomplete.
-func (s *Set) staying(registered iter.Seq[Entry]) int {
+// countStaying returns how many of the backends that a group has stay beside those of the set: it may be incomplete.
+func (s *Set) countStaying(registered iter.Seq[Entry]) int {
 	if !s.Doubt && len(s.Held) == 0 {
 		return 0
 	}
 	known, n := sets.New[string](), 0
 	for b := range s.All {
-		known.Insert(b.key())
+		known.Insert(b.entryID())
 	}
 	for i := range s.Draining {
-		known.Insert(s.Draining[i].key())
+		known.Insert(s.Draining[i].entryID())
 	}
 	for entry := range registered {
 		if !known.Has(entry.ID) && (s.Doubt && !s.Gone.Has(entry.ID) || s.Held.Has(entry.ID)) {
@@ -99,38 +99,38 @@ func (s *Set) staying(registered iter.Seq[Entry]) int {
 	return n
 }
 
-// key is the [Entry.ID] of a backend.
-func (b *Backend) key() string {
+// entryID is the [Entry.ID] of a backend.
+func (b *Backend) entryID() string {
 	if b.Kind == KindInterface {
 		return b.IP
 	}
 	return b.ID
 }
 
-// holder returns what says of a backend whether the Service has it in a group.
-func (r *Room) holder(group string) func(*Backend) bool {
+// registeredIn returns what says of a backend whether the Service has it in a group.
+func (r *Room) registeredIn(group string) func(*Backend) bool {
 	held := sets.New(slices.Collect(r.inGroup(group))...)
 	return func(b *Backend) bool {
-		return held.Has(Entry{Kind: b.Kind, ID: b.key(), Ours: true, Group: group})
+		return held.Has(Entry{Kind: b.Kind, ID: b.entryID(), Ours: true, Group: group})
 	}
 }
 
-// place leaves all backends out of the set of a group but so many.
-func (r *Resolver) place(set *Set, group string, most int, has func(*Backend) bool) {
+// limitPlaces leaves all backends out of the set of a group but so many.
+func (r *Resolver) limitPlaces(set *Set, group string, most int, has func(*Backend) bool) {
 	room, p := &r.in.Choice.Room, newPlaces(set.Backends, has)
 	most = min(most, len(set.Backends))
-	free := room.free(group)
+	free := room.freePlaces(group)
 	switch {
 	case p.total > most:
-		p.shrink(most)
+		p.shrinkTo(most)
 	case p.total < most && room.Swaps:
-		p.grow(most)
+		p.growTo(most)
 	case p.total < most: // what is gone leaves first; without one that takes its place it would stay
-		p.grow(min(most, max(p.total+free, 1)))
+		p.growTo(min(most, max(p.total+free, 1)))
 	case most < len(set.Backends) && free >= 0 && !set.Doubt: // nothing else leaves
-		set.Balances = p.move(room.Swaps)
+		set.Balances = p.movePlace(room.Swaps)
 	}
-	set.Backends = p.backends()
+	set.Backends = p.placedBackends()
 }
 
 // A backend takes the place of another one only where that makes a difference. Otherwise both would change places with each pod that comes
@@ -186,8 +186,8 @@ func newPlaces(backends []Backend, has func(*Backend) bool) *places {
 	return p
 }
 
-// backends returns those with a place, in their order.
-func (p *places) backends() []Backend {
+// placedBackends returns those with a place, in their order.
+func (p *places) placedBackends() []Backend {
 	stay := make([]ranked, 0, p.total)
 	for name, of := range p.zones {
 		stay = append(stay, of[:p.kept[name]]...)
@@ -200,39 +200,39 @@ func (p *places) backends() []Backend {
 	return fitting
 }
 
-func (p *places) fewest(a, b string) int { return cmp.Compare(p.kept[a], p.kept[b]) }
+func (p *places) compareFewest(a, b string) int { return cmp.Compare(p.kept[a], p.kept[b]) }
 
-// largest returns the zone with the most places.
-func (p *places) largest() string { return slices.MaxFunc(p.names, p.fewest) }
+// largestZone returns the zone with the most places.
+func (p *places) largestZone() string { return slices.MaxFunc(p.names, p.compareFewest) }
 
-// open returns the zone with the fewest places of those in which a backend has none.
-func (p *places) open() string {
+// openZone returns the zone with the fewest places of those in which a backend has none.
+func (p *places) openZone() string {
 	open := slices.DeleteFunc(slices.Clone(p.names), func(name string) bool { return p.kept[name] == len(p.zones[name]) })
-	return slices.MinFunc(open, p.fewest)
+	return slices.MinFunc(open, p.compareFewest)
 }
 
-// shrink takes places away until there are no more than so many.
-func (p *places) shrink(most int) {
+// shrinkTo takes places away until there are no more than so many.
+func (p *places) shrinkTo(most int) {
 	for ; p.total > most; p.total-- {
-		p.kept[p.largest()]--
+		p.kept[p.largestZone()]--
 	}
 }
 
-// grow gives places away until there are so many. There are more backends than that.
-func (p *places) grow(most int) {
+// growTo gives places away until there are so many. There are more backends than that.
+func (p *places) growTo(most int) {
 	for ; p.total < most; p.total++ {
-		p.kept[p.open()]++
+		p.kept[p.openZone()]++
 	}
 }
 
-// move has one backend give its place to another one: to one of a zone that has fewer places by at least two, else to one of its zone with
-// many more pods. It reports whether it has found one. Each move brings zones, or in each zone the weights, closer to what they would be if
-// all backends were new, so that moves come to an end. Where the product does not replace backends in one call, only the one leaves:
-// [places.grow] does not give the place back to it.
-func (p *places) move(swaps bool) bool {
-	from, to := p.largest(), p.open()
+// movePlace has one backend give its place to another one: to one of a zone that has fewer places by at least two, else to one of its zone
+// with many more pods. It reports whether it has found one. Each move brings zones, or in each zone the weights, closer to what they would
+// be if all backends were new, so that moves come to an end. Where the product does not replace backends in one call, only the one leaves:
+// [places.growTo] does not give the place back to it.
+func (p *places) movePlace(swaps bool) bool {
+	from, to := p.largestZone(), p.openZone()
 	if p.kept[from] < p.kept[to]+apart {
-		zone, ok := p.outweighed()
+		zone, ok := p.outweighedZone()
 		if !ok || !swaps && p.total == 1 {
 			return false
 		}
@@ -247,9 +247,9 @@ func (p *places) move(swaps bool) bool {
 	return true
 }
 
-// outweighed returns the zone in which a backend without a place has many more pods than one with a place, the one where the difference is
-// largest.
-func (p *places) outweighed() (zone string, ok bool) {
+// outweighedZone returns the zone in which a backend without a place has many more pods than one with a place, the one where the difference
+// is largest.
+func (p *places) outweighedZone() (zone string, ok bool) {
 	most := heavierBy - 1
 	for _, name := range p.names {
 		of, kept := p.zones[name], p.kept[name]

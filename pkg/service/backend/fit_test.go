@@ -42,7 +42,7 @@ func (f *fullBalancer) pass(backends []Backend) bool {
 	room.Swaps = f.swaps
 	r := &Resolver{in: Input{Choice: Choice{Room: room}}}
 	set := Set{Backends: slices.Clone(backends)}
-	r.fit(&set, "this")
+	r.fitRoom(&set, "this")
 	after := sets.New[string]()
 	for i := range set.Backends {
 		after.Insert(set.Backends[i].ID)
@@ -237,14 +237,15 @@ func TestFullInDoubt(t *testing.T) {
 		"incomplete, less room than before": {2, 2, []Entry{isGone, isWanted}, Set{Backends: wanted, Doubt: true, Gone: known}, 1},
 		"incomplete, the last one drains":   {2, 1, []Entry{isGone, isOld}, Set{Backends: wanted, Draining: drains, Doubt: true, Gone: known}, 1},
 		"pod that is not ready":             {1, 1, []Entry{isHeld}, Set{Backends: wanted, Held: sets.New(isHeld.ID)}, 0},
-		"pod, less room than before":        {2, 2, []Entry{isHeld, {Kind: KindInterface, ID: pod.IP}}, Set{Backends: []Backend{pod}, Held: sets.New(isHeld.ID)}, 1},
-		"pod that ends":                     {1, 1, []Entry{{Kind: KindInterface, ID: pod.IP}}, Set{Backends: wanted, Draining: []Backend{pod}}, 1},
+		"pod, less room than before": {2, 2, []Entry{isHeld, {Kind: KindInterface, ID: pod.IP}},
+			Set{Backends: []Backend{pod}, Held: sets.New(isHeld.ID)}, 1},
+		"pod that ends": {1, 1, []Entry{{Kind: KindInterface, ID: pod.IP}}, Set{Backends: wanted, Draining: []Backend{pod}}, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			set, r := test.set, fullResolver(test.quota, test.groups, test.has, true)
 			r.dropDraining(&set, "this")
-			r.fit(&set, "this")
+			r.fitRoom(&set, "this")
 			if len(set.Backends) != test.stay || len(set.Draining) > 0 {
 				t.Errorf("%d backends, want %d, and %d drain", len(set.Backends), test.stay, len(set.Draining))
 			}
@@ -259,7 +260,7 @@ func TestOneComesBesideThoseThatDrain(t *testing.T) {
 	drain := inZone("a", 0, 2, 10)
 	set := Set{Backends: inZone("b", 0, 2, 10), Draining: drain}
 	r := fullResolver(2, 1, []Entry{{Kind: KindInstance, ID: drain[0].ID}, {Kind: KindInstance, ID: drain[1].ID}}, false)
-	r.fit(&set, "this")
+	r.fitRoom(&set, "this")
 	if len(set.Backends) != 1 {
 		t.Errorf("%d backends, want 1", len(set.Backends))
 	}

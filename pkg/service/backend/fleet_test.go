@@ -38,7 +38,8 @@ func newFleet(nodes, zones, services int) *fleet {
 }
 
 func (f *fleet) join(i int, zone string) {
-	f.nodes = append(f.nodes, Node{Name: fmt.Sprintf("n%05d", i), InstanceID: fmt.Sprintf("i-%05d", i), Zone: zone, Candidate: true, Ready: true})
+	f.nodes = append(f.nodes,
+		Node{Name: fmt.Sprintf("n%05d", i), InstanceID: fmt.Sprintf("i-%05d", i), Zone: zone, Candidate: true, Ready: true})
 }
 
 func (f *fleet) leave(at int) string {
@@ -58,7 +59,8 @@ func (f *fleet) loads() map[string]int {
 	return loads
 }
 
-// pass has the Services choose, in any order, and returns how many backends of each changed: the larger number of those that came and that left.
+// pass has the Services choose, in any order, and returns how many backends of each changed: the larger number of those that came and that
+// left.
 func (f *fleet) pass(order []types.UID) map[types.UID]int {
 	set := NewNodeSet(slices.Clone(f.nodes))
 	loads, total := f.loads(), 0
@@ -102,7 +104,7 @@ func (f *fleet) choose(set *NodeSet, svc types.UID, loads map[string]int, total 
 	room.Swaps = true
 	delete(f.lacks, svc)
 	f.many.Delete(svc)
-	choice := Choose(in, Wish{
+	choice := Choose(in, ChoiceInput{
 		Service: svc, Subset: f.subsetOf(svc), Room: room,
 		Crowd: Crowd{
 			Quota: f.quota, Units: f.units(), Each: 1, Total: total, Settled: len(f.has) == len(f.services),
@@ -161,7 +163,9 @@ func (f *fleet) lack() Lack {
 		}
 	}
 	return Lack{
-		Times: func(id string) int { return times[id] }, Leaving: func(string) int { return 0 }, Stays: func(string) bool { return false }, Many: f.many.Len() > 0,
+		Times: func(id string) int { return times[id] }, Leaving: func(string) int { return 0 }, Stays: func(string) bool {
+			return false
+		}, Many: f.many.Len() > 0,
 	}
 }
 
@@ -244,7 +248,8 @@ func TestSubsetFits(t *testing.T) {
 		subset                              Subset
 	}{
 		{201, 3, 1, 200, 50, SubsetAuto}, {600, 3, 40, 200, 50, SubsetAuto}, {50, 2, 51, 200, 50, SubsetAuto}, {50, 1, 100, 50, 50, SubsetAuto},
-		{300, 3, 200, 200, 50, SubsetAuto}, {500, 5, 100, 50, 50, 25}, {10, 3, 20, 4, 50, SubsetAuto}, {7, 3, 12, 4, 50, SubsetAuto}, {300, 3, 100, 200, 0, 9},
+		{300, 3, 200, 200, 50, SubsetAuto}, {500, 5, 100, 50, 50, 25}, {10, 3, 20, 4, 50, SubsetAuto}, {7, 3, 12, 4, 50, SubsetAuto},
+		{300, 3, 100, 200, 0, 9},
 	} {
 		t.Run(fmt.Sprintf("%+v", test), func(t *testing.T) {
 			t.Parallel()
@@ -256,7 +261,8 @@ func TestSubsetFits(t *testing.T) {
 	}
 }
 
-// TestNewLeaderChoosesTheSame: what is in the cloud decides, and not the order in which Services have their turn or what a process remembers.
+// TestNewLeaderChoosesTheSame: what is in the cloud decides, and not the order in which Services have their turn or what a process
+// remembers.
 func TestNewLeaderChoosesTheSame(t *testing.T) {
 	t.Parallel()
 	f := newFleet(300, 3, 150)
@@ -276,8 +282,8 @@ func TestNewLeaderChoosesTheSame(t *testing.T) {
 	}
 }
 
-// TestOneNodeChangesOneBackend: a node that joins or leaves changes at most one backend of each Service, and only of Services that have it before or
-// afterwards.
+// TestOneNodeChangesOneBackend: a node that joins or leaves changes at most one backend of each Service, and only of Services that have it
+// before or afterwards.
 func TestOneNodeChangesOneBackend(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
@@ -285,7 +291,8 @@ func TestOneNodeChangesOneBackend(t *testing.T) {
 		nodes, services, most, quota int
 		subset                       Subset
 	}{
-		{"load balancers full", 201, 20, 200, 50, SubsetAuto}, {"attachments used up", 120, 200, 200, 50, SubsetAuto}, {"a number", 120, 80, 200, 50, 12},
+		{"load balancers full", 201, 20, 200, 50, SubsetAuto}, {"attachments used up", 120, 200, 200, 50, SubsetAuto},
+		{"a number", 120, 80, 200, 50, 12},
 		{"four backends", 9, 10, 4, 50, SubsetAuto},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -328,7 +335,8 @@ func (f *fleet) event(t *testing.T, random *rand.Rand, next *int, event int) {
 	}
 }
 
-// other allows that the number of nodes of a Service follows the number of all nodes, which few do at a time, and that one node of a few is much.
+// other allows that the number of nodes of a Service follows the number of all nodes, which few do at a time, and that one node of a few is
+// much.
 func (f *fleet) other(t *testing.T, event int, svc types.UID) {
 	t.Helper()
 	if len(f.nodes) > 50 && (f.subset > 0 || len(f.services) <= f.quota) {
@@ -407,8 +415,8 @@ func TestGrowingClusterEvensOut(t *testing.T) {
 	f.check(t)
 }
 
-// TestLaterZonesEvenOut: the nodes of zones that come later are chosen for the sake of the zones only until each Service has some. Those that were chosen most often
-// meanwhile give places up to others.
+// TestLaterZonesEvenOut: the nodes of zones that come later are chosen for the sake of the zones only until each Service has some. Those
+// that were chosen most often meanwhile give places up to others.
 func TestLaterZonesEvenOut(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

@@ -60,9 +60,9 @@ func withThose(interfaces map[string]string, there []Backend) map[string]string 
 	return all
 }
 
-// listed are the addresses that stand in an EndpointSlice, whatever it says of them. While it is not known which of them are backends of
-// a port, a backend that is none of them is gone all the same.
-func listed(in Input) sets.Set[string] {
+// listedAddresses are the addresses that stand in an EndpointSlice, whatever it says of them. While it is not known which of them are
+// backends of a port, a backend that is none of them is gone all the same.
+func listedAddresses(in Input) sets.Set[string] {
 	addresses := sets.New[string]()
 	for endpoint := range PodEndpoints(in) {
 		addresses.Insert(endpoint.Addresses[0])

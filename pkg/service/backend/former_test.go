@@ -20,7 +20,8 @@ func TestFormerGroupTakesNoOtherFamily(t *testing.T) {
 	six := testkit.EndpointSlice("web", port, "2001:db8::9@a")
 	six.Name, six.AddressType = "web-6", discoveryv1.AddressTypeIPv6
 	in := backend.Input{
-		Slices: []*discoveryv1.EndpointSlice{testkit.EndpointSlice("web", port, "10.9.0.1@a", "10.9.0.2@a"), six}, Pods: true, Family: discoveryv1.AddressTypeIPv6,
+		Slices: []*discoveryv1.EndpointSlice{testkit.EndpointSlice("web", port, "10.9.0.1@a", "10.9.0.2@a"), six}, Pods: true,
+		Family:     discoveryv1.AddressTypeIPv6,
 		Interfaces: map[string]string{"10.9.0.1": "eni-1", "10.9.0.2": "eni-2", "2001:db8::9": "eni-1"}, NLB: true,
 	}
 	pod := func(ip string) backend.Backend {

@@ -141,7 +141,7 @@ func (g GatedPod) Waits(nodes *NodeSet) bool {
 	if !g.waiting {
 		return false
 	}
-	node := nodes.named(g.Node)
+	node := nodes.nodeNamed(g.Node)
 	return node == nil || node.Ready
 }
 

@@ -17,9 +17,9 @@ func nodeBackend(node *Node, port int32, weight int) Backend {
 	return Backend{Kind: KindInstance, ID: node.InstanceID, NodeIP: node.Address, Port: int(port), Weight: weight, Zone: node.Zone}
 }
 
-// cluster returns the backends of externalTrafficPolicy Cluster: every node that is ready, at the node port. Without one, those that
-// may still take traffic stay or come back: nodes that are about to go, and nodes whose kubelets are silent.
-func (r *Resolver) cluster(port corev1.ServicePort) (Set, []problem.Problem) {
+// clusterBackends returns the backends of externalTrafficPolicy Cluster: every node that is ready, at the node port. Without one, those
+// that may still take traffic stay or come back: nodes that are about to go, and nodes whose kubelets are silent.
+func (r *Resolver) clusterBackends(port corev1.ServicePort) (Set, []problem.Problem) {
 	weight := r.in.Params.Int(annotation.DefaultWeight, alicloud.MaxWeight)
 	ready := r.nodes.ready
 	if r.in.Choice.Some {
@@ -32,20 +32,20 @@ func (r *Resolver) cluster(port corev1.ServicePort) (Set, []problem.Problem) {
 	} else {
 		// All nodes at once: more likely a fault of what we see than of the nodes.
 		set.Doubt = true
-		problems = r.unselected()
+		problems = r.reportUnselected()
 	}
-	backends := func(nodes []*Node) []Backend { return slices.Collect(Alike{nodes, port.NodePort, weight}.each) }
+	backends := func(nodes []*Node) []Backend { return slices.Collect(Alike{nodes, port.NodePort, weight}.eachBackend) }
 	terminating, more := r.addVirtual(&set, port, weight)
 	leaving := backends(r.nodes.leaving)
 	if set.Len() == 0 {
 		leaving = append(leaving, backends(r.nodes.silent)...)
 	}
-	set.drain(leaving, terminating)
+	set.drainLeaving(leaving, terminating)
 	for _, backend := range backends(r.nodes.dead) {
 		backend.Weight = 0
 		set.Draining = append(set.Draining, backend)
 	}
-	return set, slices.Concat(problems, more, r.twins())
+	return set, slices.Concat(problems, more, r.reportTwins())
 }
 
 // holdCordoned has cordoned nodes stay as they are where nobody knows whether they are to drain, because the annotation that says so is not
@@ -57,10 +57,10 @@ func (r *Resolver) holdCordoned(set *Set) {
 	cordoned := sets.New[string]()
 	for _, node := range r.nodes.all {
 		if node.Cordoned && !node.Leaving {
-			cordoned.Insert(node.keys()...)
+			cordoned.Insert(node.backendKeys()...)
 		}
 	}
-	set.hold(cordoned)
+	set.holdRegistered(cordoned)
 	set.Alike.nodes = slices.DeleteFunc(slices.Clone(set.Alike.nodes), func(node *Node) bool { return cordoned.Has(node.InstanceID) })
 	set.Backends = slices.DeleteFunc(slices.Clone(set.Backends), func(b Backend) bool { return cordoned.Has(b.ID) })
 }
@@ -88,46 +88,46 @@ func (r *Resolver) keepOne(set *Set, group string) {
 	}
 }
 
-// local returns the backends of externalTrafficPolicy Local: the nodes that run ready endpoints, weighted by their number. Where no
+// localBackends returns the backends of externalTrafficPolicy Local: the nodes that run ready endpoints, weighted by their number. Where no
 // endpoint is ready, kube-proxy serves with those that terminate, and so does the load balancer.
 // Source: https://github.com/kubernetes/enhancements/tree/master/keps/sig-network/1669-proxy-terminating-endpoints.
-func (r *Resolver) local(port corev1.ServicePort) (Set, []problem.Problem) {
+func (r *Resolver) localBackends(port corev1.ServicePort) (Set, []problem.Problem) {
 	set := Set{Counted: true}
 	if len(r.in.Slices) == 0 {
 		set.Doubt = true // an informer that has seen no slice yet looks like a Service without endpoints
 		return set, nil
 	}
-	counts := r.count(port)
+	counts := r.countEndpoints(port)
 	var leaving, terminating []Backend
 	var full []string
-	mostReady, mostTerminating := highest(counts.ready), highest(counts.terminating)
+	mostReady, mostTerminating := highestCount(counts.ready), highestCount(counts.terminating)
 	for _, node := range r.nodes.all {
 		ready := counts.ready[node.Name]
 		switch {
-		case ready > 0 && node.leaves(r.in.cordonedLeave()):
-			leaving = append(leaving, nodeBackend(node, port.NodePort, scaled(ready, mostReady)))
+		case ready > 0 && node.isLeaving(r.in.cordonedLeave()):
+			leaving = append(leaving, nodeBackend(node, port.NodePort, scaledWeight(ready, mostReady)))
 		case ready > 0 && r.in.Choice.Without.Has(node.InstanceID):
 			full = append(full, node.Name)
 		case ready > 0:
-			set.Backends = append(set.Backends, nodeBackend(node, port.NodePort, scaled(ready, mostReady)))
+			set.Backends = append(set.Backends, nodeBackend(node, port.NodePort, scaledWeight(ready, mostReady)))
 		case counts.terminating[node.Name] > 0:
-			terminating = append(terminating, nodeBackend(node, port.NodePort, scaled(counts.terminating[node.Name], mostTerminating)))
+			terminating = append(terminating, nodeBackend(node, port.NodePort, scaledWeight(counts.terminating[node.Name], mostTerminating)))
 		}
 	}
 	r.doubtUnresolved(&set)
-	problems := slices.Concat(r.missingNodes(counts, &set, set.Len()+len(leaving)+len(terminating) > 0), r.twins())
+	problems := slices.Concat(r.missingNodes(counts, &set, set.Len()+len(leaving)+len(terminating) > 0), r.reportTwins())
 	if set.portless = counts.withoutPort; set.portless {
-		set.hold(r.nodesOfEndpoints())
+		set.holdRegistered(r.nodesOfEndpoints())
 	}
 	if !r.in.Choice.Waits { // else it will be known soon
-		r.short.refuses(full, &set)
+		r.short.noteRefused(full, &set)
 	}
 	pods, more := r.addVirtual(&set, port, 1)
-	set.drain(leaving, append(terminating, pods...))
+	set.drainLeaving(leaving, append(terminating, pods...))
 	return set, append(problems, more...)
 }
 
-func highest(counts map[string]int) int {
+func highestCount(counts map[string]int) int {
 	most := 0
 	for _, count := range counts {
 		most = max(most, count)
@@ -135,8 +135,8 @@ func highest(counts map[string]int) int {
 	return most
 }
 
-// scaled keeps the proportion of endpoints per node within the range of weights.
-func scaled(count, highest int) int {
+// scaledWeight keeps the proportion of endpoints per node within the range of weights.
+func scaledWeight(count, highest int) int {
 	if highest <= alicloud.MaxWeight {
 		return count
 	}
@@ -147,7 +147,7 @@ func scaled(count, highest int) int {
 // other nodes leave all the same.
 func (r *Resolver) doubtUnresolved(set *Set) {
 	if r.in.Nodes != nil && r.in.Nodes.inDoubt {
-		set.Doubt, set.Gone = true, r.in.Nodes.ids()
+		set.Doubt, set.Gone = true, r.in.Nodes.instanceIDs()
 	}
 }
 
@@ -159,9 +159,9 @@ type endpointCounts struct {
 	withoutPort        bool
 }
 
-func (r *Resolver) count(port corev1.ServicePort) endpointCounts {
+func (r *Resolver) countEndpoints(port corev1.ServicePort) endpointCounts {
 	counts := endpointCounts{ready: map[string]int{}, terminating: map[string]int{}}
-	counts.withoutPort = !r.each(port, func(endpoint discoveryv1.Endpoint, _ int32) {
+	counts.withoutPort = !r.eachEndpoint(port, func(endpoint discoveryv1.Endpoint, _ int32) {
 		state := stateOf(endpoint)
 		switch {
 		case state == endpointGone:
@@ -185,7 +185,7 @@ func (r *Resolver) nodesOfEndpoints() sets.Set[string] {
 		}
 		for i := range slice.Endpoints {
 			if endpoint := &slice.Endpoints[i]; endpoint.NodeName != nil && stateOf(*endpoint) != endpointGone {
-				found.Insert(r.in.Nodes.named(*endpoint.NodeName).keys()...)
+				found.Insert(r.in.Nodes.nodeNamed(*endpoint.NodeName).backendKeys()...)
 			}
 		}
 	}
@@ -197,21 +197,21 @@ func (r *Resolver) nodesOfEndpoints() sets.Set[string] {
 func (r *Resolver) missingNodes(counts endpointCounts, set *Set, serves bool) []problem.Problem {
 	var unknown, ineligible, stay []string
 	for _, name := range slices.Sorted(maps.Keys(counts.ready)) {
-		switch node := r.in.Nodes.named(name); {
+		switch node := r.in.Nodes.nodeNamed(name); {
 		case node == nil:
 			unknown = append(unknown, name)
 		case node.Virtual || node.Unresolved || node.TwinOf != "": // reported elsewhere, if at all
-		case !r.nodes.has(node):
-			ineligible, stay = append(ineligible, name), append(stay, node.keys()...)
+		case !r.nodes.hasNode(node):
+			ineligible, stay = append(ineligible, name), append(stay, node.backendKeys()...)
 		}
 	}
 	if !serves {
-		set.hold(sets.New(stay...))
+		set.holdRegistered(sets.New(stay...))
 	}
-	problems := r.unselected()
+	problems := r.reportUnselected()
 	if len(unknown) > 0 {
 		if !serves && r.in.Nodes != nil { // an instance that is known to be another node is not the one that is not known
-			set.Doubt, set.Gone = true, r.in.Nodes.ids()
+			set.Doubt, set.Gone = true, r.in.Nodes.instanceIDs()
 		}
 		problems = append(problems, problem.Newf(problem.ReasonSkipSyncBackends, "endpoints are on unknown nodes: %s", problem.Some(unknown)))
 	}
@@ -226,17 +226,19 @@ func (r *Resolver) missingNodes(counts endpointCounts, set *Set, serves bool) []
 	return problems
 }
 
-// unselected reports that no node has the labels of the annotation backend-label.
-func (r *Resolver) unselected() []problem.Problem {
-	if r.selector == nil || r.in.Nodes != nil && slices.ContainsFunc(r.in.Nodes.all, func(node Node) bool { return r.selector.Matches(node.Labels) }) {
+// reportUnselected reports that no node has the labels of the annotation backend-label.
+func (r *Resolver) reportUnselected() []problem.Problem {
+	if r.selector == nil || r.in.Nodes != nil && slices.ContainsFunc(r.in.Nodes.all, func(node Node) bool {
+		return r.selector.Matches(node.Labels)
+	}) {
 		return nil
 	}
 	return []problem.Problem{problem.Newf(problem.ReasonSkipSyncBackends,
 		"%s: no node has the labels %s; the backends stay as they are", annotation.BackendLabel, r.in.Params.Get(annotation.BackendLabel))}
 }
 
-// twins reports Nodes whose instance another Node stands for.
-func (r *Resolver) twins() []problem.Problem {
+// reportTwins reports Nodes whose instance another Node stands for.
+func (r *Resolver) reportTwins() []problem.Problem {
 	if r.in.Nodes == nil {
 		return nil
 	}
@@ -244,5 +246,6 @@ func (r *Resolver) twins() []problem.Problem {
 	if len(twins) == 0 {
 		return nil
 	}
-	return []problem.Problem{problem.Newf(problem.ReasonSkipSyncBackends, "nodes are not backends, because older nodes have the same instance: %s", problem.Some(twins))}
+	return []problem.Problem{problem.Newf(problem.ReasonSkipSyncBackends,
+		"nodes are not backends, because older nodes have the same instance: %s", problem.Some(twins))}
 }

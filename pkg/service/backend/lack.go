@@ -6,18 +6,22 @@ import (
 	"slices"
 )
 
-// Lack is which nodes other Services need that are backends as many times as the cloud lets them be. Services that have more nodes than they need give up such
-// nodes one by one. If a Service lacks many, those with more than their share give up what is more. If a Service has no node, those give up one that have several.
+// Lack is which nodes other Services need that are backends as many times as the cloud lets them be. Services that have more nodes than
+// they need give up such nodes one by one. If a Service lacks many, those with more than their share give up what is more. If a Service has
+// no node, those give up one that have several.
 //
 // The zero value says that nobody lacks anything.
 type Lack struct {
-	// Times is how many times more an instance would become a backend, Leaving how many times it is one that a Service has given up and that has not left yet.
+	// Times is how many times more an instance would become a backend, Leaving how many times it is one that a Service has given up and that
+	// has not left yet.
 	Times, Leaving func(instanceID string) int
 	// Starving is how many of Times are for Services that have no node.
 	Starving func(instanceID string) int
-	// Spared returns what says of an instance how many times other Services that have it can spare it, or can do without it for one that has no node.
+	// Spared returns what says of an instance how many times other Services that have it can spare it, or can do without it for one that has
+	// no node.
 	Spared func(starving bool) func(instanceID string) int
-	// Stays reports whether an instance remains behind the load balancer of the Service without the Service, because another one on it has the instance, too.
+	// Stays reports whether an instance remains behind the load balancer of the Service without the Service, because another one on it has the
+	// instance, too.
 	Stays func(instanceID string) bool
 	// Many says that a Service has fewer than half of the nodes that it needs.
 	Many bool
@@ -25,7 +29,8 @@ type Lack struct {
 	Rests bool
 }
 
-// free returns how many more times the cloud lets an instance become a backend than it is one of other Services. assumed says that a quota counts that may be larger.
+// free returns how many more times the cloud lets an instance become a backend than it is one of other Services. assumed says that a quota
+// counts that may be larger.
 func (c Crowd) free(instanceID string, assumed bool) int {
 	most := math.MaxInt
 	if c.Quota > 0 && (assumed || !c.Assumed) {
@@ -61,7 +66,8 @@ func (c Crowd) starved(instanceID string) int {
 	return c.missing(instanceID, c.Lack.starving(instanceID))
 }
 
-// missing returns how many times Services have to give an instance up that is a backend of this one, and that others would have so many times.
+// missing returns how many times Services have to give an instance up that is a backend of this one, and that others would have so many
+// times.
 func (c Crowd) missing(instanceID string, times int) int {
 	if times == 0 || c.Lack.Stays(instanceID) {
 		return 0
@@ -81,9 +87,10 @@ func (c *chooser) full(node *Node) bool {
 	return free < c.Crowd.Each
 }
 
-// claim notes n nodes that the Service needs although they are full: those first that others can spare as many times as the Service needs, of these the ones with the
-// fewest times left to wait for, so that the others give up the same nodes until one is free. A node of which others can spare too little comes last: what they give up
-// would help nobody, and they would take it back. A Service without any node needs one that others can do without, where nobody can spare one.
+// claim notes n nodes that the Service needs although they are full: those first that others can spare as many times as the Service needs,
+// of these the ones with the fewest times left to wait for, so that the others give up the same nodes until one is free. A node of which
+// others can spare too little comes last: what they give up would help nobody, and they would take it back. A Service without any node
+// needs one that others can do without, where nobody can spare one.
 func (c *chooser) claim(n int) {
 	if n <= 0 {
 		return
@@ -121,8 +128,8 @@ func (c *chooser) claimRank(id string, spared, yielded int) int {
 	return 2*c.Crowd.Each + 2
 }
 
-// giveUp lets the node leave that others lack most, if the Service has more nodes than it needs, or another node that nobody lacks can take its place. For a Service
-// that has no node, one leaves of several. A group that has not got all nodes yet may need this one.
+// giveUp lets the node leave that others lack most, if the Service has more nodes than it needs, or another node that nobody lacks can take
+// its place. For a Service that has no node, one leaves of several. A group that has not got all nodes yet may need this one.
 func (c *chooser) giveUp() bool {
 	if c.Room.ours < c.registered*c.Room.Groups {
 		return false
@@ -159,7 +166,9 @@ func (c *chooser) giveUp() bool {
 
 // moves reports whether another node can take the place of one before that leaves.
 func (c *chooser) moves() bool {
-	return c.Room.HasSpare(c.registered) && slices.ContainsFunc(c.nodes, func(node *Node) bool { return !c.has.Has(node.InstanceID) && !c.full(node) })
+	return c.Room.HasSpare(c.registered) && slices.ContainsFunc(c.nodes, func(node *Node) bool {
+		return !c.has.Has(node.InstanceID) && !c.full(node)
+	})
 }
 
 // mostLacked returns the index of the chosen node that others lack most, of zones that have some to spare, -1 for none.

@@ -43,18 +43,18 @@ func (c *chooser) ranked(may func(*Node) bool) []newcomer {
 	return found
 }
 
-// score is the weighted rendezvous hash of the Service and a node: among nodes that can become backends equally often each is as likely to be the
-// best as any other, and the order of two nodes depends on no third one.
+// score is the weighted rendezvous hash of the Service and a node: among nodes that can become backends equally often each is as likely to
+// be the best as any other, and the order of two nodes depends on no third one.
 func (c *chooser) score(node *Node) float64 {
 	weight := 1.0
 	if c.Crowd.Quota > 0 {
 		weight = max(1, float64(c.Crowd.Quota)-c.load(node))
 	}
-	return -weight / math.Log(fraction(string(c.Service), node.InstanceID))
+	return -weight / math.Log(hashFraction(string(c.Service), node.InstanceID))
 }
 
-// fraction returns a number between 0 and 1, without either, that depends on texts only.
-func fraction(texts ...string) float64 {
+// hashFraction returns a number between 0 and 1, without either, that depends on texts only.
+func hashFraction(texts ...string) float64 {
 	sum := fnv.New64a()
 	for _, text := range texts {
 		_, _ = io.WriteString(sum, text+"/") // never fails

@@ -79,9 +79,10 @@ func Nodes(objects []*corev1.Node, instanceID func(*corev1.Node) (string, error)
 func NodeOf(object *corev1.Node, instanceID func(*corev1.Node) (string, error), now time.Time) Node {
 	node := Node{
 		Name: object.Name, Labels: labels.Set(object.Labels), Zone: object.Labels[corev1.LabelTopologyZone], Address: nodes.InternalIP(object),
-		Cordoned: object.Spec.Unschedulable, ControlPlane: nodes.IsMaster(object), Virtual: nodes.IsVirtualKubelet(object), Leaving: nodes.Leaving(object),
+		Cordoned: object.Spec.Unschedulable, ControlPlane: nodes.IsMaster(object), Virtual: nodes.IsVirtualKubelet(object),
+		Leaving: nodes.Leaving(object),
 	}
-	node.readiness(object, now)
+	node.setReadiness(object, now)
 	node.Why = exclusionOf(object)
 	node.Candidate = node.Why == ""
 	id, err := instanceID(object)
@@ -117,9 +118,9 @@ func exclusionOf(object *corev1.Node) string {
 	return ""
 }
 
-// readiness sets Ready, ReadyUntil and Silent. Of a node with the taint of an instance that is shut down it is known why its kubelet
+// setReadiness sets Ready, ReadyUntil and Silent. Of a node with the taint of an instance that is shut down it is known why its kubelet
 // is silent.
-func (n *Node) readiness(object *corev1.Node, now time.Time) {
+func (n *Node) setReadiness(object *corev1.Node, now time.Time) {
 	if n.Ready = nodes.Ready(object); n.Ready {
 		return
 	}
@@ -130,8 +131,8 @@ func (n *Node) readiness(object *corev1.Node, now time.Time) {
 	}
 }
 
-// eligible returns the nodes that may be backends: the candidates without the control plane, where the policy says so.
-func eligible(all []Node, policy ControlPlanePolicy) []*Node {
+// eligibleNodes returns the nodes that may be backends: the candidates without the control plane, where the policy says so.
+func eligibleNodes(all []Node, policy ControlPlanePolicy) []*Node {
 	candidates := make([]*Node, 0, len(all))
 	workers := 0
 	for i := range all {
@@ -148,16 +149,16 @@ func eligible(all []Node, policy ControlPlanePolicy) []*Node {
 	return slices.DeleteFunc(candidates, func(node *Node) bool { return node.ControlPlane })
 }
 
-// keys are by what a node is known as a backend: its instance, or its address.
-func (n *Node) keys() []string {
+// backendKeys are by what a node is known as a backend: its instance, or its address.
+func (n *Node) backendKeys() []string {
 	if n == nil {
 		return nil
 	}
 	return slices.DeleteFunc([]string{n.InstanceID, n.Address}, func(key string) bool { return key == "" })
 }
 
-// leaves reports whether the node gets no new connections.
-func (n *Node) leaves(cordonedLeave bool) bool { return n.Leaving || cordonedLeave && n.Cordoned }
+// isLeaving reports whether the node gets no new connections.
+func (n *Node) isLeaving(cordonedLeave bool) bool { return n.Leaving || cordonedLeave && n.Cordoned }
 
 // SameNode reports whether two states of a node are the same for all backends.
 func SameNode(a, b Node) bool {
@@ -167,7 +168,8 @@ func SameNode(a, b Node) bool {
 }
 
 func (n Node) equal(o Node) bool { //nolint:gocyclo // a condition per field
-	return n.Name == o.Name && n.InstanceID == o.InstanceID && n.Address == o.Address && n.Unresolved == o.Unresolved && n.Candidate == o.Candidate && n.Zone == o.Zone &&
+	return n.Name == o.Name && n.InstanceID == o.InstanceID && n.Address == o.Address && n.Unresolved == o.Unresolved &&
+		n.Candidate == o.Candidate && n.Zone == o.Zone &&
 		n.Ready == o.Ready && n.ReadyUntil.Equal(o.ReadyUntil) && n.Silent == o.Silent &&
 		n.Leaving == o.Leaving && n.Cordoned == o.Cordoned && n.Virtual == o.Virtual && n.ControlPlane == o.ControlPlane
 }

@@ -47,7 +47,8 @@ func TestUntilSilence(t *testing.T) {
 func TestDead(t *testing.T) {
 	t.Parallel()
 	working, failed := backend.Node{Name: "a", InstanceID: "i-a", Ready: true}, backend.Node{Name: "b", InstanceID: "i-b"}
-	known, doubtful := backend.NewNodeSet([]backend.Node{working, failed}), backend.NewNodeSet([]backend.Node{working, failed, {Name: "c", Unresolved: true, InDoubt: true}})
+	known, doubtful := backend.NewNodeSet([]backend.Node{working, failed}), backend.NewNodeSet([]backend.Node{working, failed,
+		{Name: "c", Unresolved: true, InDoubt: true}})
 	for _, test := range []struct {
 		name string
 		set  *backend.NodeSet
@@ -85,7 +86,8 @@ func TestNodeEventsThatDoNotMatter(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			was, is := backend.NodeOf(testkit.Node("a"), testkit.InstanceID, now), backend.NodeOf(testkit.Node("a", test.change), testkit.InstanceID, now)
+			was, is := backend.NodeOf(testkit.Node("a"), testkit.InstanceID, now), backend.NodeOf(testkit.Node("a", test.change), testkit.InstanceID,
+				now)
 			if got := backend.SameNode(was, is); got != test.same {
 				t.Errorf("SameNode = %v, want %v", got, test.same)
 			}

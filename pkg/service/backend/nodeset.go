@@ -35,17 +35,17 @@ func NewNodeSet(all []Node) *NodeSet {
 	slices.SortFunc(all, func(a, b Node) int { return cmp.Compare(a.Name, b.Name) })
 	s := &NodeSet{all: all, virtual: sets.New[string](), byID: make(map[string]*Node, len(all)), candidates: map[candidatesKey]*candidates{}}
 	for i := range all {
-		s.add(&all[i])
+		s.addNode(&all[i])
 	}
 	for _, policy := range []ControlPlanePolicy{ControlPlaneAuto, ControlPlaneAlways, ControlPlaneNever} {
 		for _, cordonedLeave := range []bool{false, true} {
-			s.candidates[candidatesKey{policy, cordonedLeave}] = newCandidates(eligible(all, policy), cordonedLeave)
+			s.candidates[candidatesKey{policy, cordonedLeave}] = newCandidates(eligibleNodes(all, policy), cordonedLeave)
 		}
 	}
 	return s
 }
 
-func (s *NodeSet) add(node *Node) {
+func (s *NodeSet) addNode(node *Node) {
 	if node.InstanceID != "" && node.TwinOf == "" {
 		s.byID[node.InstanceID] = node
 	}
@@ -64,8 +64,8 @@ func (s *NodeSet) add(node *Node) {
 	}
 }
 
-// ids returns the instances.
-func (s *NodeSet) ids() sets.Set[string] {
+// instanceIDs returns the instances.
+func (s *NodeSet) instanceIDs() sets.Set[string] {
 	ids := sets.New[string]()
 	for i := range s.all {
 		if id := s.all[i].InstanceID; id != "" {
@@ -80,7 +80,8 @@ func (s *NodeSet) HasInstance(id string) bool {
 	return s != nil && slices.ContainsFunc(s.all, func(n Node) bool { return n.InstanceID == id })
 }
 
-// Dead reports whether an instance counts as one that takes no traffic: it is none of the nodes, while each of them is known, or a node that is not ready.
+// Dead reports whether an instance counts as one that takes no traffic: it is none of the nodes, while each of them is known, or a node
+// that is not ready.
 func (s *NodeSet) Dead(instanceID string) bool {
 	if s == nil {
 		return false
@@ -127,8 +128,8 @@ func (s *NodeSet) UntilSilence(now time.Time) time.Duration {
 	return max(s.firstSilence.Sub(now), time.Second)
 }
 
-// named returns a node, nil when there is none of that name.
-func (s *NodeSet) named(name string) *Node {
+// nodeNamed returns a node, nil when there is none of that name.
+func (s *NodeSet) nodeNamed(name string) *Node {
 	if s == nil {
 		return nil
 	}
@@ -154,13 +155,13 @@ type candidates struct {
 	zones map[string]int
 }
 
-// has reports whether a node may be a backend.
-func (c *candidates) has(node *Node) bool {
-	return among(c.all, node)
+// hasNode reports whether a node may be a backend.
+func (c *candidates) hasNode(node *Node) bool {
+	return amongNodes(c.all, node)
 }
 
-// among reports whether a node is one of others, which are sorted by name.
-func among(others []*Node, node *Node) bool {
+// amongNodes reports whether a node is one of others, which are sorted by name.
+func amongNodes(others []*Node, node *Node) bool {
 	_, ok := slices.BinarySearchFunc(others, node, byName)
 	return ok
 }
@@ -168,7 +169,7 @@ func among(others []*Node, node *Node) bool {
 func newCandidates(all []*Node, cordonedLeave bool) *candidates {
 	found := &candidates{all: all, zones: map[string]int{}}
 	for _, node := range all {
-		leaves := node.leaves(cordonedLeave)
+		leaves := node.isLeaving(cordonedLeave)
 		switch {
 		case leaves && node.Ready:
 			found.leaving = append(found.leaving, node)
@@ -195,6 +196,6 @@ func (s *NodeSet) candidatesOf(key candidatesKey, selector labels.Selector) *can
 	case selector == nil:
 		return s.candidates[key]
 	}
-	selected := slices.DeleteFunc(eligible(s.all, key.policy), func(node *Node) bool { return !selector.Matches(node.Labels) })
+	selected := slices.DeleteFunc(eligibleNodes(s.all, key.policy), func(node *Node) bool { return !selector.Matches(node.Labels) })
 	return newCandidates(selected, key.cordonedLeave)
 }

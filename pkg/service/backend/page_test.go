@@ -26,7 +26,8 @@ const (
 	aclsPublished, routesPublished                                              = 200, 200
 )
 
-// TestTablesAreFresh computes the tables of docs/explanation/scale.md from the published quotas, and from how many nodes the manager gives to a Service.
+// TestTablesAreFresh computes the tables of docs/explanation/scale.md from the published quotas, and from how many nodes the manager gives
+// to a Service.
 func TestTablesAreFresh(t *testing.T) {
 	t.Parallel()
 	golden.FreshParts(t, scalePage, map[string]string{"subsets": subsetTable(), "how-far": accountTable()})
@@ -68,14 +69,19 @@ func accountTable() string {
 	rows := [][]string{
 		{
 			"CLBs per account", sizes("any", clbsPublished) + abroad(clbsAbroad),
-			sizes("any", clbsPublished*listeners) + abroad(clbsAbroad*listeners) + " in load balancer groups", "raise it; NLBs have a quota of their own",
+			sizes("any", clbsPublished*listeners) + abroad(clbsAbroad*listeners) + " in load balancer groups",
+			"raise it; NLBs have a quota of their own",
 		},
-		{"listeners per CLB", fmt.Sprintf("%d ports per Service", listeners), fmt.Sprintf("%d ports per CLB of a group", listeners), "`loadbalancer-group-overflow`: a further CLB for the group"},
+		{"listeners per CLB", fmt.Sprintf("%d ports per Service", listeners), fmt.Sprintf("%d ports per CLB of a group", listeners),
+			"`loadbalancer-group-overflow`: a further CLB for the group"},
 		{"backend servers per CLB", sizes(fmt.Sprint(perCLB), "any"), sharedBy(listeners, "a CLB", perCLB), "raise it; an NLB"},
 		{"CLBs that an instance can be behind", sizes("any", behind), crowded(perCLB, behind), "raise it; groups: CLBs count, not Services"},
-		{"access control lists per account", sizes("any", acls) + " with `loadBalancerSourceRanges`", alike, "`loadbalancer-acl-id`: one list of yours for many Services"},
-		{"NLBs per account", sizes("any", nlbs), sizes("any", nlbs*nlbListeners) + " in load balancer groups", "raise it; CLBs have a quota of their own"},
-		{"listeners per NLB", fmt.Sprintf("%d ports per Service", nlbListeners), fmt.Sprintf("%d ports per NLB of a group", nlbListeners), "`loadbalancer-group-overflow`"},
+		{"access control lists per account", sizes("any", acls) + " with `loadBalancerSourceRanges`", alike,
+			"`loadbalancer-acl-id`: one list of yours for many Services"},
+		{"NLBs per account", sizes("any", nlbs), sizes("any", nlbs*nlbListeners) + " in load balancer groups",
+			"raise it; CLBs have a quota of their own"},
+		{"listeners per NLB", fmt.Sprintf("%d ports per Service", nlbListeners), fmt.Sprintf("%d ports per NLB of a group", nlbListeners),
+			"`loadbalancer-group-overflow`"},
 		{"backend servers per NLB", sizes(fmt.Sprint(perNLB), "any"), sharedBy(nlbListeners, "an NLB", perNLB), "raise it"},
 		{"server groups of NLBs per account", sizes("any", groups), alike, "raise it; CLBs for some Services"},
 		{"server groups of NLBs that a backend server can be in", sizes("any", in), crowded(perNLB, in), "raise it"},

@@ -16,12 +16,12 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
 )
 
-// pods returns the addresses of endpoints, at the target port. While no endpoint is ready, those that terminate keep their weight.
-func (r *Resolver) pods(port corev1.ServicePort) (Set, []problem.Problem) {
+// podBackends returns the addresses of endpoints, at the target port. While no endpoint is ready, those that terminate keep their weight.
+func (r *Resolver) podBackends(port corev1.ServicePort) (Set, []problem.Problem) {
 	set := Set{Backends: []Backend{}, Doubt: len(r.in.Slices) == 0}
 	weight := r.in.Params.Int(annotation.DefaultWeight, alicloud.MaxWeight)
 	terminating, problems := r.addPods(&set, port, weight, func(discoveryv1.Endpoint) bool { return true })
-	set.drain(terminating)
+	set.drainLeaving(terminating)
 	return set, problems
 }
 
@@ -33,7 +33,7 @@ func (r *Resolver) addVirtual(set *Set, port corev1.ServicePort, weight int) ([]
 	}
 	virtual := r.in.Nodes.virtual
 	if len(r.in.Slices) == 0 && !set.Doubt {
-		set.Doubt, set.Gone = true, r.in.Nodes.ids()
+		set.Doubt, set.Gone = true, r.in.Nodes.instanceIDs()
 	}
 	return r.addPods(set, port, weight, func(endpoint discoveryv1.Endpoint) bool {
 		return endpoint.NodeName != nil && virtual.Has(*endpoint.NodeName)
@@ -43,13 +43,15 @@ func (r *Resolver) addVirtual(set *Set, port corev1.ServicePort, weight int) ([]
 // addPods adds the endpoints that are wanted and ready, and returns those that terminate. Where one has no network interface, or nothing
 // says at which port the pods answer, a backend with that address stays: it may be the very one. What stands in no EndpointSlice is gone
 // all the same.
-func (r *Resolver) addPods(set *Set, port corev1.ServicePort, weight int, wanted func(discoveryv1.Endpoint) bool) ([]Backend, []problem.Problem) {
+func (r *Resolver) addPods(
+	set *Set, port corev1.ServicePort, weight int, wanted func(discoveryv1.Endpoint) bool,
+) ([]Backend, []problem.Problem) {
 	var ready, terminating []Backend
 	var outside, missing []string
-	withPort := r.each(port, func(endpoint discoveryv1.Endpoint, number int32) {
+	withPort := r.eachEndpoint(port, func(endpoint discoveryv1.Endpoint, number int32) {
 		state := backendState(endpoint, r.in.Waiting)
 		address := endpoint.Addresses[0]
-		if state == endpointGone || !wanted(endpoint) || !r.bounded(address) {
+		if state == endpointGone || !wanted(endpoint) || !r.withinBound(address) {
 			return
 		}
 		id := r.in.Interfaces[address]
@@ -68,24 +70,27 @@ func (r *Resolver) addPods(set *Set, port corev1.ServicePort, weight int, wanted
 			ready = append(ready, backend)
 		}
 	})
-	set.hold(r.in.Held)
-	set.hold(sets.New(missing...))
-	set.hold(sets.New(outside...)) // they are no backends now: of a group that is to take the place of another one they say that it lacks some
+	set.holdRegistered(r.in.Held)
+	set.holdRegistered(sets.New(missing...))
+	// They are no backends now: of a group that is to take the place of another one they say that it lacks some.
+	set.holdRegistered(sets.New(outside...))
 	if set.portless = !withPort; set.portless {
-		set.hold(listed(r.in))
+		set.holdRegistered(listedAddresses(r.in))
 	}
 	slices.SortFunc(ready, byAddress)
 	slices.SortFunc(terminating, byAddress)
 	set.Backends = append(set.Backends, ready...)
 	problems := r.interfaceProblems(outside, missing)
 	if r.beyond > 0 {
-		problems = append(problems, problem.Newf(problem.ReasonFeatureNotSupported, "%d addresses of pods are not backends: a Service can have at most %d", r.beyond, MaxPods))
+		problems = append(problems,
+			problem.Newf(problem.ReasonFeatureNotSupported, "%d addresses of pods are not backends: a Service can have at most %d", r.beyond,
+				MaxPods))
 	}
 	return terminating, problems
 }
 
-// bounded reports whether an address is among those that a Service may have.
-func (r *Resolver) bounded(address string) bool { return r.beyond == 0 || r.within.Has(address) }
+// withinBound reports whether an address is among those that a Service may have.
+func (r *Resolver) withinBound(address string) bool { return r.beyond == 0 || r.within.Has(address) }
 
 func byAddress(a, b Backend) int { return cmp.Or(cmp.Compare(a.IP, b.IP), cmp.Compare(a.Port, b.Port)) }
 
@@ -96,11 +101,13 @@ func (r *Resolver) interfaceProblems(outside, missing []string) []problem.Proble
 	}
 	if len(outside) > 0 {
 		slices.Sort(outside)
-		problems = append(problems, problem.Newf(problem.ReasonSkipSyncBackends, "addresses outside of the VPC cannot be backends: %s", problem.Some(outside)))
+		problems = append(problems,
+			problem.Newf(problem.ReasonSkipSyncBackends, "addresses outside of the VPC cannot be backends: %s", problem.Some(outside)))
 	}
 	if len(missing) > 0 {
 		slices.Sort(missing)
-		problems = append(problems, problem.Newf(problem.ReasonSkipSyncBackends, "no network interface of the VPC has the addresses %s", problem.Some(missing)))
+		problems = append(problems,
+			problem.Newf(problem.ReasonSkipSyncBackends, "no network interface of the VPC has the addresses %s", problem.Some(missing)))
 	}
 	return problems
 }
@@ -152,8 +159,8 @@ func allPodAddresses(in Input) []PodAddress {
 // raised). EndpointSlices can name any number, and each address costs memory for each port.
 const MaxPods = 1000
 
-// bound notes which addresses count where there are more than [MaxPods]: the first by their order, so that passes agree.
-func (r *Resolver) bound() {
+// boundAddresses notes which addresses count where there are more than [MaxPods]: the first by their order, so that passes agree.
+func (r *Resolver) boundAddresses() {
 	endpoints := 0
 	for _, slice := range r.in.Slices {
 		endpoints += len(slice.Endpoints)

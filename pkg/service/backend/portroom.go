@@ -75,5 +75,6 @@ func (r PortRoom) Problems() []problem.Problem {
 	}
 	return []problem.Problem{problem.Newf(problem.ReasonListenerConflict,
 		"%d of %d ports get no listener: the load balancer can have %d (quota %s), and others have %s; distribute the ports over several Services, or %s",
-		len(r.without), len(r.Ports)+len(r.without), r.listeners.Quota, r.listeners.Code, problem.Count(r.listeners.Others, "listener"), alicloud.RaiseQuota)}
+		len(r.without), len(r.Ports)+len(r.without), r.listeners.Quota, r.listeners.Code, problem.Count(r.listeners.Others, "listener"),
+		alicloud.RaiseQuota)}
 }

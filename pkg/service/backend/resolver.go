@@ -51,8 +51,8 @@ type Input struct {
 	NLB bool
 }
 
-// selector is what the annotation backend-label asks for, nil for every node.
-func (in Input) selector() labels.Selector {
+// nodeSelector is what the annotation backend-label asks for, nil for every node.
+func (in Input) nodeSelector() labels.Selector {
 	text := in.Params.Get(annotation.BackendLabel)
 	if text == "" {
 		return nil
@@ -63,9 +63,9 @@ func (in Input) selector() labels.Selector {
 	return labels.Nothing()
 }
 
-// candidates are the nodes that may be backends.
-func (in Input) candidates() *candidates {
-	return in.Nodes.candidatesOf(candidatesKey{policy: in.ControlPlane, cordonedLeave: in.cordonedLeave()}, in.selector())
+// candidateNodes are the nodes that may be backends.
+func (in Input) candidateNodes() *candidates {
+	return in.Nodes.candidatesOf(candidatesKey{policy: in.ControlPlane, cordonedLeave: in.cordonedLeave()}, in.nodeSelector())
 }
 
 // cordonedLeave reports whether a cordoned node takes no new connections.
@@ -75,7 +75,8 @@ func (in Input) cordonedLeave() bool {
 
 // Counts reports whether the addresses of a slice are of a family that counts. Those of type FQDN never are.
 func (in Input) Counts(slice *discoveryv1.EndpointSlice) bool {
-	return slice.AddressType == in.Family || in.BothFamilies && (slice.AddressType == discoveryv1.AddressTypeIPv4 || slice.AddressType == discoveryv1.AddressTypeIPv6)
+	return slice.AddressType == in.Family ||
+		in.BothFamilies && (slice.AddressType == discoveryv1.AddressTypeIPv4 || slice.AddressType == discoveryv1.AddressTypeIPv6)
 }
 
 // Resolver is the only authority on the backends of a Service.
@@ -94,32 +95,34 @@ type Resolver struct {
 
 // NewResolver returns a resolver.
 func NewResolver(in Input) *Resolver {
-	r := &Resolver{in: in, selector: in.selector()}
-	r.bound()
+	r := &Resolver{in: in, selector: in.nodeSelector()}
+	r.boundAddresses()
 	if in.Pods {
 		return r
 	}
-	r.nodes = in.candidates()
+	r.nodes = in.candidateNodes()
 	return r
 }
 
 // Backends returns the backends of one port of the Service. group is how the Service marks them, see [Entry].
 func (r *Resolver) Backends(port corev1.ServicePort, group string) (Set, []problem.Problem) {
-	of := r.cluster
+	of := r.clusterBackends
 	switch {
 	case r.in.Pods:
-		of = r.pods
+		of = r.podBackends
 	case r.in.Local:
-		of = r.local
+		of = r.localBackends
 	}
 	set, problems := of(port)
-	if set.portless && r.in.Choice.Room.registered(group) > 0 { // the endpoints of a new port follow in a moment
-		problems = append(problems, problem.Newf(problem.ReasonSkipSyncBackends, "no endpoint has the port %s (target port %s); backends on which endpoints are stay", port.Name, port.TargetPort.String()))
+	if set.portless && r.in.Choice.Room.registeredCount(group) > 0 { // the endpoints of a new port follow in a moment
+		problems = append(problems,
+			problem.Newf(problem.ReasonSkipSyncBackends, "no endpoint has the port %s (target port %s); backends on which endpoints are stay",
+				port.Name, port.TargetPort.String()))
 	}
 	r.holdCordoned(&set)
 	r.keepOne(&set, group)
 	r.dropDraining(&set, group)
-	r.fit(&set, group)
+	r.fitRoom(&set, group)
 	return set, problems
 }
 
@@ -157,14 +160,16 @@ type endpointKey struct {
 // moreAble orders two endpoints with one address: the slices come in any order, and a backend must not go out and come back with that.
 func moreAble(a, b *discoveryv1.Endpoint) int {
 	return cmp.Or(
-		cmp.Compare(stateOf(*a), stateOf(*b)), cmp.Compare(ptr.Deref(a.NodeName, ""), ptr.Deref(b.NodeName, "")), cmp.Compare(ptr.Deref(a.Zone, ""), ptr.Deref(b.Zone, "")),
+		cmp.Compare(stateOf(*a), stateOf(*b)), cmp.Compare(ptr.Deref(a.NodeName, ""), ptr.Deref(b.NodeName, "")),
+		cmp.Compare(ptr.Deref(a.Zone, ""), ptr.Deref(b.Zone, "")),
 	)
 }
 
-// each calls f for every endpoint that has the Service's port, with the port's number there. All slices count together: one endpoint may
-// move from one to another at any time, and then stand in both; so may one that another controller has a slice of its own for. The most
-// able one counts. It returns false when there are endpoints, but none with the port: then the slices do not follow the Service yet.
-func (r *Resolver) each(port corev1.ServicePort, f func(endpoint discoveryv1.Endpoint, number int32)) (ok bool) {
+// eachEndpoint calls f for every endpoint that has the Service's port, with the port's number there. All slices count together: one
+// endpoint may move from one to another at any time, and then stand in both; so may one that another controller has a slice of its own for.
+// The most able one counts. It returns false when there are endpoints, but none with the port: then the slices do not follow the Service
+// yet.
+func (r *Resolver) eachEndpoint(port corev1.ServicePort, f func(endpoint discoveryv1.Endpoint, number int32)) (ok bool) {
 	best := map[endpointKey]*discoveryv1.Endpoint{}
 	endpoints := false
 	for _, slice := range r.in.Slices {

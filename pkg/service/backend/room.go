@@ -9,10 +9,12 @@ import (
 
 // Room is what a load balancer has room for.
 type Room struct {
-	// Most is how many backends each port of the Service may have, 0 for any number: the Quota of the load balancer, without the Others on it that are not
-	// of the Service, divided by the Groups of the Service. Former groups are among these: they have the backends of the ports that are to leave them.
+	// Most is how many backends each port of the Service may have, 0 for any number: the Quota of the load balancer, without the Others on it
+	// that are not of the Service, divided by the Groups of the Service. Former groups are among these: they have the backends of the ports
+	// that are to leave them.
 	Most, Quota, Others, Groups int
-	// Swaps says that the product replaces backends in one call. Otherwise one that is gone leaves before another one comes, where there is no room for both.
+	// Swaps says that the product replaces backends in one call. Otherwise one that is gone leaves before another one comes, where there is no
+	// room for both.
 	Swaps bool
 	// ours is how many backends the Service has in all groups together, former how many of the Groups are former ones.
 	ours, former int
@@ -33,7 +35,8 @@ type Entry struct {
 	Former bool
 }
 
-// RoomOf returns the room on a load balancer for a Service with so many groups, without former ones. A quota that is only assumed is larger if the load balancer has more.
+// RoomOf returns the room on a load balancer for a Service with so many groups, without former ones. A quota that is only assumed is larger
+// if the load balancer has more.
 func RoomOf(quota int, assumed bool, groups int, entries iter.Seq[Entry]) Room {
 	room := Room{Quota: quota, Groups: max(groups, 1), entries: entries}
 	counted, former := 0, sets.New[string]()
@@ -69,8 +72,8 @@ func (r *Room) Bound(share int) {
 // IsLeaving reports whether ports are to leave a group as soon as there is room for another one.
 func (r *Room) IsLeaving() bool { return r.former > 0 }
 
-// present returns the backends of a kind that the Service has: IDs of instances, or addresses of pods.
-func (r *Room) present(kind Kind) sets.Set[string] {
+// presentOfKind returns the backends of a kind that the Service has: IDs of instances, or addresses of pods.
+func (r *Room) presentOfKind(kind Kind) sets.Set[string] {
 	found := sets.New[string]()
 	if r.entries == nil {
 		return found
@@ -84,12 +87,12 @@ func (r *Room) present(kind Kind) sets.Set[string] {
 }
 
 // Instances are the instances that the Service has as backends.
-func (r *Room) Instances() sets.Set[string] { return r.present(KindInstance) }
+func (r *Room) Instances() sets.Set[string] { return r.presentOfKind(KindInstance) }
 
 // Times returns in how many groups the Service has each of its instances.
 func (r *Room) Times() map[string]int {
 	found := map[string]int{}
-	for entry := range r.instances {
+	for entry := range r.eachInstance {
 		found[entry.ID]++
 	}
 	return found
@@ -101,7 +104,7 @@ func (r *Room) Has(times map[string]int) bool {
 	for _, n := range times {
 		left += n
 	}
-	for entry := range r.instances {
+	for entry := range r.eachInstance {
 		if left--; times[entry.ID] == 0 {
 			return false
 		}
@@ -119,8 +122,8 @@ func (r *Room) HasMore(times map[string]int) bool {
 	return false
 }
 
-// instances iterates over the instances that the Service has, once for each group.
-func (r *Room) instances(yield func(Entry) bool) {
+// eachInstance iterates over the instances that the Service has, once for each group.
+func (r *Room) eachInstance(yield func(Entry) bool) {
 	if r.entries == nil {
 		return
 	}
@@ -146,8 +149,8 @@ func (r *Room) Largest() int {
 	return most
 }
 
-// HasSpare reports whether the Service, which has so many instances, may have one more backend in each of its groups until another one has left, or needs no room for
-// that. A group that has not got all of them yet needs its room for those.
+// HasSpare reports whether the Service, which has so many instances, may have one more backend in each of its groups until another one has
+// left, or needs no room for that. A group that has not got all of them yet needs its room for those.
 func (r *Room) HasSpare(instances int) bool {
 	return r.Swaps || r.Most == 0 || instances < r.Most && r.ours <= (r.Most-1)*r.Groups
 }
@@ -166,8 +169,8 @@ func (r *Room) inGroup(group string) iter.Seq[Entry] {
 	}
 }
 
-// registered returns how many backends the Service has in a group.
-func (r *Room) registered(group string) int {
+// registeredCount returns how many backends the Service has in a group.
+func (r *Room) registeredCount(group string) int {
 	n := 0
 	for range r.inGroup(group) {
 		n++
@@ -175,9 +178,9 @@ func (r *Room) registered(group string) int {
 	return n
 }
 
-// free returns how many more backends a group may have before others have left.
-func (r *Room) free(group string) int {
-	return min(r.Most-r.registered(group), r.Most*r.Groups-r.ours)
+// freePlaces returns how many more backends a group may have before others have left.
+func (r *Room) freePlaces(group string) int {
+	return min(r.Most-r.registeredCount(group), r.Most*r.Groups-r.ours)
 }
 
 // GroupsOf returns how many groups the ports of a Service have: ports with the same key share one.

@@ -66,7 +66,8 @@ func CheckPort(port corev1.ServicePort) (found problem.Problem, ok bool) {
 	if port.Protocol == corev1.ProtocolTCP || port.Protocol == corev1.ProtocolUDP {
 		return problem.Problem{}, true
 	}
-	return problem.Newf(problem.ReasonFeatureNotSupported, "spec.ports: protocol %q of port %d is not accepted; accepted: TCP, UDP", port.Protocol, port.Port), false
+	return problem.Newf(problem.ReasonFeatureNotSupported, "spec.ports: protocol %q of port %d is not accepted; accepted: TCP, UDP",
+		port.Protocol, port.Port), false
 }
 
 // JoinedGroups returns the groups of others that ports join by the annotation vgroup-port, by port, the ports that it names twice, and what
@@ -78,7 +79,9 @@ func JoinedGroups(params annotation.Params, ports []corev1.ServicePort) (ids map
 	}
 	for _, port := range slices.Sorted(maps.Keys(ids)) {
 		if !slices.ContainsFunc(ports, func(p corev1.ServicePort) bool { return p.Port == port }) {
-			problems = append(problems, problem.Newf(problem.ReasonAnnotationNoEffect, "%s: %s:%d has no effect, because the Service has no port %d", annotation.VGroupPort, ids[port], port, port))
+			problems = append(problems,
+				problem.Newf(problem.ReasonAnnotationNoEffect, "%s: %s:%d has no effect, because the Service has no port %d", annotation.VGroupPort,
+					ids[port], port, port))
 		}
 	}
 	return ids, twice, problems
@@ -96,24 +99,34 @@ func TargetPort(port corev1.ServicePort) string {
 func (in Input) Ineffective() []problem.Problem {
 	var problems []problem.Problem
 	if in.Params.Has(annotation.BackendLabel) && in.Pods {
-		problems = append(problems, problem.Newf(problem.ReasonAnnotationNoEffect, "%s has no effect with %s: eni", annotation.BackendLabel, annotation.BackendType))
+		problems = append(problems,
+			problem.Newf(problem.ReasonAnnotationNoEffect, "%s has no effect with %s: eni", annotation.BackendLabel, annotation.BackendType))
 	}
 	if in.Params.Has(annotation.DefaultWeight) && in.Local && !in.Pods {
-		problems = append(problems, problem.Newf(problem.ReasonAnnotationNoEffect, "%s has no effect with externalTrafficPolicy Local: the weights are the numbers of endpoints", annotation.DefaultWeight))
+		problems = append(problems,
+			problem.Newf(problem.ReasonAnnotationNoEffect,
+				"%s has no effect with externalTrafficPolicy Local: the weights are the numbers of endpoints", annotation.DefaultWeight))
 	}
 	if in.Pods && in.Params.Get(annotation.HealthCheck) == annotation.CheckNode {
-		problems = append(problems, problem.Newf(problem.ReasonAnnotationNoEffect, "%s: node has no effect with %s: eni: it is about nodes", annotation.HealthCheck, annotation.BackendType))
+		problems = append(problems,
+			problem.Newf(problem.ReasonAnnotationNoEffect, "%s: node has no effect with %s: eni: it is about nodes", annotation.HealthCheck,
+				annotation.BackendType))
 	}
 	switch graceful := in.Params.Get(annotation.GracefulShutdown); {
 	case graceful == "":
 	case !in.Pods:
-		problems = append(problems, problem.Newf(problem.ReasonAnnotationNoEffect, "%s has no effect without %s: eni: it is about pods", annotation.GracefulShutdown, annotation.BackendType))
+		problems = append(problems,
+			problem.Newf(problem.ReasonAnnotationNoEffect, "%s has no effect without %s: eni: it is about pods", annotation.GracefulShutdown,
+				annotation.BackendType))
 	case graceful != "true":
-		problems = append(problems, problem.Newf(problem.ReasonAnnotationNoEffect, "%s: %q has no effect: pods that terminate always finish their connections", annotation.GracefulShutdown, graceful))
+		problems = append(problems,
+			problem.Newf(problem.ReasonAnnotationNoEffect, "%s: %q has no effect: pods that terminate always finish their connections",
+				annotation.GracefulShutdown, graceful))
 	}
 	if mode := in.withoutSubset(); mode != "" {
 		problems = append(problems, problem.Newf(problem.ReasonAnnotationNoEffect,
-			"%s: %s has no effect with %s: the pods determine the backends", annotation.BackendSubset, in.Params.Get(annotation.BackendSubset), mode))
+			"%s: %s has no effect with %s: the pods determine the backends", annotation.BackendSubset, in.Params.Get(annotation.BackendSubset),
+			mode))
 	}
 	return problems
 }

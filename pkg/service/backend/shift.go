@@ -5,22 +5,23 @@ import (
 	"slices"
 )
 
-// A node that is a backend less often than the light part of the mean takes the place of another one, and one that is a backend more often than the
-// heavy part of it gives its place to another one. Each Service has parts of its own between two bounds: with each node that comes or goes the mean
-// changes, and few Services at a time find that a node has become light or heavy.
+// A node that is a backend less often than the light part of the mean takes the place of another one, and one that is a backend more often
+// than the heavy part of it gives its place to another one. Each Service has parts of its own between two bounds: with each node that comes
+// or goes the mean changes, and few Services at a time find that a node has become light or heavy.
 const (
 	lightFrom, lightTo = 0.6, 0.85
 	heavyFrom, heavyTo = 1.2, 1.28
 )
 
-// farOverMean is how many times the mean a node is a backend that does not wait until drift is detected to give further places to other nodes.
+// farOverMean is how many times the mean a node is a backend that does not wait until drift is detected to give further places to other
+// nodes.
 const farOverMean = 1.5
 
-// shift lets one node take the place of another one: a node of a zone that has too few, or one that is a backend much less often. Where the load balancer has
-// no room for both, the other one leaves first, if it is certain that the next choice does not take the same one again. The last one leaves for none: without any
-// node, all servers would stay as they are, and a new group would get none.
+// shift lets one node take the place of another one: a node of a zone that has too few, or one that is a backend much less often. Where the
+// load balancer has no room for both, the other one leaves first, if it is certain that the next choice does not take the same one again.
+// The last one leaves for none: without any node, all servers would stay as they are, and a new group would get none.
 func (c *chooser) shift() {
-	part := fraction(string(c.Service), "shift")
+	part := hashFraction(string(c.Service), "shift")
 	light, heavy := c.mean*(lightFrom+part*(lightTo-lightFrom)), c.mean*(heavyFrom+part*(heavyTo-heavyFrom))
 	each := float64(c.Crowd.Each)
 	overloaded := slices.ContainsFunc(c.chosen, func(node *Node) bool { return c.load(node)+each > heavy })
@@ -53,7 +54,8 @@ func (c *chooser) replaced(node newcomer, light, heavy float64) int {
 		return c.heaviest(node.Zone, -1)
 	case after <= light:
 		return c.heaviest(node.Zone, max(c.mean-each, node.load))
-	case after <= math.Ceil(c.mean): // a mean is seldom a whole number, as loads are: where all others are next to it, nobody would take the place of one that is heavy
+	// A mean is seldom a whole number, as loads are: where all others are next to it, nobody would take the place of one that is heavy.
+	case after <= math.Ceil(c.mean):
 		return c.heaviest(node.Zone, max(heavy-each, node.load))
 	}
 	return -1
@@ -73,8 +75,8 @@ func (c *chooser) lacksZone() bool {
 	return false
 }
 
-// heaviest returns the index of the chosen node that makes room for one of a zone: that which is a backend of others most often, and more often than least;
-// of another zone where least is negative, because the zone has too few. It returns -1 for none.
+// heaviest returns the index of the chosen node that makes room for one of a zone: that which is a backend of others most often, and more
+// often than least; of another zone where least is negative, because the zone has too few. It returns -1 for none.
 func (c *chooser) heaviest(zone string, least float64) int {
 	at := -1
 	for i, have := range c.chosen {

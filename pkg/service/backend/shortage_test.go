@@ -14,8 +14,8 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
 )
 
-// TestShortages: what a quota keeps from a Service is said once, with the numbers, however many ports it has. What to do depends on the product: another Service on
-// the same NLB needs server groups of its own.
+// TestShortages: what a quota keeps from a Service is said once, with the numbers, however many ports it has. What to do depends on the
+// product: another Service on the same NLB needs server groups of its own.
 func TestShortages(t *testing.T) {
 	t.Parallel()
 	ports := []corev1.ServicePort{testkit.Port(80, corev1.ProtocolTCP), testkit.Port(443, corev1.ProtocolTCP)}
@@ -31,7 +31,8 @@ func TestShortages(t *testing.T) {
 			true, backend.Choice{Room: backend.RoomOf(4, false, len(ports), func(func(backend.Entry) bool) {})},
 			"up to 2 of 4 backends of a port get no traffic: the CLB can have 4 in all its vServer groups (quota slb_quota_backendservers_num), the Service has 2 vServer groups there, and others have 0 backends",
 			"up to 2 of 4 backends of a port get no traffic: the NLB can have 4 in all its server groups (quota nlb_quota_loadbalancer_noeci_servers_num), the Service has 2 server groups there, and others have 0 backends",
-			"raise the quota (https://quotas.console.aliyun.com/), use an NLB, or distribute", "raise the quota (https://quotas.console.aliyun.com/), or distribute",
+			"raise the quota (https://quotas.console.aliyun.com/), use an NLB, or distribute",
+			"raise the quota (https://quotas.console.aliyun.com/), or distribute",
 		},
 		"all instances full": {
 			false, backend.Choice{Some: true, Lacking: []string{"i-n0", "i-n1"}, Quota: 50},
@@ -41,7 +42,8 @@ func TestShortages(t *testing.T) {
 		},
 		"instances of pods full": {
 			true, backend.Choice{Without: sets.New("i-n2", "i-n3")},
-			"be behind more CLBs (quota slb_quota_backendserver_attached_num): n2, n3; raise", "be in more server groups of NLBs (quota nlb_quota_server_added_num): n2, n3; raise", sharing, another,
+			"be behind more CLBs (quota slb_quota_backendserver_attached_num): n2, n3; raise",
+			"be in more server groups of NLBs (quota nlb_quota_server_added_num): n2, n3; raise", sharing, another,
 		},
 		"none": {true, backend.Choice{}, "", "", "", ""},
 	} {
@@ -53,7 +55,8 @@ func TestShortages(t *testing.T) {
 					nodes = append(nodes, testkit.Node(fmt.Sprint("n", i)))
 				}
 				r := backend.NewResolver(backend.Input{
-					Nodes: backend.Nodes(nodes, testkit.InstanceID, now), Family: discoveryv1.AddressTypeIPv4, Local: test.local, Choice: test.choice, NLB: isNLB,
+					Nodes: backend.Nodes(nodes, testkit.InstanceID, now), Family: discoveryv1.AddressTypeIPv4, Local: test.local, Choice: test.choice,
+					NLB: isNLB,
 					Slices: []*discoveryv1.EndpointSlice{
 						testkit.EndpointSlice("web", ports[0], "10.0.0.1@n0", "10.0.0.2@n1", "10.0.0.3@n2"),
 						testkit.EndpointSlice("web", ports[1], "10.0.0.1@n0", "10.0.0.2@n1", "10.0.0.3@n2", "10.0.0.4@n3"),
@@ -69,7 +72,8 @@ func TestShortages(t *testing.T) {
 					want, way = test.nlb, test.nlbWay
 				}
 				found := r.Shortages()
-				if want == "" && len(found) > 0 || want != "" && (len(found) != 1 || !strings.Contains(found[0].Message, want) || !strings.Contains(found[0].Message, way)) {
+				if want == "" && len(found) > 0 ||
+					want != "" && (len(found) != 1 || !strings.Contains(found[0].Message, want) || !strings.Contains(found[0].Message, way)) {
 					t.Errorf("found %v, want one with %q and %q", found, want, way)
 				}
 			})

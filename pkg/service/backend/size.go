@@ -1,6 +1,7 @@
 package backend
 
-// chooseAgain chooses, and returns [Choice.Size]. Nodes that were lost in an earlier choice, and have left since, are lost until others are there.
+// chooseAgain chooses, and returns [Choice.Size]. Nodes that were lost in an earlier choice, and have left since, are lost until others are
+// there.
 func (c *chooser) chooseAgain() int {
 	have, gone := len(c.chosen), c.lost > 0
 	c.lost = max(c.lost, min(c.Size, c.span.high)-have)

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestLostNodesAreReplaced: nodes that are lost leave before others come, and the next choice no longer sees that there were any. It replaces them all the same, unless
-// the process that chose before is another one.
+// TestLostNodesAreReplaced: nodes that are lost leave before others come, and the next choice no longer sees that there were any. It
+// replaces them all the same, unless the process that chose before is another one.
 func TestLostNodesAreReplaced(t *testing.T) {
 	t.Parallel()
 	type choice struct{ has, gone, size, nodes, next int }
@@ -34,19 +34,19 @@ func TestLostNodesAreReplaced(t *testing.T) {
 			f.nodes = f.nodes[4:] // the first ones are gone
 			nodes := NewNodeSet(f.nodes)
 			for i, c := range test.choices {
-				wish := Wish{Service: "a", Size: c.size, Crowd: Crowd{
+				wanted := ChoiceInput{Service: "a", Size: c.size, Crowd: Crowd{
 					Quota: 20, Units: 40, Each: 1, Settled: true,
 					Load: func(string) int { return 5 }, Attached: func(string) int { return test.attached }, Least: func([]*Node) int { return 5 },
 				}}
-				wish.Room = RoomOf(test.most, false, 1, func(yield func(Entry) bool) {
+				wanted.Room = RoomOf(test.most, false, 1, func(yield func(Entry) bool) {
 					for k := range c.has {
 						if !yield(Entry{Kind: KindInstance, ID: fmt.Sprintf("i-%05d", 4-c.gone+k), Ours: true}) {
 							return
 						}
 					}
 				})
-				wish.Room.Swaps = test.swaps
-				got := Choose(Input{Nodes: nodes, ControlPlane: ControlPlaneAuto}, wish)
+				wanted.Room.Swaps = test.swaps
+				got := Choose(Input{Nodes: nodes, ControlPlane: ControlPlaneAuto}, wanted)
 				if len(got.Nodes) != c.nodes || got.Size != c.next {
 					t.Errorf("choice %d: %d nodes and then %d, want %d and %d", i+1, len(got.Nodes), got.Size, c.nodes, c.next)
 				}

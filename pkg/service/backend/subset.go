@@ -49,14 +49,14 @@ func (s Subset) String() string {
 	return strconv.Itoa(int(s))
 }
 
-// Shares of the attachments that the quota leaves to each Service, see [spanOf]. A Service keeps the nodes that it has while their number is between
-// the low and the high share, so that neither a node nor a Service more or less changes all Services.
+// Shares of the attachments that the quota leaves to each Service, see [spanOf]. A Service keeps the nodes that it has while their number
+// is between the low and the high share, so that neither a node nor a Service more or less changes all Services.
 const (
 	lowShare, firstShare, highShare = 0.6, 0.75, 0.9
 )
 
-// span is how many nodes a Service may have: a new one gets first, one with fewer than low or more than high gets as many as that. One with fewer than least
-// lacks nodes that others have to give up.
+// span is how many nodes a Service may have: a new one gets first, one with fewer than low or more than high gets as many as that. One with
+// fewer than least lacks nodes that others have to give up.
 type span struct{ least, low, first, high int }
 
 // exactly is the span of one number.
@@ -76,8 +76,8 @@ func (s span) wants(n int) int {
 	return min(max(n, s.low), s.high)
 }
 
-// spanOf returns how many of n nodes a Service may have whose load balancer has room for most. fraction is a number of the Service between 0 and 1:
-// what all Services together may have changes with every node, and each Service follows at another time.
+// spanOf returns how many of n nodes a Service may have whose load balancer has room for most. fraction is a number of the Service between
+// 0 and 1: what all Services together may have changes with every node, and each Service follows at another time.
 func spanOf(subset Subset, n, most int, crowd Crowd, fraction float64) span {
 	most = min(most, n)
 	if subset == SubsetOff {
@@ -100,8 +100,8 @@ func spanOf(subset Subset, n, most int, crowd Crowd, fraction float64) span {
 	return found.limited(most)
 }
 
-// stepAbove returns the first of the steps that begin with a quota, each a quarter larger than the one before, that is not below units. The number of
-// Services counts in steps: with each step, and not with each Service, all Services give nodes away.
+// stepAbove returns the first of the steps that begin with a quota, each a quarter larger than the one before, that is not below units. The
+// number of Services counts in steps: with each step, and not with each Service, all Services give nodes away.
 func stepAbove(quota, units int) int {
 	step := quota
 	for step < units {

@@ -28,7 +28,8 @@ func (in Input) Unserved(families []corev1.IPFamily) []problem.Problem {
 	if len(names) == 0 {
 		return nil
 	}
-	return []problem.Problem{problem.Newf(problem.ReasonSkipSyncBackends, "nodes without provider ID are not backends yet: %s", problem.Some(names))}
+	return []problem.Problem{problem.Newf(problem.ReasonSkipSyncBackends, "nodes without provider ID are not backends yet: %s",
+		problem.Some(names))}
 }
 
 // otherFamily reports a Service, or endpoints, that have no address of the family by which backends are reached.

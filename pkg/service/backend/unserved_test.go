@@ -34,10 +34,12 @@ func TestWhatServesNobody(t *testing.T) {
 		{"policy Local: its node", backend.Input{Local: true, Slices: slice(discoveryv1.AddressTypeIPv4, "10.9.0.1@new")}, nil, []string{nodes}},
 		{"family of the Service", backend.Input{Pods: true}, []corev1.IPFamily{corev1.IPv6Protocol}, []string{family}},
 		{"one of its families", backend.Input{Pods: true}, []corev1.IPFamily{corev1.IPv6Protocol, corev1.IPv4Protocol}, nil},
-		{"family of the endpoints", backend.Input{Pods: true, Slices: slice(discoveryv1.AddressTypeIPv6, "2001:db8::1@a")}, nil, []string{family}},
+		{"family of the endpoints", backend.Input{Pods: true, Slices: slice(discoveryv1.AddressTypeIPv6, "2001:db8::1@a")}, nil,
+			[]string{family}},
 		{"names as endpoints", backend.Input{Pods: true, Slices: slice(discoveryv1.AddressTypeFQDN, "web.example.com@a")}, nil, []string{family}},
 		{"no endpoints", backend.Input{Pods: true, Slices: slice(discoveryv1.AddressTypeIPv6)}, nil, nil},
-		{"both families count", backend.Input{Pods: true, BothFamilies: true, Slices: slice(discoveryv1.AddressTypeIPv6, "2001:db8::1@a")}, nil, nil},
+		{"both families count", backend.Input{Pods: true, BothFamilies: true, Slices: slice(discoveryv1.AddressTypeIPv6, "2001:db8::1@a")}, nil,
+			nil},
 	} {
 		test.in.Family = discoveryv1.AddressTypeIPv4
 		test.in.Nodes = backend.Nodes([]*corev1.Node{testkit.Node("a"), testkit.Node("new", testkit.ProviderID(""))}, testkit.InstanceID, now)

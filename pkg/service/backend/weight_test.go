@@ -31,7 +31,8 @@ func TestDrainEnds(t *testing.T) {
 			{"drained by the official CCM", backend.Weight{Mark: plain}, true, false, backend.Weight{Mark: plain}},
 			{"drained no more", backend.Weight{Mark: drained}, false, false, want},
 			{"drained no more, with a weight of somebody else", backend.Weight{Mark: drained}, false, true, backend.Weight{Value: 7, Mark: plain}},
-			{"raised by somebody else while it drained", backend.Weight{Value: 9, Mark: drained}, false, true, backend.Weight{Value: 9, Mark: plain}},
+			{"raised by somebody else while it drained", backend.Weight{Value: 9, Mark: drained}, false, true,
+				backend.Weight{Value: 9, Mark: plain}},
 			{"no place in the mark", backend.Weight{Mark: "shortened"}, false, true, backend.Weight{Value: 100, Mark: "shortened"}},
 		} {
 			want := backend.Weight{Value: 100, Mark: plain}

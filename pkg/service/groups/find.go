@@ -25,13 +25,13 @@ func (g *Groups[LB]) Balancers(ctx context.Context, group mark.Group, svc *corev
 	if found, err = g.Cloud.FindByTag(ctx, tag); err != nil {
 		return nil, nil, fmt.Errorf("find the %ss of load balancer group %s: %w", g.Product.Name, group, err)
 	}
-	found = g.tagged(found, tag)
-	expected, err := g.expected(group, svc)
+	found = g.withGroupTag(found, tag)
+	expected, err := g.expectedIDs(group, svc)
 	if err != nil {
 		return nil, nil, err
 	}
 	for _, id := range expected {
-		if g.in(found, id) != nil {
+		if g.balancerByID(found, id) != nil {
 			continue
 		}
 		lb, failure := g.Cloud.Read(ctx, id)
@@ -40,19 +40,19 @@ func (g *Groups[LB]) Balancers(ctx context.Context, group mark.Group, svc *corev
 			return nil, nil, failure
 		case lb == nil:
 			missing = append(missing, id)
-		case slices.Contains(g.view(lb).Tags, tag):
+		case slices.Contains(g.viewOf(lb).Tags, tag):
 			found = append(found, *lb)
 		}
 	}
 	if len(found) == 0 {
-		found, err = g.created(ctx, group, svc)
+		found, err = g.createdFor(ctx, group, svc)
 	}
 	return found, missing, err
 }
 
-// created returns the load balancers that were created for Services of a group, and on which none of them is as far as the Records say: the
-// process ended before. While the creation of another Service has no answer, it fails: its next pass makes the call again.
-func (g *Groups[LB]) created(ctx context.Context, group mark.Group, svc *corev1.Service) (found []LB, err error) {
+// createdFor returns the load balancers that were created for Services of a group, and on which none of them is as far as the Records say:
+// the process ended before. While the creation of another Service has no answer, it fails: its next pass makes the call again.
+func (g *Groups[LB]) createdFor(ctx context.Context, group mark.Group, svc *corev1.Service) (found []LB, err error) {
 	all, err := g.Services.List(labels.Everything())
 	if err != nil {
 		return nil, fmt.Errorf("list the Services: %w", err)
@@ -65,7 +65,8 @@ func (g *Groups[LB]) created(ctx context.Context, group mark.Group, svc *corev1.
 		may := service.HasFinalizer(other, g.Product.Finalizer) && g.Config.Policy.AllowsGroup(other.Namespace, group.Namespace, group.Name)
 		if other != svc && may && record.Creation.Open() && record.Group == group.Mark() {
 			return nil, &problem.WaitError{
-				Reason: fmt.Sprintf("Service %s is creating the %s of load balancer group %s", mark.ServiceName(other), g.Product.Name, group), For: createdPoll,
+				Reason: fmt.Sprintf("Service %s is creating the %s of load balancer group %s", mark.ServiceName(other), g.Product.Name, group),
+				For:    createdPoll,
 			}
 		}
 		if record.Made == record.LoadBalancerID {
@@ -77,10 +78,10 @@ func (g *Groups[LB]) created(ctx context.Context, group mark.Group, svc *corev1.
 		}
 		found = append(found, made...)
 	}
-	found = g.tagged(found, alicloud.Tag{Key: mark.TagGroup, Value: group.Mark()})
+	found = g.withGroupTag(found, alicloud.Tag{Key: mark.TagGroup, Value: group.Mark()})
 	g.Note(group.Mark(), func(known *sharing.State) { // the Service that began it may be gone before another one of the group is on it
 		for i := range found {
-			if id := g.id(&found[i]); !known.Has(id) {
+			if id := g.balancerID(&found[i]); !known.Has(id) {
 				known.LoadBalancers = append(slices.Clone(known.LoadBalancers), sharing.LoadBalancer{ID: id})
 			}
 		}
@@ -91,30 +92,32 @@ func (g *Groups[LB]) created(ctx context.Context, group mark.Group, svc *corev1.
 // createdPoll is how soon a Service looks again for the load balancer that another one of its group creates.
 const createdPoll = time.Second
 
-// tagged returns the load balancers in an answer that show the tag of the group.
-func (g *Groups[LB]) tagged(found []LB, tag alicloud.Tag) []LB {
-	return slices.DeleteFunc(found, func(lb LB) bool { return !slices.Contains(g.view(&lb).Tags, tag) })
+// withGroupTag returns the load balancers in an answer that show the tag of the group.
+func (g *Groups[LB]) withGroupTag(found []LB, tag alicloud.Tag) []LB {
+	return slices.DeleteFunc(found, func(lb LB) bool { return !slices.Contains(g.viewOf(&lb).Tags, tag) })
 }
 
 // withKnown adds the load balancer with the id to those that the search for a group shows, if it is one of the group all the same.
-func (g *Groups[LB]) withKnown(ctx context.Context, svc *corev1.Service, group mark.Group, known Known, id string, found []LB) ([]LB, error) {
-	if id == "" || g.in(found, id) != nil {
+func (g *Groups[LB]) withKnown(
+	ctx context.Context, svc *corev1.Service, group mark.Group, known Known, id string, found []LB,
+) ([]LB, error) {
+	if id == "" || g.balancerByID(found, id) != nil {
 		return found, nil
 	}
 	lb, err := g.Cloud.Read(ctx, id)
 	if err != nil || lb == nil {
 		return found, err
 	}
-	in, grouped := g.view(lb).Group()
+	in, grouped := g.viewOf(lb).Group()
 	if grouped && in.Is(group) || !grouped && g.WasIn(svc, group, known, id) {
 		found = append(found, *lb)
 	}
 	return found, nil
 }
 
-// expected returns the ids of the load balancers that a group has as far as this process, or the Record of a Service, knows.
-func (g *Groups[LB]) expected(group mark.Group, svc *corev1.Service) ([]string, error) {
-	members, err := g.members(group, svc)
+// expectedIDs returns the ids of the load balancers that a group has as far as this process, or the Record of a Service, knows.
+func (g *Groups[LB]) expectedIDs(group mark.Group, svc *corev1.Service) ([]string, error) {
+	members, err := g.groupMembers(group, svc)
 	if err != nil {
 		return nil, err
 	}
@@ -144,7 +147,7 @@ func (g *Groups[LB]) readListeners(ctx context.Context, svc *corev1.Service, gro
 	var balancers []sharing.LoadBalancer
 	on := map[types.NamespacedName]sharing.Listed{}
 	for i := range found {
-		view := g.view(&found[i])
+		view := g.viewOf(&found[i])
 		id := view.ID
 		balancers = append(balancers, sharing.LoadBalancer{
 			ID: id, Foreign: foreignPorts(listeners[id], members, group.ClusterID), Public: view.Public, SecurityGroups: view.SecurityGroups,
@@ -175,12 +178,12 @@ func (g *Groups[LB]) UsedByOthers(ctx context.Context, svc *corev1.Service, grou
 
 // IsUsed is [Groups.UsedByOthers] as far as this process knows, without a call.
 func (g *Groups[LB]) IsUsed(svc *corev1.Service, group mark.Group, id string) (bool, error) {
-	others, err := g.others(svc, group, id)
+	others, err := g.otherUsers(svc, group, id)
 	return len(others) > 0, err
 }
 
-// others returns the Services that [Groups.UsedByOthers] is about.
-func (g *Groups[LB]) others(svc *corev1.Service, group mark.Group, id string) ([]*corev1.Service, error) {
+// otherUsers returns the Services that [Groups.UsedByOthers] is about.
+func (g *Groups[LB]) otherUsers(svc *corev1.Service, group mark.Group, id string) ([]*corev1.Service, error) {
 	all, err := g.Services.List(labels.Everything())
 	if err != nil {
 		return nil, fmt.Errorf("list the Services: %w", err)
@@ -190,7 +193,7 @@ func (g *Groups[LB]) others(svc *corev1.Service, group mark.Group, id string) ([
 	}
 	var others []*corev1.Service
 	for _, other := range all {
-		if other.UID != svc.UID && !g.hasGone(other) && g.uses(other, group, id) {
+		if other.UID != svc.UID && !g.hasGone(other) && g.usesBalancer(other, group, id) {
 			others = append(others, other)
 		}
 	}
@@ -203,13 +206,13 @@ func (g *Groups[LB]) hasGone(svc *corev1.Service) bool {
 	return g.isRemoved(svc.UID) && !g.Product.AskedBy(g.Config, svc)
 }
 
-// names reports whether the annotation of a Service of the product names the load balancer with the id.
-func (g *Groups[LB]) names(svc *corev1.Service, id string) bool {
+// namesBalancer reports whether the annotation of a Service of the product names the load balancer with the id.
+func (g *Groups[LB]) namesBalancer(svc *corev1.Service, id string) bool {
 	return service.NamesByID(svc, id) && g.Product.Serves(g.Config, svc)
 }
 
-func (g *Groups[LB]) uses(svc *corev1.Service, group mark.Group, id string) bool {
-	if g.names(svc, id) && !g.isAway(svc, id) {
+func (g *Groups[LB]) usesBalancer(svc *corev1.Service, group mark.Group, id string) bool {
+	if g.namesBalancer(svc, id) && !g.isAway(svc, id) {
 		return true
 	}
 	if !service.HasFinalizer(svc, g.Product.Finalizer) {
@@ -223,7 +226,8 @@ func (g *Groups[LB]) uses(svc *corev1.Service, group mark.Group, id string) bool
 	member := in && asks.Is(group)
 	at := g.placeOf(svc)
 	if _, known := g.At(svc.UID); at == id && !known {
-		return member || record.LoadBalancerID == id // whoever can edit Services can also set the label, and would keep the load balancer for good
+		// Whoever can edit Services can also set the label, and would keep the load balancer for good.
+		return member || record.LoadBalancerID == id
 	}
 	return at == id || at == "" && member
 }
@@ -244,14 +248,16 @@ func (g *Groups[LB]) ForRemoval(svc *corev1.Service, known Known) (mark.Group, b
 
 // Candidates returns the load balancers of a group on which a Service may have something: the one with the id alone, where that is one of
 // them.
-func (g *Groups[LB]) Candidates(ctx context.Context, svc *corev1.Service, group mark.Group, known Known, id string) (found []LB, named bool, err error) {
+func (g *Groups[LB]) Candidates(
+	ctx context.Context, svc *corev1.Service, group mark.Group, known Known, id string,
+) (found []LB, named bool, err error) {
 	if found, _, err = g.Balancers(ctx, group, svc); err != nil {
 		return nil, false, err
 	}
 	if found, err = g.withKnown(ctx, svc, group, known, id, found); err != nil {
 		return nil, false, err
 	}
-	if lb := g.in(found, id); lb != nil {
+	if lb := g.balancerByID(found, id); lb != nil {
 		return []LB{*lb}, true, nil
 	}
 	return found, false, nil // the id is that of one that the Service was to leave
@@ -259,27 +265,29 @@ func (g *Groups[LB]) Candidates(ctx context.Context, svc *corev1.Service, group 
 
 // Guests returns the other Services for which the load balancer of a group stays only because they name it by its ID. inUse says that a
 // Service of the group uses it, and is to delete it.
-func (g *Groups[LB]) Guests(svc *corev1.Service, group mark.Group, id string) (guests service.Guests, inUse bool, err error) {
-	others, err := g.others(svc, group, id)
+func (g *Groups[LB]) Guests(svc *corev1.Service, group mark.Group, id string) (guests service.UsersByID, inUse bool, err error) {
+	others, err := g.otherUsers(svc, group, id)
 	if err != nil || slices.ContainsFunc(others, func(other *corev1.Service) bool {
 		_, in := g.Asked(other)
-		return in || !g.names(other, id)
+		return in || !g.namesBalancer(other, id)
 	}) {
-		return service.Guests{}, true, err
+		return service.UsersByID{}, true, err
 	}
-	return service.Guests{Services: others, Group: group.Mark()}, false, nil
+	return service.UsersByID{Services: others, Group: group.Mark()}, false, nil
 }
 
 // Kept says why a load balancer of a group stays when a Service goes, empty where another Service of the group uses it, and for which
 // Services. tagged says that it has the tag of the group, and contents what of the Service was removed from it.
-func (g *Groups[LB]) Kept(svc *corev1.Service, group mark.Group, id string, tagged bool, contents string) (why string, guests service.Guests, err error) {
+func (g *Groups[LB]) Kept(
+	svc *corev1.Service, group mark.Group, id string, tagged bool, contents string,
+) (why string, guests service.UsersByID, err error) {
 	guests, inUse, err := g.Guests(svc, group, id)
 	switch {
 	case err != nil || inUse:
-		return "", service.Guests{}, err
+		return "", service.UsersByID{}, err
 	case !tagged:
 		return fmt.Sprintf("%s %s stays in the cloud, without %s of this Service: its tag %s=%s was removed, so somebody may use it; if nobody does, delete it",
-			g.Product.Name, id, contents, mark.TagGroup, group.Mark()), service.Guests{}, nil
+			g.Product.Name, id, contents, mark.TagGroup, group.Mark()), service.UsersByID{}, nil
 	case len(guests.Services) > 0:
 		var named []string
 		for _, guest := range guests.Services {
@@ -289,5 +297,6 @@ func (g *Groups[LB]) Kept(svc *corev1.Service, group mark.Group, id string, tagg
 		return fmt.Sprintf("%s %s of load balancer group %s stays in the cloud: no Service of the group uses it, but the annotation %s of other Services names it (%s); the manager deletes it with the last of them",
 			g.Product.Name, id, group, annotation.LoadBalancerID, problem.Some(named)), guests, nil
 	}
-	return fmt.Sprintf("%s %s of load balancer group %s stays in the cloud: no Service of the group uses it, but it has listeners of others", g.Product.Name, id, group), service.Guests{}, nil
+	return fmt.Sprintf("%s %s of load balancer group %s stays in the cloud: no Service of the group uses it, but it has listeners of others",
+		g.Product.Name, id, group), service.UsersByID{}, nil
 }

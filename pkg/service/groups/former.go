@@ -41,25 +41,29 @@ func withoutEmpty(places ...string) []string {
 
 // formerOf reads the load balancer on which the Service is or was, unless it is one of those that were found. Where neither its label nor
 // its Record names one, the address that it shows may: nothing else would have it leave an existing one.
-func (g *Groups[LB]) formerOf(ctx context.Context, svc *corev1.Service, group mark.Group, known Known, id string, found []LB) (Location[LB], []LB, error) {
+func (g *Groups[LB]) formerOf(
+	ctx context.Context, svc *corev1.Service, group mark.Group, known Known, id string, found []LB,
+) (Location[LB], []LB, error) {
 	if id == "" {
 		lb, err := g.Cloud.Shown(ctx, svc, known.Presence)
 		if err != nil {
 			return Location[LB]{}, found, err
 		}
 		if lb != nil {
-			id = g.id(lb)
+			id = g.balancerID(lb)
 		}
 	}
-	if id == "" || g.in(found, id) != nil {
+	if id == "" || g.balancerByID(found, id) != nil {
 		return Location[LB]{}, found, nil
 	}
-	return g.outside(ctx, svc, group, known, id, found)
+	return g.readOutside(ctx, svc, group, known, id, found)
 }
 
-// outside reads a load balancer on which the Service is or was, and which the search by tag does not show: one that the Service is to
+// readOutside reads a load balancer on which the Service is or was, and which the search by tag does not show: one that the Service is to
 // leave, or one of the group whose tag is not there, or not in the index yet.
-func (g *Groups[LB]) outside(ctx context.Context, svc *corev1.Service, group mark.Group, known Known, id string, found []LB) (Location[LB], []LB, error) {
+func (g *Groups[LB]) readOutside(
+	ctx context.Context, svc *corev1.Service, group mark.Group, known Known, id string, found []LB,
+) (Location[LB], []LB, error) {
 	lb, err := g.Cloud.Read(ctx, id)
 	was := g.WasIn(svc, group, known, id)
 	switch {
@@ -70,7 +74,7 @@ func (g *Groups[LB]) outside(ctx context.Context, svc *corev1.Service, group mar
 	case lb == nil:
 		return Location[LB]{}, found, nil
 	}
-	view := g.view(lb)
+	view := g.viewOf(lb)
 	in, tagged := view.Group()
 	_, owned := view.Tag(mark.TagOwner)
 	switch {
@@ -80,14 +84,14 @@ func (g *Groups[LB]) outside(ctx context.Context, svc *corev1.Service, group mar
 		former, failure := g.otherGroups(ctx, svc, known, in, lb)
 		return former, found, failure
 	}
-	former, err := g.ungrouped(ctx, svc, lb)
+	former, err := g.leaveUngrouped(ctx, svc, lb)
 	return former, found, err
 }
 
 // otherGroups returns the load balancer of another group as one that the Service is to leave, if it is or was on that: as one of the group,
 // or by its id. One of another cluster is an existing one, unless the Service was to be in the group.
 func (g *Groups[LB]) otherGroups(ctx context.Context, svc *corev1.Service, known Known, in mark.Group, lb *LB) (Location[LB], error) {
-	id := g.id(lb)
+	id := g.balancerID(lb)
 	if !g.WasOnShared(svc, known, in, id) {
 		has, _, err := g.Cloud.Claims(ctx, svc, lb)
 		if err != nil || !has {
@@ -100,9 +104,9 @@ func (g *Groups[LB]) otherGroups(ctx context.Context, svc *corev1.Service, known
 	return Location[LB]{Presence: presence.Found(id, false), LB: *lb, Group: in, Leaves: []string{id, in.Mark()}}, nil
 }
 
-// ungrouped returns a load balancer of no group as one that the Service is to leave, if it is the Service's or something on it is.
-func (g *Groups[LB]) ungrouped(ctx context.Context, svc *corev1.Service, lb *LB) (Location[LB], error) {
-	view, reused := g.view(lb), false
+// leaveUngrouped returns a load balancer of no group as one that the Service is to leave, if it is the Service's or something on it is.
+func (g *Groups[LB]) leaveUngrouped(ctx context.Context, svc *corev1.Service, lb *LB) (Location[LB], error) {
+	view, reused := g.viewOf(lb), false
 	owner, owned := view.Tag(mark.TagOwner)
 	switch {
 	case owned && owner != mark.DefaultName(svc.UID):

@@ -211,11 +211,11 @@ func LockOf(group mark.Group) string { return "group " + group.Mark() }
 
 // Shared returns what it means for a Service that it shares the load balancer of a group, nil for one that is in none. stays is why it only
 // stays there, nil where it does not; lb is nil while there is none. It fails for a Service without a listener there that may have none.
-func (g *Groups[LB]) Shared(group mark.Group, svc *corev1.Service, stays *Staying, lb *LB, hasListener bool) (*sharing.Shared, error) {
+func (g *Groups[LB]) Shared(group mark.Group, svc *corev1.Service, stays *StayReason, lb *LB, hasListener bool) (*sharing.Shared, error) {
 	if group.IsZero() {
 		return nil, nil
 	}
-	place, own, leader, err := g.decide(group, svc)
+	place, own, leader, err := g.decidePlace(group, svc)
 	if err != nil {
 		return nil, err
 	}
@@ -223,21 +223,22 @@ func (g *Groups[LB]) Shared(group mark.Group, svc *corev1.Service, stays *Stayin
 		return nil, err
 	}
 	shared := &sharing.Shared{
-		Group: group, Place: place, Product: g.Product.Name, Room: g.roomText(place.ID), Leads: leader.UID == svc.UID && stays.In(group), Leader: leader.Service, Params: leader.params,
+		Group: group, Place: place, Product: g.Product.Name, Room: g.roomText(place.ID), Leads: leader.UID == svc.UID && stays.In(group),
+		Leader: leader.Service, Params: leader.params,
 	}
 	if hasListener {
 		return shared, nil
 	}
 	var view *LoadBalancer
 	if lb != nil {
-		view = g.view(lb)
+		view = g.viewOf(lb)
 	}
-	return shared, g.unshared(own, group, leader, view)
+	return shared, g.refusesSharing(own, group, leader, view)
 }
 
 // TagsOfNobody returns those of the tag keys that a Service has set which leaves the group, and that no other Service asks for.
 func (g *Groups[LB]) TagsOfNobody(group mark.Group, svc *corev1.Service, keys []string) []string {
-	members, err := g.members(group, svc)
+	members, err := g.groupMembers(group, svc)
 	if err != nil {
 		return nil
 	}
@@ -273,6 +274,6 @@ func (g *Groups[LB]) Lost(group mark.Group, id string) {
 		}
 	})
 	g.dropSearch(group)
-	g.lost(id)
+	g.forgetBalancer(id)
 	g.Missing.Forget(types.UID(group.Mark()))
 }

@@ -22,7 +22,7 @@ type Known struct {
 	Presence presence.Presence
 	// Group is that of a load balancer that the Service shares, zero for any other one.
 	Group mark.Group
-	Stays *Staying
+	Stays *StayReason
 	// Shows is the load balancer that the Service leaves and still shows, because it moves and is not served elsewhere yet, empty for none.
 	Shows string
 }
@@ -52,7 +52,7 @@ type Location[LB any] struct {
 	// Leaves are ids of load balancers and marks of groups that the Service was on, and leaves.
 	Leaves []string
 	// Stays is why the Service stays here although it asks for another place, nil where it does not.
-	Stays *Staying
+	Stays *StayReason
 	// From is the id of the load balancer that the Service is on until there is another one for it, empty for none.
 	From string
 }
@@ -81,7 +81,7 @@ func (g *Groups[LB]) Doubts(svc *corev1.Service, params annotation.Params, known
 
 // movesIn reports whether the place of a Service in its group has changed, or why it is there. An unreadable group changes nothing.
 func (g *Groups[LB]) movesIn(group mark.Group, svc *corev1.Service, known Known) bool {
-	place, _, _, err := g.decide(group, svc)
+	place, _, _, err := g.decidePlace(group, svc)
 	return err == nil && (place.ID != known.Presence.ID() || place.Kept || known.Shows != "" && place.Lacks())
 }
 
@@ -94,7 +94,7 @@ func (g *Groups[LB]) Locate(ctx context.Context, of service.Request, group mark.
 		return Location[LB]{Presence: doubt}, err
 	}
 	if found, ok := g.foundByOthers(of, group, known); ok && len(own) == 0 {
-		return g.place(ctx, of, group, known, Location[LB]{}, found, "")
+		return g.locateInPlace(ctx, of, group, known, Location[LB]{}, found, "")
 	}
 	asked := time.Now()
 	found, missing, err := g.Balancers(ctx, group, svc)
@@ -114,26 +114,28 @@ func (g *Groups[LB]) Locate(ctx context.Context, of service.Request, group mark.
 	} else {
 		g.dropSearch(group)
 	}
-	at, err := g.place(ctx, of, group, known, former, found, lost)
+	at, err := g.locateInPlace(ctx, of, group, known, former, found, lost)
 	at.Leaves = slices.Concat(at.Leaves, own, begunPlace(known, group))
 	return at, err
 }
 
-// place decides on which of the load balancers that were found the Service is to be. lost is one that should be among them, see
+// locateInPlace decides on which of the load balancers that were found the Service is to be. lost is one that should be among them, see
 // [Groups.lostIn].
-func (g *Groups[LB]) place(ctx context.Context, of service.Request, group mark.Group, known Known, former Location[LB], found []LB, lost string) (Location[LB], error) {
+func (g *Groups[LB]) locateInPlace(
+	ctx context.Context, of service.Request, group mark.Group, known Known, former Location[LB], found []LB, lost string,
+) (Location[LB], error) {
 	svc := of.Service
 	at := g.On(group, svc)
-	place, own, leader, err := g.decide(group, svc)
+	place, own, leader, err := g.decidePlace(group, svc)
 	if err != nil {
 		return Location[LB]{}, err
 	}
-	there, from := g.in(found, place.ID), ""
+	there, from := g.balancerByID(found, place.ID), ""
 	if former.Presence.Present() {
-		from = g.id(&former.LB)
+		from = g.balancerID(&former.LB)
 		former.Stays = g.staysOutside(own, group, place, leader, there, from)
 	}
-	if outside, err := g.stays(ctx, svc, group, known, former, found, place); err != nil || outside.Presence.Present() {
+	if outside, err := g.stayInPlace(ctx, svc, group, known, former, found, place); err != nil || outside.Presence.Present() {
 		return outside, err
 	}
 	leaves := former.Leaves
@@ -142,12 +144,12 @@ func (g *Groups[LB]) place(ctx context.Context, of service.Request, group mark.G
 	}
 	leaves = append(leaves, g.begunElsewhere(own, group, place, found)...)
 	if there == nil || lost != "" {
-		decided, err := g.absent(ctx, of, group, known, lost, len(found) > 0)
+		decided, err := g.decideAbsence(ctx, of, group, known, lost, len(found) > 0)
 		if err != nil || there == nil {
 			return Location[LB]{Presence: decided, Group: group, Leaves: leaves, From: from}, err
 		}
 	}
-	here := g.seen(svc, group, place, there, leaves)
+	here := g.foundLocation(svc, group, place, there, leaves)
 	here.Stays = g.staysKept(own, group, place, at)
 	return here, nil
 }
@@ -159,17 +161,19 @@ func (g *Groups[LB]) begunElsewhere(svc member, group mark.Group, place sharing.
 		used, err := g.IsUsed(svc.Service, group, id) // by their ids, or without a listener yet
 		return used || err != nil
 	})
-	if id := svc.record.LoadBalancerID; svc.record.Group == group.Mark() && id != place.ID && g.in(found, id) != nil {
+	if id := svc.record.LoadBalancerID; svc.record.Group == group.Mark() && id != place.ID && g.balancerByID(found, id) != nil {
 		begun = append(begun, id)
 	}
 	return begun
 }
 
-// stays returns the load balancer outside of the group where the Service stays for now: the former one, or that which it shows. Its
+// stayInPlace returns the load balancer outside of the group where the Service stays for now: the former one, or that which it shows. Its
 // presence is zero where the Service moves to its place in the group, or is there.
-func (g *Groups[LB]) stays(ctx context.Context, svc *corev1.Service, group mark.Group, known Known, former Location[LB], found []LB, place sharing.Place) (Location[LB], error) {
+func (g *Groups[LB]) stayInPlace(
+	ctx context.Context, svc *corev1.Service, group mark.Group, known Known, former Location[LB], found []LB, place sharing.Place,
+) (Location[LB], error) {
 	switch {
-	case g.in(found, known.Shows) != nil: // it turns back before it shows another place, so that it has never left the group
+	case g.balancerByID(found, known.Shows) != nil: // it turns back before it shows another place, so that it has never left the group
 		return Location[LB]{}, nil
 	case former.Stays != nil:
 		return former, nil
@@ -180,11 +184,13 @@ func (g *Groups[LB]) stays(ctx context.Context, svc *corev1.Service, group mark.
 // goesBack returns the load balancer outside of the group that a Service shows in the middle of its move, if it lacks ports in the group by
 // now. There it has all of them, and follows its nodes and edits; where it leaves only, nothing is changed. Its presence is zero where the
 // Service goes on with its move.
-func (g *Groups[LB]) goesBack(ctx context.Context, svc *corev1.Service, group mark.Group, known Known, place sharing.Place) (Location[LB], error) {
+func (g *Groups[LB]) goesBack(
+	ctx context.Context, svc *corev1.Service, group mark.Group, known Known, place sharing.Place,
+) (Location[LB], error) {
 	if known.Shows == "" || !place.Lacks() {
 		return Location[LB]{}, nil
 	}
-	back, _, err := g.outside(ctx, svc, group, known, known.Shows, nil)
+	back, _, err := g.readOutside(ctx, svc, group, known, known.Shows, nil)
 	if err != nil || !back.Presence.Present() {
 		return Location[LB]{}, err
 	}
@@ -196,16 +202,16 @@ func (g *Groups[LB]) goesBack(ctx context.Context, svc *corev1.Service, group ma
 	return back, nil
 }
 
-func (g *Groups[LB]) view(lb *LB) *LoadBalancer {
+func (g *Groups[LB]) viewOf(lb *LB) *LoadBalancer {
 	view := g.Cloud.View(lb)
 	return &view
 }
 
-func (g *Groups[LB]) id(lb *LB) string { return g.Cloud.View(lb).ID }
+func (g *Groups[LB]) balancerID(lb *LB) string { return g.Cloud.View(lb).ID }
 
-// seen is the location of a load balancer of a group that an answer showed.
-func (g *Groups[LB]) seen(svc *corev1.Service, group mark.Group, place sharing.Place, lb *LB, leaves []string) Location[LB] {
-	id := g.id(lb)
+// foundLocation is the location of a load balancer of a group that an answer showed.
+func (g *Groups[LB]) foundLocation(svc *corev1.Service, group mark.Group, place sharing.Place, lb *LB, leaves []string) Location[LB] {
+	id := g.balancerID(lb)
 	if !place.Full {
 		g.Put(svc.UID, id)
 	}
@@ -218,7 +224,7 @@ func (g *Groups[LB]) seen(svc *corev1.Service, group mark.Group, place sharing.P
 func (g *Groups[LB]) lostIn(svc *corev1.Service, group mark.Group, known Known, former Location[LB], found []LB, missing []string) string {
 	before := beforeOf(svc, known, group)
 	switch {
-	case former.Presence.Present() || g.in(found, before) != nil:
+	case former.Presence.Present() || g.balancerByID(found, before) != nil:
 		return ""
 	case g.WasIn(svc, group, known, before):
 		return before
@@ -228,16 +234,18 @@ func (g *Groups[LB]) lostIn(svc *corev1.Service, group mark.Group, known Known, 
 	return ""
 }
 
-// absent decides what it means that there is no load balancer of the group for the Service, or that the one that is lost was not found: one
-// answer does not prove that it is gone, and a Service that went to another one of the group would get another address. others says that
-// the group has other load balancers.
-func (g *Groups[LB]) absent(ctx context.Context, of service.Request, group mark.Group, known Known, lost string, others bool) (presence.Presence, error) {
+// decideAbsence decides what it means that there is no load balancer of the group for the Service, or that the one that is lost was not
+// found: one answer does not prove that it is gone, and a Service that went to another one of the group would get another address. others
+// says that the group has other load balancers.
+func (g *Groups[LB]) decideAbsence(
+	ctx context.Context, of service.Request, group mark.Group, known Known, lost string, others bool,
+) (presence.Presence, error) {
 	state := g.Of(group.Mark())
 	was := known.Presence
 	if !known.Group.Is(group) {
 		was = presence.Presence{} // about something else
 	}
-	missed := lost != "" || state.MaybeCreated || was.Unknown() && !was.IsZero() || !state.Seen && !others && g.begun(of, group)
+	missed := lost != "" || state.MaybeCreated || was.Unknown() && !was.IsZero() || !state.Seen && !others && g.mayHaveBegun(of, group)
 	decided, err := g.Missing.Decide(ctx, was, presence.Absence{
 		Service: types.UID(group.Mark()), ID: lost, NeverCreated: !missed, MaybeCreated: state.MaybeCreated,
 	})
@@ -249,8 +257,9 @@ func (g *Groups[LB]) absent(ctx context.Context, of service.Request, group mark.
 	return decided, err
 }
 
-// begun reports whether a process before this one may have made a load balancer for the group: the Record of a Service says so before that.
-func (g *Groups[LB]) begun(of service.Request, group mark.Group) bool {
+// mayHaveBegun reports whether a process before this one may have made a load balancer for the group: the Record of a Service says so
+// before that.
+func (g *Groups[LB]) mayHaveBegun(of service.Request, group mark.Group) bool {
 	members, err := g.Members(group, of.Service)
 	return err != nil || slices.ContainsFunc(members, func(m *corev1.Service) bool {
 		record, _ := service.RecordOn(m)
@@ -258,10 +267,10 @@ func (g *Groups[LB]) begun(of service.Request, group mark.Group) bool {
 	})
 }
 
-// in returns the load balancer with the id, nil for none.
-func (g *Groups[LB]) in(all []LB, id string) *LB {
+// balancerByID returns the load balancer with the id, nil for none.
+func (g *Groups[LB]) balancerByID(all []LB, id string) *LB {
 	for i := range all {
-		if id != "" && g.id(&all[i]) == id {
+		if id != "" && g.balancerID(&all[i]) == id {
 			return &all[i]
 		}
 	}

@@ -10,15 +10,15 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/sharing"
 )
 
-// Memory is what this process knows of the groups of Services, by their marks. All of it can be rebuilt from the Services and the cloud. The zero value is
-// empty; several goroutines may use it.
+// Memory is what this process knows of the groups of Services, by their marks. All of it can be rebuilt from the Services and the cloud.
+// The zero value is empty; several goroutines may use it.
 type Memory struct {
 	mu     sync.Mutex // guards the rest
 	places map[types.UID]string
 	// woke is why a Service has woken the others of its group the last time.
 	woke map[types.UID]wakeUp
 	// standings are those that the Services know of: the last pass over each acted on it, or is to.
-	standings map[types.UID]standing
+	standings map[types.UID]placement
 	// removed are the Services of which this process has removed everything from the cloud.
 	removed map[types.UID]bool
 	// away are load balancers on which Services were seen to stay although they name others by their IDs, see [Groups.proveAway].
@@ -58,9 +58,9 @@ func (m *Memory) Put(svc types.UID, id string) {
 	delete(m.removed, svc)
 }
 
-// In returns the load balancer of the group with the mark that a Service is on, empty while it has nothing on any of them. In the middle of a move it may
-// have listeners on two: then the one counts that it shows. An answer may lack its listeners: then shown counts, too, the id of the load balancer that the
-// Service shows, empty for none.
+// In returns the load balancer of the group with the mark that a Service is on, empty while it has nothing on any of them. In the middle of
+// a move it may have listeners on two: then the one counts that it shows. An answer may lack its listeners: then shown counts, too, the id
+// of the load balancer that the Service shows, empty for none.
 func (m *Memory) In(mark string, svc types.UID, name types.NamespacedName, shown string) string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -85,8 +85,8 @@ func (m *Memory) At(svc types.UID) (id string, ok bool) {
 	return id, ok
 }
 
-// Removed notes that nothing of a Service is left in the cloud. The cache may show the Service with its finalizer for a while: of the last two Services of a group
-// that go at once, each would leave the load balancer to the other one, and nobody would delete it.
+// Removed notes that nothing of a Service is left in the cloud. The cache may show the Service with its finalizer for a while: of the last
+// two Services of a group that go at once, each would leave the load balancer to the other one, and nobody would delete it.
 func (m *Memory) Removed(svc types.UID) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

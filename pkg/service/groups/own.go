@@ -16,7 +16,9 @@ import (
 // created one before it ended, or the answer to the creation was lost, and then the Service was put into a group. A Record that says that
 // the Service leaves nothing, and is in a group, says that it has none. Without this, nobody would ever delete them. With an error, it may
 // say what is known all the same.
-func (g *Groups[LB]) ownUnrecorded(ctx context.Context, of service.Request, group mark.Group, known Known) ([]string, presence.Presence, error) {
+func (g *Groups[LB]) ownUnrecorded(
+	ctx context.Context, of service.Request, group mark.Group, known Known,
+) ([]string, presence.Presence, error) {
 	record, _ := service.RecordOn(of.Service)
 	begun := of.Adopted && known.Presence.IsZero() && (record.Group == "" || len(record.Leaving) > 0)
 	if !begun && (!known.Presence.MaybeCreated() || !known.Group.IsZero()) {
@@ -58,9 +60,9 @@ func (g *Groups[LB]) ownedBy(ctx context.Context, svc *corev1.Service) ([]LB, er
 	owner := mark.DefaultName(svc.UID)
 	tag := alicloud.Tag{Key: mark.TagOwner, Value: owner}
 	found, err := g.Cloud.FindByTag(ctx, tag)
-	if found = g.tagged(found, tag); err == nil && len(found) == 0 { // the index of tags lags
+	if found = g.withGroupTag(found, tag); err == nil && len(found) == 0 { // the index of tags lags
 		found, err = g.madeFor(ctx, svc)
-		found = g.tagged(found, tag)
+		found = g.withGroupTag(found, tag)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("find the %ss of the Service's own: %w", g.Product.Name, err)
@@ -102,7 +104,7 @@ func (g *Groups[LB]) MayHaveBegun(ctx context.Context, svc *corev1.Service, grou
 // before. Others have a copy of the tag.
 func (g *Groups[LB]) begunFor(found []LB, ids ...string) []string {
 	for _, id := range ids {
-		if g.in(found, id) != nil {
+		if g.balancerByID(found, id) != nil {
 			return []string{id} // none is begun beside it
 		}
 	}

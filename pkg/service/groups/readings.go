@@ -23,23 +23,23 @@ type member struct {
 	asks mark.Group
 }
 
-// member reads a Service.
-func (g *Groups[LB]) member(svc *corev1.Service) member {
+// readMember reads a Service.
+func (g *Groups[LB]) readMember(svc *corev1.Service) member {
 	record, _ := service.RecordOn(svc)
 	params := g.ParamsOf(svc)
-	return member{Service: svc, params: params, fingerprint: params.Fingerprint(), record: record, asks: g.asks(svc)}
+	return member{Service: svc, params: params, fingerprint: params.Fingerprint(), record: record, asks: g.askedGroup(svc)}
 }
 
 // memberOfAny reads a Service that may ask for a group. The annotations of one that asks for none are not parsed.
 func (g *Groups[LB]) memberOfAny(svc *corev1.Service) member {
-	if g.asks(svc).IsZero() {
+	if g.askedGroup(svc).IsZero() {
 		return member{Service: svc}
 	}
-	return g.member(svc)
+	return g.readMember(svc)
 }
 
-// asks returns the group that a Service of the product asks for and may join, zero for none.
-func (g *Groups[LB]) asks(svc *corev1.Service) mark.Group {
+// askedGroup returns the group that a Service of the product asks for and may join, zero for none.
+func (g *Groups[LB]) askedGroup(svc *corev1.Service) mark.Group {
 	if !g.Product.AskedBy(g.Config, svc) {
 		return mark.Group{}
 	}
@@ -57,8 +57,8 @@ type readings struct {
 	byUID map[types.UID]*member
 }
 
-// in returns the Services among those in the cache that ask for a group.
-func (r *readings) in(group mark.Group, all []*corev1.Service, read func(*corev1.Service) member) []member {
+// membersIn returns the Services among those in the cache that ask for a group.
+func (r *readings) membersIn(group mark.Group, all []*corev1.Service, read func(*corev1.Service) member) []member {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.byUID == nil || len(r.byUID) > 2*len(all) { //nolint:mnd // most of them are gone

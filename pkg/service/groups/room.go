@@ -12,9 +12,9 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/sharing"
 )
 
-// Bound leaves a Service no more room on a load balancer than its share. It gives nothing up because of a quota that is only assumed, unless another Service waits for its
-// share: what the cloud refused once may be possible now, and a load balancer that has more than was read or published shows that the quota is larger. While this process
-// does not know yet what each Service has there, it may have more.
+// Bound leaves a Service no more room on a load balancer than its share. It gives nothing up because of a quota that is only assumed,
+// unless another Service waits for its share: what the cloud refused once may be possible now, and a load balancer that has more than was
+// read or published shows that the quota is larger. While this process does not know yet what each Service has there, it may have more.
 func (g *Groups[LB]) Bound(room *backend.Room, group mark.Group, svc *corev1.Service, id string, limit quota.Limit) {
 	if group.IsZero() || limit.Value <= 0 {
 		return
@@ -30,14 +30,14 @@ func (g *Groups[LB]) Bound(room *backend.Room, group mark.Group, svc *corev1.Ser
 	}
 }
 
-// Share is how many backend servers each port of a Service may have on a load balancer that it shares and that may have limit of them: all of them where it shares none.
-// Services that had no pass yet count, too: of many that come at once, the first ones would fill the load balancer, and the others would wait until those have given backend
-// servers up again, all in their turns.
+// Share is how many backend servers each port of a Service may have on a load balancer that it shares and that may have limit of them: all
+// of them where it shares none. Services that had no pass yet count, too: of many that come at once, the first ones would fill the load
+// balancer, and the others would wait until those have given backend servers up again, all in their turns.
 func (g *Groups[LB]) Share(group mark.Group, svc *corev1.Service, id string, limit int) int {
 	if group.IsZero() {
 		return limit
 	}
-	r, err := g.roster(group, svc, true)
+	r, err := g.buildMembership(group, svc, true)
 	if err != nil {
 		return limit
 	}
@@ -48,8 +48,8 @@ func (g *Groups[LB]) Share(group mark.Group, svc *corev1.Service, id string, lim
 	return max(limit/g.parts(&place, id), 1)
 }
 
-// parts is into how many parts the backend servers of a load balancer are divided, one for each listener of those that are on it and that are coming. It
-// counts in powers of two, so that not each Service that comes or goes changes the backend servers of all others.
+// parts is into how many parts the backend servers of a load balancer are divided, one for each listener of those that are on it and that
+// are coming. It counts in powers of two, so that not each Service that comes or goes changes the backend servers of all others.
 func (g *Groups[LB]) parts(place *sharing.Place, id string) int {
 	parts := 1
 	for parts < place.Listeners {

@@ -55,7 +55,7 @@ func (g *Groups[LB]) foundByOthers(of service.Request, group mark.Group, known K
 	}
 	found, ok := g.takeSearch(group, of.Service.UID)
 	before := beforeOf(of.Service, known, group)
-	return found, ok && g.in(found, before) != nil && g.listedOn(group, of.Service, before)
+	return found, ok && g.balancerByID(found, before) != nil && g.listedOn(group, of.Service, before)
 }
 
 // listedOn reports whether a load balancer of the group has listeners for all ports of the Service, as far as anybody has read.

@@ -37,18 +37,19 @@ type waiting struct {
 	has  int
 }
 
-// Hold notes what a Service has on a load balancer of a group. Where it has fewer backend servers than before, those that wait for room there get a pass.
+// Hold notes what a Service has on a load balancer of a group. Where it has fewer backend servers than before, those that wait for room
+// there get a pass.
 func (g *Groups[LB]) Hold(svc *corev1.Service, id string, now Held) {
 	if g.hold(svc, id, now) {
 		g.wakeWaiting(id, svc.UID)
 	}
 }
 
-// Release notes that a Service has nothing any more at a place that it has left: on a load balancer, by its id, or on those of a group, by its mark. is the id
-// of the load balancer where the Service is, empty for none.
+// Release notes that a Service has nothing any more at a place that it has left: on a load balancer, by its id, or on those of a group, by
+// its mark. is the id of the load balancer where the Service is, empty for none.
 func (g *Groups[LB]) Release(svc types.UID, place, is string) {
 	state := g.Of(place)
-	for _, id := range g.release(svc, func(id string) bool { return id != is && (id == place || state.Has(id)) }) {
+	for _, id := range g.releaseServers(svc, func(id string) bool { return id != is && (id == place || state.Has(id)) }) {
 		g.wakeWaiting(id, svc)
 	}
 }
@@ -56,7 +57,7 @@ func (g *Groups[LB]) Release(svc types.UID, place, is string) {
 // Forget drops what is known of a Service that is gone.
 func (g *Groups[LB]) Forget(svc types.UID) {
 	g.Memory.Forget(svc)
-	for _, id := range g.release(svc, func(string) bool { return true }) {
+	for _, id := range g.releaseServers(svc, func(string) bool { return true }) {
 		g.wakeWaiting(id, svc)
 	}
 }
@@ -70,8 +71,8 @@ func (g *Groups[LB]) wakeWaiting(id string, except types.UID) {
 	}
 }
 
-// release drops what a Service has on some load balancers, and returns those where it had anything.
-func (m *Memory) release(svc types.UID, on func(id string) bool) []string {
+// releaseServers drops what a Service has on some load balancers, and returns those where it had anything.
+func (m *Memory) releaseServers(svc types.UID, on func(id string) bool) []string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	var released []string
@@ -111,15 +112,16 @@ func (m *Memory) hold(svc *corev1.Service, id string, now Held) bool {
 	return fewer
 }
 
-// lost drops what is known of a load balancer that is gone.
-func (m *Memory) lost(id string) {
+// forgetBalancer drops what is known of a load balancer that is gone.
+func (m *Memory) forgetBalancer(id string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	delete(m.servers.byID, id)
 	delete(m.servers.freed, id)
 }
 
-// Servers returns how many backend servers all Services have on a load balancer of a group. All says that each of those is known that has listeners there.
+// Servers returns how many backend servers all Services have on a load balancer of a group. All says that each of those is known that has
+// listeners there.
 func (m *Memory) Servers(group mark.Group, id string) (n int, all bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -141,7 +143,8 @@ func (m *Memory) FreedAt(id string) time.Time {
 	return m.servers.freed[id]
 }
 
-// HasSurplus reports whether another Service than this one has more backend servers on a load balancer than its share for each of its listeners.
+// HasSurplus reports whether another Service than this one has more backend servers on a load balancer than its share for each of its
+// listeners.
 func (m *Memory) HasSurplus(id string, svc types.NamespacedName, share int) bool {
 	return len(m.withSurplus(id, svc, share)) > 0
 }
@@ -158,8 +161,8 @@ func (m *Memory) withSurplus(id string, except types.NamespacedName, share int) 
 	return names
 }
 
-// Wait notes that a Service waits for room on a load balancer, and has passes made over those of the others there that have more of its backend servers than their share.
-// has is how many backend servers the port has that has fewest.
+// Wait notes that a Service waits for room on a load balancer, and has passes made over those of the others there that have more of its
+// backend servers than their share. has is how many backend servers the port has that has fewest.
 func (g *Groups[LB]) Wait(svc *corev1.Service, id string, has, share int) {
 	g.wait(svc, id, has)
 	if g.Wake == nil || !g.isNews(svc.UID, "crowded", time.Now()) {
@@ -186,7 +189,8 @@ func (m *Memory) WaitNoMore(svc types.UID) {
 	delete(m.servers.waiting, svc)
 }
 
-// IsNeeded reports whether another Service than this one waits for room on a load balancer, and has fewer backend servers for a port than its share.
+// IsNeeded reports whether another Service than this one waits for room on a load balancer, and has fewer backend servers for a port than
+// its share.
 func (m *Memory) IsNeeded(id string, svc types.UID, share int) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -19,8 +19,8 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/sharing"
 )
 
-// Staying is why a Service stays where it is although its annotation asks for another place.
-type Staying struct {
+// StayReason is why a Service stays where it is although its annotation asks for another place.
+type StayReason struct {
 	problem problem.Problem
 	// to is the group that it would move to, zero for a load balancer of its own.
 	to mark.Group
@@ -61,7 +61,7 @@ func (g *Groups[LB]) moveRefused(svc member, to mark.Group) error {
 
 // OwnRefused returns why a Service cannot move to a new load balancer of its own, nil where nothing is known to refuse it.
 func (g *Groups[LB]) OwnRefused(svc *corev1.Service) error {
-	own := g.member(svc)
+	own := g.readMember(svc)
 	return g.creationRefused(own, mark.Group{}, own)
 }
 
@@ -83,13 +83,13 @@ func (g *Groups[LB]) creationRefused(svc member, to mark.Group, decides member) 
 // mayMove reports whether a Service that stays may move by now. An unreadable group changes nothing.
 func (g *Groups[LB]) mayMove(svc *corev1.Service, to mark.Group, known Known) bool {
 	if to.IsZero() {
-		own := g.member(svc)
+		own := g.readMember(svc)
 		if own.params.Has(annotation.LoadBalancerID) {
 			return g.moveRefused(own, to) == nil
 		}
 		return known.Group.IsZero() && !known.Presence.Reused() || g.creationRefused(own, to, own) == nil
 	}
-	place, own, leader, err := g.decide(to, svc)
+	place, own, leader, err := g.decidePlace(to, svc)
 	switch {
 	case err != nil || place.Full:
 		return false
@@ -109,9 +109,9 @@ func (g *Groups[LB]) refusedInGroup(svc member, group mark.Group, leader member,
 		if err := g.creationRefused(svc, group, leader); err != nil {
 			return err
 		}
-		return g.unshared(svc, group, leader, nil)
+		return g.refusesSharing(svc, group, leader, nil)
 	}
-	if err := g.unshared(svc, group, leader, g.view(lb)); err != nil {
+	if err := g.refusesSharing(svc, group, leader, g.viewOf(lb)); err != nil {
 		g.noteRefused(moveOf(svc, group), err)
 		return err
 	}
@@ -119,7 +119,7 @@ func (g *Groups[LB]) refusedInGroup(svc member, group mark.Group, leader member,
 }
 
 // staysKept returns why a Service stays at its place in its group although others have a claim to it, nil where it does not.
-func (g *Groups[LB]) staysKept(svc member, group mark.Group, place sharing.Place, at string) *Staying {
+func (g *Groups[LB]) staysKept(svc member, group mark.Group, place sharing.Place, at string) *StayReason {
 	if !place.Kept {
 		return nil
 	}
@@ -134,7 +134,7 @@ func (g *Groups[LB]) keptBy(svc member, group mark.Group, at string) error {
 	if err := g.overflowRefused(svc, group, at); err != nil {
 		return err
 	}
-	return g.unshared(svc, group, svc, nil)
+	return g.refusesSharing(svc, group, svc, nil)
 }
 
 // overflowRefused returns why a Service that is on a load balancer of its group cannot move to the next one, nil where it does not have to.
@@ -147,7 +147,7 @@ func (g *Groups[LB]) overflowRefused(svc member, group mark.Group, at string) er
 
 // staysOutside returns why a Service stays on the load balancer with the id, and does not move to its place in a group. there is the load
 // balancer of that place, nil for a new one.
-func (g *Groups[LB]) staysOutside(svc member, group mark.Group, place sharing.Place, leader member, there *LB, id string) *Staying {
+func (g *Groups[LB]) staysOutside(svc member, group mark.Group, place sharing.Place, leader member, there *LB, id string) *StayReason {
 	if place.Lacks() {
 		return g.stayingWithoutPorts(id, group, place)
 	}
@@ -157,9 +157,9 @@ func (g *Groups[LB]) staysOutside(svc member, group mark.Group, place sharing.Pl
 	return nil
 }
 
-// unshared returns why a Service may have no listener on a load balancer of the group, nil for a new one: it is public and the Service asks
-// for a private one, or the product says so. Other differences are reported, and these would let everybody in.
-func (g *Groups[LB]) unshared(svc member, group mark.Group, leader member, lb *LoadBalancer) error {
+// refusesSharing returns why a Service may have no listener on a load balancer of the group, nil for a new one: it is public and the
+// Service asks for a private one, or the product says so. Other differences are reported, and these would let everybody in.
+func (g *Groups[LB]) refusesSharing(svc member, group mark.Group, leader member, lb *LoadBalancer) error {
 	public := leader.params.AddressType() == alicloud.AddressInternet // as the leader asks for a new one
 	if lb != nil {
 		public = lb.Public
@@ -174,8 +174,9 @@ func (g *Groups[LB]) unshared(svc member, group mark.Group, leader member, lb *L
 	}
 }
 
-// barred is [Groups.unshared] for a load balancer as it was last read. Leader is one of the members, the Service itself where it is none.
-func (g *Groups[LB]) barred(svc member, group mark.Group, members []member, leader types.UID, lb *sharing.LoadBalancer) error {
+// refusesAsRead is [Groups.refusesSharing] for a load balancer as it was last read. Leader is one of the members, the Service itself where
+// it is none.
+func (g *Groups[LB]) refusesAsRead(svc member, group mark.Group, members []member, leader types.UID, lb *sharing.LoadBalancer) error {
 	leads := svc
 	if i := slices.IndexFunc(members, func(m member) bool { return m.UID == leader }); i >= 0 {
 		leads = members[i]
@@ -184,18 +185,18 @@ func (g *Groups[LB]) barred(svc member, group mark.Group, members []member, lead
 	if lb != nil {
 		view = &LoadBalancer{ID: lb.ID, Public: lb.Public, SecurityGroups: lb.SecurityGroups}
 	}
-	return g.unshared(svc, group, leads, view)
+	return g.refusesSharing(svc, group, leads, view)
 }
 
 // stayingWithoutPorts says that a Service stays because it would not get its ports.
-func (g *Groups[LB]) stayingWithoutPorts(id string, to mark.Group, place sharing.Place) *Staying {
-	return &Staying{to: to, problem: problem.Newf(problem.ReasonListenerConflict,
+func (g *Groups[LB]) stayingWithoutPorts(id string, to mark.Group, place sharing.Place) *StayReason {
+	return &StayReason{to: to, problem: problem.Newf(problem.ReasonListenerConflict,
 		"%s: the Service stays on %s %s, because load balancer group %s %s; choose another port or group, or set %s: \"true\"",
 		annotation.Group, g.Product.Name, id, to, g.refusalOf(place), annotation.GroupOverflow)}
 }
 
 // StayingRefused says that a Service stays because the move was refused.
-func (g *Groups[LB]) StayingRefused(id string, to mark.Group, err error) *Staying {
+func (g *Groups[LB]) StayingRefused(id string, to mark.Group, err error) *StayReason {
 	target := "a " + g.Product.Name + " of its own"
 	if !to.IsZero() {
 		target = "load balancer group " + to.String()
@@ -205,26 +206,27 @@ func (g *Groups[LB]) StayingRefused(id string, to mark.Group, err error) *Stayin
 
 // StayingOnExisting says that a Service stays on an existing load balancer that its annotation names no more, because it gets none of its
 // own.
-func (g *Groups[LB]) StayingOnExisting(id string, err error) *Staying {
-	return g.stayingRefused(id, mark.Group{}, "a "+g.Product.Name+" of its own", fmt.Sprint("restore the annotation ", annotation.LoadBalancerID), err)
+func (g *Groups[LB]) StayingOnExisting(id string, err error) *StayReason {
+	return g.stayingRefused(id, mark.Group{}, "a "+g.Product.Name+" of its own",
+		fmt.Sprint("restore the annotation ", annotation.LoadBalancerID), err)
 }
 
 // StayingUnlessReusable says that a Service stays in its group because it may not use the existing load balancer that its annotation names.
 // The move is not tried again for some minutes, unless the annotations change.
-func (g *Groups[LB]) StayingUnlessReusable(svc *corev1.Service, id, asked string, err error) *Staying {
-	g.noteRefused(moveOf(g.member(svc), mark.Group{}), err)
+func (g *Groups[LB]) StayingUnlessReusable(svc *corev1.Service, id, asked string, err error) *StayReason {
+	g.noteRefused(moveOf(g.readMember(svc), mark.Group{}), err)
 	return g.stayingRefused(id, mark.Group{}, g.Product.Name+" "+asked, fmt.Sprint("correct the annotation ", annotation.LoadBalancerID), err)
 }
 
-func (g *Groups[LB]) stayingRefused(id string, to mark.Group, target, remedy string, err error) *Staying {
-	return &Staying{to: to, problem: problem.Newf(problem.ReasonMoveRefused,
+func (g *Groups[LB]) stayingRefused(id string, to mark.Group, target, remedy string, err error) *StayReason {
+	return &StayReason{to: to, problem: problem.Newf(problem.ReasonMoveRefused,
 		"the Service stays on %s %s, which serves it as before, because it cannot move to %s: %s; remove the cause, or %s; the manager tries the move again every few minutes",
 		g.Product.Name, id, target, alicloud.Lasting(err), remedy)}
 }
 
 // Params are the annotations of a Service as if they named the existing load balancer on which it stays. Without that, it would give up
 // there what it has. manages says that the Service has listeners of its own there.
-func (s *Staying) Params(params annotation.Params, is presence.Presence, manages bool) annotation.Params {
+func (s *StayReason) Params(params annotation.Params, is presence.Presence, manages bool) annotation.Params {
 	if s == nil || !is.Reused() {
 		return params
 	}
@@ -236,10 +238,10 @@ func (s *Staying) Params(params annotation.Params, is presence.Presence, manages
 }
 
 // In reports whether a Service is to be in the group that it is in: it does not stay there for want of another place.
-func (s *Staying) In(group mark.Group) bool { return s == nil || s.to.Is(group) }
+func (s *StayReason) In(group mark.Group) bool { return s == nil || s.to.Is(group) }
 
 // Problems reports that the Service is not where its annotation asks for.
-func (s *Staying) Problems() []problem.Problem {
+func (s *StayReason) Problems() []problem.Problem {
 	if s == nil {
 		return nil
 	}
@@ -247,7 +249,7 @@ func (s *Staying) Problems() []problem.Problem {
 }
 
 // Wakes has a Service that stays check from time to time whether it may move.
-func (s *Staying) Wakes(shown service.Shown) service.Shown {
+func (s *StayReason) Wakes(shown service.Shown) service.Shown {
 	if s != nil && (shown.Wake == 0 || shown.Wake > stayWake) {
 		shown.Wake = stayWake
 	}
@@ -279,7 +281,7 @@ func (g *Groups[LB]) Creation(svc *corev1.Service, to mark.Group, came Outcome) 
 	case came.Err == nil && came.Deleted:
 		g.moves.Drop(anyCreation)
 	case came.Created:
-		made := moveOf(g.member(svc), to) // of all Services that were to move to the same group
+		made := moveOf(g.readMember(svc), to) // of all Services that were to move to the same group
 		g.moves.DropFunc(func(m move, _ error) bool { return m == anyCreation || m == made || made.to != "" && m.to == made.to })
 	}
 	return false, came.Err
@@ -302,5 +304,5 @@ func (g *Groups[LB]) refusedMove(svc *corev1.Service, to mark.Group, refused err
 	if alicloud.IsQuota(refused) && !alicloud.IsVSwitchFull(refused) {
 		return anyCreation
 	}
-	return moveOf(g.member(svc), to)
+	return moveOf(g.readMember(svc), to)
 }

@@ -14,8 +14,8 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/sharing"
 )
 
-// wakePause is how long a Service does not wake others again for the same reason. Those may fail or wait for the same as it does, and wake it in turn: without
-// the pause, the passes would follow each other without end.
+// wakePause is how long a Service does not wake others again for the same reason. Those may fail or wait for the same as it does, and wake
+// it in turn: without the pause, the passes would follow each other without end.
 const wakePause = 10 * time.Second
 
 // WakeAll has passes made over all other Services of the group. why says what has changed for them, or what the Service waits for.
@@ -31,14 +31,14 @@ func (g *Groups[LB]) WakeAll(group mark.Group, svc *corev1.Service, why string) 
 	}
 }
 
-// WakeConcerned has passes made over those of the other Services of a group whose standing is another one than they know of, and over those that want one of
-// the ports which a plan for svc was to free on a load balancer. A pass over each of them for each listener that comes or goes would be as many passes as the
-// square of the Services.
+// WakeConcerned has passes made over those of the other Services of a group whose standing is another one than they know of, and over those
+// that want one of the ports which a plan for svc was to free on a load balancer. A pass over each of them for each listener that comes or
+// goes would be as many passes as the square of the Services.
 func (g *Groups[LB]) WakeConcerned(group mark.Group, svc *corev1.Service, id string, freed []sharing.Port) {
 	if g.Wake == nil {
 		return
 	}
-	standings, err := g.standings(group, svc)
+	standings, err := g.placementsOf(group, svc)
 	if err != nil {
 		return
 	}
@@ -47,13 +47,14 @@ func (g *Groups[LB]) WakeConcerned(group mark.Group, svc *corev1.Service, id str
 	}
 	for _, of := range standings {
 		isFree := func(port sharing.Port) bool { return slices.Contains(freed, port) }
-		if of.UID != svc.UID && (g.learns(of.UID, of.standing) || of.standing.place == id && slices.ContainsFunc(of.Ports, isFree)) {
+		if of.UID != svc.UID && (g.learnPlacement(of.UID, of.standing) || of.standing.place == id && slices.ContainsFunc(of.Ports, isFree)) {
 			g.Wake(of.Name)
 		}
 	}
 }
 
-// WakeOnConflict has passes made over those Services of a group that have a port which is to be the Service's by now, where its plan has nothing else to do.
+// WakeOnConflict has passes made over those Services of a group that have a port which is to be the Service's by now, where its plan has
+// nothing else to do.
 func (g *Groups[LB]) WakeOnConflict(group mark.Group, svc *corev1.Service, id string, problems []problem.Problem) {
 	if !group.IsZero() && problem.HasReason(problems, problem.ReasonListenerConflict) {
 		g.WakeConcerned(group, svc, id, nil)
@@ -62,17 +63,17 @@ func (g *Groups[LB]) WakeOnConflict(group mark.Group, svc *corev1.Service, id st
 
 // noteStanding notes that a pass over a Service acts on its standing.
 func (g *Groups[LB]) noteStanding(group mark.Group, svc *corev1.Service) error {
-	standings, err := g.standings(group, svc)
+	standings, err := g.placementsOf(group, svc)
 	for _, of := range standings {
 		if of.UID == svc.UID {
-			g.learns(of.UID, of.standing)
+			g.learnPlacement(of.UID, of.standing)
 		}
 	}
 	return err
 }
 
-// standing is what counts of the place of a Service for what it has there. A Service whose standing changes needs a pass.
-type standing struct {
+// placement is what counts of the place of a Service for what it has there. A Service whose standing changes needs a pass.
+type placement struct {
 	place  string
 	leader types.UID
 	// taken and unused are those of the place as texts, which can be compared.
@@ -83,16 +84,16 @@ type standing struct {
 	parts  int
 }
 
-// standingOf is a Service with its standing.
-type standingOf struct {
+// servicePlacement is a Service with its standing.
+type servicePlacement struct {
 	sharing.Service
 
-	standing standing
+	standing placement
 }
 
-// standings are those of the Services of a group. svc is one of them, as the pass has it, unless it leaves the group.
-func (g *Groups[LB]) standings(group mark.Group, svc *corev1.Service) ([]standingOf, error) {
-	r, err := g.roster(group, svc, false)
+// placementsOf are those of the Services of a group. svc is one of them, as the pass has it, unless it leaves the group.
+func (g *Groups[LB]) placementsOf(group mark.Group, svc *corev1.Service) ([]servicePlacement, error) {
+	r, err := g.buildMembership(group, svc, false)
 	if err != nil {
 		return nil, err
 	}
@@ -100,25 +101,26 @@ func (g *Groups[LB]) standings(group mark.Group, svc *corev1.Service) ([]standin
 		r.members, r.services = r.members[1:], r.services[1:]
 	}
 	coming := sharing.DecideAll(r.services, r.balancers, r.most)
-	r = g.settled(r, nil)
+	r = g.settledMembership(r, nil)
 	places := sharing.DecideAll(r.services, r.balancers, r.most)
-	all := make([]standingOf, len(r.services))
+	all := make([]servicePlacement, len(r.services))
 	for i, of := range r.services {
 		place, share := places[of.UID], coming[of.UID]
-		all[i] = standingOf{of, standing{
-			place: place.ID, leader: place.Leader, taken: fmt.Sprint(place.Taken), unused: strings.Join(place.Unused, " "), full: place.Full, kept: place.Kept,
+		all[i] = servicePlacement{of, placement{
+			place: place.ID, leader: place.Leader, taken: fmt.Sprint(place.Taken), unused: strings.Join(place.Unused, " "), full: place.Full,
+			kept:   place.Kept,
 			shares: share.Services > 1, parts: g.parts(&share, share.ID),
 		}}
 	}
 	return all, nil
 }
 
-// learns notes the standing of a Service as the one that it knows of, and reports whether that is news.
-func (m *Memory) learns(svc types.UID, now standing) bool {
+// learnPlacement notes the standing of a Service as the one that it knows of, and reports whether that is news.
+func (m *Memory) learnPlacement(svc types.UID, now placement) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.standings == nil {
-		m.standings = map[types.UID]standing{}
+		m.standings = map[types.UID]placement{}
 	}
 	before, known := m.standings[svc]
 	m.standings[svc] = now

@@ -11,7 +11,8 @@ import (
 func TestDrained(t *testing.T) {
 	t.Parallel()
 	owner := Owner{Service: types.NamespacedName{Namespace: "default", Name: "web"}, ClusterID: "c1"}
-	for _, plain := range []string{owner.PortMark(30080), owner.Mark("http-alt"), owner.NLBMark("30080", "TCP"), owner.NLBMark("80_90", "UDP")} {
+	for _, plain := range []string{owner.PortMark(30080), owner.Mark("http-alt"), owner.NLBMark("30080", "TCP"),
+		owner.NLBMark("80_90", "UDP")} {
 		drained, ok := Drained(plain, 7)
 		if !ok || drained == plain || !owner.Owns(drained) && !owner.OwnsNLB(drained) {
 			t.Errorf("%q becomes %q, %v, want another mark of the owner", plain, drained, ok)
@@ -21,7 +22,8 @@ func TestDrained(t *testing.T) {
 		}
 	}
 	long := Owner{Service: owner.Service, ClusterID: strings.Repeat("c", 130)}.NLBGroupName("30080", "TCP")
-	for _, text := range []string{owner.PortMark(30080), owner.NLBMark("80_90", "UDP"), "by hand", "", "k8s/80/web_drained_7/default/c1", "k8s/80_drained_x/web/default/c1", "_drained_7", long} {
+	for _, text := range []string{owner.PortMark(30080), owner.NLBMark("80_90", "UDP"), "by hand", "", "k8s/80/web_drained_7/default/c1",
+		"k8s/80_drained_x/web/default/c1", "_drained_7", long} {
 		if plain, weight, ok := Undrained(text); plain != text || weight != 0 || ok {
 			t.Errorf("%q was %q with weight %d, %v, want it as it is", text, plain, weight, ok)
 		}

@@ -17,12 +17,12 @@ const maxBalancerName = 80
 
 // Mark is the value of [TagGroup]: cluster/namespace/name, of which a digest takes the place of what is too long.
 func (g Group) Mark() string {
-	return shortened(strings.Join([]string{g.ClusterID, g.Namespace, g.Name}, "/"), maxTagValue)
+	return shortenText(strings.Join([]string{g.ClusterID, g.Namespace, g.Name}, "/"), maxTagValue)
 }
 
 // DefaultName is the name of a load balancer of the group when no annotation gives one.
 func (g Group) DefaultName() string {
-	return shortened(strings.Join([]string{markPrefix, "group", g.Namespace, g.Name}, "-"), maxBalancerName)
+	return shortenText(strings.Join([]string{markPrefix, "group", g.Namespace, g.Name}, "-"), maxBalancerName)
 }
 
 // String returns namespace/name.
@@ -30,7 +30,8 @@ func (g Group) String() string { return g.Namespace + "/" + g.Name }
 
 // Is reports whether both are the same group, also where one of them was read from a mark that was shortened.
 func (g Group) Is(other Group) bool {
-	return g == other || (g.isLong() || other.isLong()) && g.Mark() == other.Mark() // each pass compares many groups, of which hardly any is long
+	// Each pass compares many groups, of which hardly any is long.
+	return g == other || (g.isLong() || other.isLong()) && g.Mark() == other.Mark()
 }
 
 // isLong reports whether the mark is shortened.
@@ -56,8 +57,8 @@ func IsGroup(place string) bool {
 	return is
 }
 
-// shortened returns a text of at most so many characters, which is another one for each text.
-func shortened(text string, most int) string {
+// shortenText returns a text of at most so many characters, which is another one for each text.
+func shortenText(text string, most int) string {
 	if len(text) <= most {
 		return text
 	}

@@ -9,7 +9,8 @@ import (
 func TestSameGroup(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("a", maxTagValue)
-	groups := []Group{{"c1", "default", "edge"}, {"c1", "default", "other"}, {"c2", "default", "edge"}, {"c1", "default", long}, {"c1", "default", long + "b"}, {}}
+	groups := []Group{{"c1", "default", "edge"}, {"c1", "default", "other"}, {"c2", "default", "edge"}, {"c1", "default", long},
+		{"c1", "default", long + "b"}, {}}
 	for i, a := range groups {
 		for j, b := range groups {
 			read, ok := ParseGroup(b.Mark())

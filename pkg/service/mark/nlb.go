@@ -65,7 +65,8 @@ func ParseNLB(text string) (service types.NamespacedName, clusterID string, ok b
 // CheckNLBCluster returns why a cluster id cannot be part of marks on an NLB.
 func CheckNLBCluster(clusterID string) error {
 	if strings.Contains(clusterID, nlbSeparator) {
-		return fmt.Errorf("cluster ID %q contains a dot, which separates the parts of the names of NLB resources: choose one without a dot", clusterID)
+		return fmt.Errorf("cluster ID %q contains a dot, which separates the parts of the names of NLB resources: choose one without a dot",
+			clusterID)
 	}
 	return nil
 }

@@ -18,8 +18,9 @@ func TestNLBMarks(t *testing.T) {
 		t.Error(name, description)
 	}
 	for text, want := range map[string][2]bool{ // ours, another's
-		"k8s.80.TCP.web.ns.c1": {true, false}, "k8s.80_90.UDP.web.ns.c1": {true, false}, "k8s.80.TCP.web.ns.c2": {false, true}, "k8s.80.TCP.other.ns.c1": {false, true},
-		"k8s.80.TCP.web.ns": {false, false}, "k8s/80/web/ns/c1": {false, false}, "": {false, false}, "k8s.80.TCP.web.ns.c.1": {false, false},
+		"k8s.80.TCP.web.ns.c1": {true, false}, "k8s.80_90.UDP.web.ns.c1": {true, false}, "k8s.80.TCP.web.ns.c2": {false, true},
+		"k8s.80.TCP.other.ns.c1": {false, true},
+		"k8s.80.TCP.web.ns":      {false, false}, "k8s/80/web/ns/c1": {false, false}, "": {false, false}, "k8s.80.TCP.web.ns.c.1": {false, false},
 	} {
 		if got := [2]bool{owner.OwnsNLB(text), owner.OwnedNLBByOther(text)}; got != want {
 			t.Errorf("%q: %v, want %v", text, got, want)

@@ -11,7 +11,7 @@ func (p Policy) RestrictsAddresses() bool { return p.EndpointAddresses == Addres
 // AllowsAddress reports whether a rule lets Services of the namespace send to the address, whatever has it.
 func (p Policy) AllowsAddress(namespace string, address netip.Addr) bool {
 	return slices.ContainsFunc(p.AllowedAddresses, func(rule AddressRule) bool {
-		return matches(rule.Namespaces, namespace) && slices.ContainsFunc(rule.CIDRs, func(cidr string) bool {
+		return matchesAny(rule.Namespaces, namespace) && slices.ContainsFunc(rule.CIDRs, func(cidr string) bool {
 			block, err := netip.ParsePrefix(cidr) // [Policy.Check] has rejected others
 			return err == nil && block.Contains(address)
 		})

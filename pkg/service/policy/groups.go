@@ -11,7 +11,7 @@ import (
 // AllowsGroup reports whether Services of a namespace may share load balancers with the group of a namespace.
 func (p Policy) AllowsGroup(namespace, groupNamespace, group string) bool {
 	return namespace == groupNamespace || slices.ContainsFunc(p.AllowedGroups, func(rule GroupRule) bool {
-		return matches(rule.Namespaces, namespace) && matches(rule.Groups, groupNamespace+"/"+group)
+		return matchesAny(rule.Namespaces, namespace) && matchesAny(rule.Groups, groupNamespace+"/"+group)
 	})
 }
 

@@ -25,7 +25,7 @@ var named = []struct {
 		}
 		return sets.List(ids)
 	}},
-	{annotation.CertID, listed(annotation.CertID)},
+	{annotation.CertID, listedIDs(annotation.CertID)},
 	{annotation.DomainExtensions, func(p annotation.Params) []string {
 		ids := sets.New[string]()
 		for _, extension := range annotation.DomainExtensionsOf(p) {
@@ -33,9 +33,9 @@ var named = []struct {
 		}
 		return sets.List(ids)
 	}},
-	{annotation.ACLID, listed(annotation.ACLID)},
-	{annotation.ResourceGroupID, listed(annotation.ResourceGroupID)},
-	{annotation.VSwitchID, listed(annotation.VSwitchID)},
+	{annotation.ACLID, listedIDs(annotation.ACLID)},
+	{annotation.ResourceGroupID, listedIDs(annotation.ResourceGroupID)},
+	{annotation.VSwitchID, listedIDs(annotation.VSwitchID)},
 
 	{annotation.ZoneMaps, func(p annotation.Params) []string {
 		ids := sets.New[string]()
@@ -46,14 +46,14 @@ var named = []struct {
 		}
 		return sets.List(ids)
 	}},
-	{annotation.SecurityGroupIDs, listed(annotation.SecurityGroupIDs)},
-	{annotation.BandwidthPackageID, listed(annotation.BandwidthPackageID)},
-	{annotation.AdditionalCertIDs, listed(annotation.AdditionalCertIDs)},
-	{annotation.CACertID, listed(annotation.CACertID)},
+	{annotation.SecurityGroupIDs, listedIDs(annotation.SecurityGroupIDs)},
+	{annotation.BandwidthPackageID, listedIDs(annotation.BandwidthPackageID)},
+	{annotation.AdditionalCertIDs, listedIDs(annotation.AdditionalCertIDs)},
+	{annotation.CACertID, listedIDs(annotation.CACertID)},
 }
 
-// listed returns the IDs in an annotation that holds one, or several joined by commas.
-func listed(suffix annotation.Suffix) func(annotation.Params) []string {
+// listedIDs returns the IDs in an annotation that holds one, or several joined by commas.
+func listedIDs(suffix annotation.Suffix) func(annotation.Params) []string {
 	return func(p annotation.Params) []string {
 		var ids []string
 		for id := range strings.SplitSeq(p.Get(suffix), ",") {
@@ -86,14 +86,16 @@ func (p Policy) Restrict(namespace string, params annotation.Params) (annotation
 
 // AllowsID reports whether annotations in the namespace may name the resource.
 func (p Policy) AllowsID(namespace, id string) bool {
-	return len(p.AllowedIDs) == 0 || slices.ContainsFunc(p.AllowedIDs, func(rule IDRule) bool { return matches(rule.Namespaces, namespace) && matches(rule.IDs, id) })
+	return len(p.AllowedIDs) == 0 || slices.ContainsFunc(p.AllowedIDs, func(rule IDRule) bool {
+		return matchesAny(rule.Namespaces, namespace) && matchesAny(rule.IDs, id)
+	})
 }
 
 // acceptedIDs says what annotations in the namespace may name.
 func (p Policy) acceptedIDs(namespace string) string {
 	var ids []string
 	for _, rule := range p.AllowedIDs {
-		if matches(rule.Namespaces, namespace) {
+		if matchesAny(rule.Namespaces, namespace) {
 			ids = append(ids, rule.IDs...)
 		}
 	}

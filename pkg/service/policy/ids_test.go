@@ -60,14 +60,17 @@ func TestEveryIDIsRestricted(t *testing.T) {
 				}) {
 					t.Fatal("names resources of the account, and the policy does not know it")
 				}
-				svc := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{"service.beta.kubernetes.io/alibaba-cloud-" + string(row.Suffix): sample}}}
+				svc := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{"service.beta.kubernetes.io/alibaba-cloud-" +
+					string(row.Suffix): sample}}}
 				params, _ := read.of(svc)
 				if !params.Has(row.Suffix) {
 					t.Fatalf("the sample %q is no value of it", sample)
 				}
-				rules := Policy{AllowedIDs: []IDRule{{Namespaces: []string{"team-*"}, IDs: []string{"*ours"}}, {Namespaces: []string{"other"}, IDs: []string{"*"}}}}
+				rules := Policy{AllowedIDs: []IDRule{{Namespaces: []string{"team-*"}, IDs: []string{"*ours"}},
+					{Namespaces: []string{"other"}, IDs: []string{"*"}}}}
 				after, problems := rules.Restrict("team-a", params)
-				if after.Has(row.Suffix) || len(problems) != 1 || problems[0].Reason != problem.ReasonInvalidAnnotation || !strings.Contains(problems[0].Message, "foreign") {
+				if after.Has(row.Suffix) || len(problems) != 1 || problems[0].Reason != problem.ReasonInvalidAnnotation ||
+					!strings.Contains(problems[0].Message, "foreign") {
 					t.Errorf("%q is accepted, problems %v", sample, problems)
 				}
 				rules.AllowedIDs[0].IDs = []string{"*ours", "*foreign*"}

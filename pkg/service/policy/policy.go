@@ -111,18 +111,21 @@ func (p Policy) Check() error {
 	}
 	for i, rule := range p.AllowedIDs {
 		problems = append(problems,
-			checkPatterns(fmt.Sprintf("allowedIDs[%d].namespaces", i), rule.Namespaces), checkPatterns(fmt.Sprintf("allowedIDs[%d].ids", i), rule.IDs))
+			checkPatterns(fmt.Sprintf("allowedIDs[%d].namespaces", i), rule.Namespaces),
+			checkPatterns(fmt.Sprintf("allowedIDs[%d].ids", i), rule.IDs))
 	}
 	if addresses := []Addresses{AddressesAny, AddressesPods}; p.EndpointAddresses != "" && !slices.Contains(addresses, p.EndpointAddresses) {
 		problems = append(problems, fmt.Errorf("endpointAddresses: %q, accepted: %q", p.EndpointAddresses, addresses))
 	}
 	for i, rule := range p.AllowedAddresses {
 		problems = append(problems,
-			checkPatterns(fmt.Sprintf("allowedAddresses[%d].namespaces", i), rule.Namespaces), checkBlocks(fmt.Sprintf("allowedAddresses[%d].cidrs", i), rule.CIDRs))
+			checkPatterns(fmt.Sprintf("allowedAddresses[%d].namespaces", i), rule.Namespaces),
+			checkBlocks(fmt.Sprintf("allowedAddresses[%d].cidrs", i), rule.CIDRs))
 	}
 	for i, rule := range p.AllowedGroups {
 		problems = append(problems,
-			checkPatterns(fmt.Sprintf("allowedGroups[%d].namespaces", i), rule.Namespaces), checkPatterns(fmt.Sprintf("allowedGroups[%d].groups", i), rule.Groups))
+			checkPatterns(fmt.Sprintf("allowedGroups[%d].namespaces", i), rule.Namespaces),
+			checkPatterns(fmt.Sprintf("allowedGroups[%d].groups", i), rule.Groups))
 	}
 	return errors.Join(problems...)
 }
@@ -151,8 +154,8 @@ func checkBlocks(field string, blocks []string) error {
 	return nil
 }
 
-// matches reports whether one of the patterns matches. [Policy.Check] has rejected patterns that are malformed.
-func matches(patterns []string, text string) bool {
+// matchesAny reports whether one of the patterns matches. [Policy.Check] has rejected patterns that are malformed.
+func matchesAny(patterns []string, text string) bool {
 	return slices.ContainsFunc(patterns, func(pattern string) bool {
 		matched, err := path.Match(pattern, text)
 		return err == nil && matched
@@ -171,7 +174,8 @@ func (p Policy) String() string {
 		text += fmt.Sprintf("; allowedIDs has %d rules", len(p.AllowedIDs))
 	}
 	if p.RestrictsAddresses() {
-		text += fmt.Sprintf("; endpointAddresses pods: only addresses of Pods, and those of %d rules, are backend servers", len(p.AllowedAddresses))
+		text += fmt.Sprintf("; endpointAddresses pods: only addresses of Pods, and those of %d rules, are backend servers",
+			len(p.AllowedAddresses))
 	}
 	return text
 }

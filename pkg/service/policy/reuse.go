@@ -22,7 +22,8 @@ func (p Policy) RefusesReuse(clusterID, namespace, allow string) string {
 		if Allows(allow, clusterID, namespace) {
 			return ""
 		}
-		return fmt.Sprintf("may not be used, or does not exist: loadBalancerReuse is tagged, and it has no tag %s with the value %s or %s/%s", mark.TagAllow, clusterID, clusterID, namespace)
+		return fmt.Sprintf("may not be used, or does not exist: loadBalancerReuse is tagged, and it has no tag %s with the value %s or %s/%s",
+			mark.TagAllow, clusterID, clusterID, namespace)
 	}
 	return "may not be used: loadBalancerReuse is off"
 }
@@ -40,7 +41,7 @@ func (p Policy) Missing(clusterID, namespace string) string {
 func Allows(value, clusterID, namespace string) bool {
 	for item := range strings.SplitSeq(value, ",") {
 		cluster, pattern, limited := strings.Cut(strings.TrimSpace(item), "/")
-		if cluster == clusterID && cluster != "" && (!limited || matches([]string{pattern}, namespace)) {
+		if cluster == clusterID && cluster != "" && (!limited || matchesAny([]string{pattern}, namespace)) {
 			return true
 		}
 	}

@@ -80,33 +80,34 @@ func NewAbsences[T any](product string, read func(ctx context.Context, id string
 func (m *Absences) Decide(ctx context.Context, known Presence, a Absence) (Presence, error) {
 	switch {
 	case known.released:
-		return known.gone(a, wasReleased), nil
+		return known.asGone(a, wasReleased), nil
 	case a.NeverCreated:
-		return known.gone(a, neverCreated), nil
+		return known.asGone(a, neverCreated), nil
 	}
 	now := time.Now()
 	since := known.missingSince
 	if since.IsZero() {
 		since = now
 	}
-	doubt := known.missing(a, since)
+	doubt := known.asMissing(a, since)
 	if left := m.Over - now.Sub(since); left > 0 {
-		return doubt, m.unproven(a.ID, left)
+		return doubt, m.unprovenError(a.ID, left)
 	}
 	if known.deleted {
-		return known.gone(a, wasDeleted), nil
+		return known.asGone(a, wasDeleted), nil
 	}
-	if err := m.confirm(ctx, a.Service, now); err != nil {
+	if err := m.confirmGone(ctx, a.Service, now); err != nil {
 		return doubt, err
 	}
-	return known.gone(a, confirmed), nil
+	return known.asGone(a, confirmed), nil
 }
 
 // Unproven is the error after a call said that a load balancer does not exist.
-func (m *Absences) Unproven(id string) error { return m.unproven(id, m.Over) }
+func (m *Absences) Unproven(id string) error { return m.unprovenError(id, m.Over) }
 
-func (m *Absences) unproven(id string, left time.Duration) error {
-	return &problem.WaitError{Reason: fmt.Sprintf("%s %s not found; waiting for a second confirmation", m.control.product, cmp.Or(id, "of the Service")), For: left}
+func (m *Absences) unprovenError(id string, left time.Duration) error {
+	return &problem.WaitError{Reason: fmt.Sprintf("%s %s not found; waiting for a second confirmation", m.control.product,
+		cmp.Or(id, "of the Service")), For: left}
 }
 
 // Found notes that the load balancer of a Service exists.
@@ -125,10 +126,10 @@ func (m *Absences) Forget(service types.UID) {
 	delete(m.since, service)
 }
 
-// confirm agrees that the load balancer of a Service is gone. It first reads an object that must exist: another Service's load balancer,
-// or the VPC. When several Services lose theirs within a minute, nothing but another load balancer will do, if any was seen.
-func (m *Absences) confirm(ctx context.Context, service types.UID, now time.Time) error {
-	count, witness := m.note(service, now)
+// confirmGone agrees that the load balancer of a Service is gone. It first reads an object that must exist: another Service's load
+// balancer, or the VPC. When several Services lose theirs within a minute, nothing but another load balancer will do, if any was seen.
+func (m *Absences) confirmGone(ctx context.Context, service types.UID, now time.Time) error {
+	count, witness := m.noteLoss(service, now)
 	var err error
 	if witness != "" {
 		if err = m.control.read(ctx, witness); err == nil {
@@ -142,7 +143,8 @@ func (m *Absences) confirm(ctx context.Context, service types.UID, now time.Time
 		return nil
 	}
 	if count == 1 {
-		return fmt.Errorf("the %s of the Service is missing, and no other object can be read either: nothing is created in its place: %w", m.control.product, err)
+		return fmt.Errorf("the %s of the Service is missing, and no other object can be read either: nothing is created in its place: %w",
+			m.control.product, err)
 	}
 	return fmt.Errorf("%d Services lost their %ss within a minute, and no other object can be read either: nothing is created in their place: %w", count, m.control.product, err)
 }
@@ -159,8 +161,8 @@ func (c control) ownAccount(ctx context.Context) error {
 	return err
 }
 
-// note returns how many Services lost their load balancers within [brakeWindow], and a load balancer of another one.
-func (m *Absences) note(service types.UID, now time.Time) (count int, witness string) {
+// noteLoss returns how many Services lost their load balancers within [brakeWindow], and a load balancer of another one.
+func (m *Absences) noteLoss(service types.UID, now time.Time) (count int, witness string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	delete(m.witnesses, service)

@@ -118,7 +118,7 @@ func (p Presence) AfterDeletion() Presence {
 // load balancer. It is gone.
 func (p Presence) AfterSeenDeletion() Presence {
 	p.deleted = true
-	return p.gone(Absence{ID: p.id}, wasDeleted)
+	return p.asGone(Absence{ID: p.id}, wasDeleted)
 }
 
 // AfterRelease is the presence after this process removed what the Service had. id is the load balancer that went with it, empty where it
@@ -127,13 +127,13 @@ func (p Presence) AfterRelease(id string) Presence {
 	return Presence{id: id, reused: p.reused, released: true}
 }
 
-// missing is the presence while one answer lacks the load balancer.
-func (p Presence) missing(a Absence, since time.Time) Presence {
+// asMissing is the presence while one answer lacks the load balancer.
+func (p Presence) asMissing(a Absence, since time.Time) Presence {
 	p.state, p.proof, p.id, p.missingSince, p.maybeCreated = unknown, none, a.ID, since, a.MaybeCreated
 	return p
 }
 
-// gone is the presence when an absence is proven.
-func (p Presence) gone(a Absence, why proof) Presence {
+// asGone is the presence when an absence is proven.
+func (p Presence) asGone(a Absence, why proof) Presence {
 	return Presence{state: gone, id: a.ID, reused: p.reused, deleted: p.deleted, released: p.released, proof: why}
 }

@@ -37,7 +37,8 @@ func TestOnlyThisPackageWritesAPresence(t *testing.T) {
 	}
 }
 
-// TestGoneNeedsAProof: what one search that finds nothing means for what was known, and what a second one, [waits.LoadBalancerMissing] later.
+// TestGoneNeedsAProof: what one search that finds nothing means for what was known, and what a second one, [waits.LoadBalancerMissing]
+// later.
 func TestGoneNeedsAProof(t *testing.T) {
 	t.Parallel()
 	lost := Found("lb-1", false)
@@ -59,8 +60,10 @@ func TestGoneNeedsAProof(t *testing.T) {
 		{name: "deleted", known: lost.AfterDeletion(), absence: Absence{ID: "lb-1"}, twice: true},
 		{name: "released", known: lost.AfterRelease(""), once: true, twice: true},
 		{name: "creation unanswered", known: Presence{}.AfterUnansweredCreation(), network: ours, twice: true},
-		{name: "creation unanswered after a release", known: lost.AfterRelease("lb-1").AfterUnansweredCreation(), network: ours, absence: Absence{ID: "lb-1"}, twice: true, vanishes: "lb-1"},
-		{name: "creation unanswered after a deletion, in another account", known: lost.AfterDeletion().AfterUnansweredCreation(), absence: Absence{ID: "lb-1"}},
+		{name: "creation unanswered after a release", known: lost.AfterRelease("lb-1").AfterUnansweredCreation(), network: ours,
+			absence: Absence{ID: "lb-1"}, twice: true, vanishes: "lb-1"},
+		{name: "creation unanswered after a deletion, in another account", known: lost.AfterDeletion().AfterUnansweredCreation(),
+			absence: Absence{ID: "lb-1"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()

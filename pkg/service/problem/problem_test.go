@@ -147,7 +147,8 @@ func TestReasonsAreTexts(t *testing.T) {
 		ReasonInvalidAnnotation, ReasonUnknownAnnotation,
 		ReasonAnnotationNoEffect, ReasonImmutableAttribute, ReasonListenerConflict, ReasonLoadBalancerNotReusable, ReasonMoveRefused,
 		ReasonListenersLeftAlone, ReasonLoadBalancerRecreated,
-		ReasonLoadBalancerKept, ReasonKeptInUse, ReasonCertificateExpired, ReasonCertificateExpiring, ReasonPaused, ReasonQuotaReached, ReasonQuotaNearlyReached,
+		ReasonLoadBalancerKept, ReasonKeptInUse, ReasonCertificateExpired, ReasonCertificateExpiring, ReasonPaused, ReasonQuotaReached,
+		ReasonQuotaNearlyReached,
 	}
 	seen := map[string]bool{}
 	for _, reason := range reasons {

@@ -86,12 +86,13 @@ func TestRepeatedRefusals(t *testing.T) {
 		steps []step
 		want  time.Duration
 	}{
-		"the first":                         {[]step{{has: 3}}, time.Hour},
-		"the second":                        {[]step{{has: 3}, {after: 70 * minute, has: 3}}, 2 * time.Hour},
-		"with less":                         {[]step{{has: 3}, {after: 70 * minute, has: 2}}, 2 * time.Hour},
-		"with more":                         {[]step{{has: 3}, {after: 70 * minute, has: 4}}, 2 * time.Hour},
-		"the third":                         {[]step{{has: 3}, {after: 70 * minute, has: 3}, {after: 130 * minute, has: 3}}, 4 * time.Hour},
-		"the fourth":                        {[]step{{has: 3}, {after: 70 * minute, has: 3}, {after: 130 * minute, has: 3}, {after: 250 * minute, has: 3}}, lessonMost},
+		"the first":  {[]step{{has: 3}}, time.Hour},
+		"the second": {[]step{{has: 3}, {after: 70 * minute, has: 3}}, 2 * time.Hour},
+		"with less":  {[]step{{has: 3}, {after: 70 * minute, has: 2}}, 2 * time.Hour},
+		"with more":  {[]step{{has: 3}, {after: 70 * minute, has: 4}}, 2 * time.Hour},
+		"the third":  {[]step{{has: 3}, {after: 70 * minute, has: 3}, {after: 130 * minute, has: 3}}, 4 * time.Hour},
+		"the fourth": {[]step{{has: 3}, {after: 70 * minute, has: 3}, {after: 130 * minute, has: 3},
+			{after: 250 * minute, has: 3}}, lessonMost},
 		"several at once":                   {[]step{{has: 3}, {has: 3}, {after: 70 * minute, has: 3}, {after: minute, has: 3}}, 2 * time.Hour},
 		"long after the end":                {[]step{{has: 3}, {after: 120 * minute, has: 3}}, time.Hour},
 		"after the resource had more":       {[]step{{has: 3}, {after: 70 * minute, raise: 4}, {has: 4}}, time.Hour},
@@ -136,14 +137,16 @@ func TestQuotaOfTheOtherSite(t *testing.T) {
 			t.Errorf("%d used: bound %d, want %d", used, got, want)
 		}
 	}
-	for used, want := range map[int]string{30: "published for the international site, 60 for the China site", 31: "published for the China site"} {
+	for used, want := range map[int]string{30: "published for the international site, 60 for the China site",
+		31: "published for the China site"} {
 		if got := b.Limit(CLBs).Origin(used); got != want {
 			t.Errorf("%d used: origin %q, want %q", used, got, want)
 		}
 	}
 	b.Read(map[Code]Reading{CLBs: {Value: 60}})
 	for name, limit := range map[string]Limit{
-		"the Quota Center": b.Limit(CLBs), "configured": NewBook(map[string]int{string(CLBs): 60}).Limit(CLBs), "published": NewBook(nil).Limit(NLBs),
+		"the Quota Center": b.Limit(CLBs), "configured": NewBook(map[string]int{string(CLBs): 60}).Limit(CLBs),
+		"published": NewBook(nil).Limit(NLBs),
 	} {
 		if limit.Bound(1) != 60 || limit.Origin(1) != name {
 			t.Errorf("%s: bound %d of %s, want 60", name, limit.Bound(1), limit.Origin(1))
@@ -194,7 +197,8 @@ func TestNearly(t *testing.T) {
 	for _, test := range []struct {
 		used, limit  int
 		before, want bool
-	}{{79, 100, false, false}, {80, 100, false, true}, {75, 100, true, true}, {69, 100, true, false}, {5, 0, false, false}, {5, 0, true, false}} {
+	}{{79, 100, false, false}, {80, 100, false, true}, {75, 100, true, true}, {69, 100, true, false}, {5, 0, false, false},
+		{5, 0, true, false}} {
 		if got := Nearly(test.used, test.limit, test.before); got != test.want {
 			t.Errorf("Nearly(%+v) = %v", test, got)
 		}

@@ -22,9 +22,12 @@ func (c Code) OfAccount() bool { return slices.Contains(ofAccount, c) }
 
 // words say what a quota is.
 var words = map[Code]string{
-	ListenersPerCLB: "listeners that a CLB can have", BackendsPerCLB: "backend servers that a CLB can have", CLBsPerInstance: "CLBs that an instance can be behind",
-	ServersPerNLB: "backend servers that an NLB can have", GroupsPerServer: "server groups of NLBs that an instance can be in", ListenersPerNLB: "listeners that an NLB can have",
-	CLBs: "CLBs that the account can have", ACLs: "access control lists that the account can have", NLBs: "NLBs that the account can have",
+	ListenersPerCLB: "listeners that a CLB can have", BackendsPerCLB: "backend servers that a CLB can have",
+	CLBsPerInstance: "CLBs that an instance can be behind",
+	ServersPerNLB:   "backend servers that an NLB can have", GroupsPerServer: "server groups of NLBs that an instance can be in",
+	ListenersPerNLB: "listeners that an NLB can have",
+	CLBs:            "CLBs that the account can have", ACLs: "access control lists that the account can have",
+	NLBs:      "NLBs that the account can have",
 	NLBGroups: "server groups of NLBs that the account can have", RouteEntries: "custom entries that a route table can have",
 }
 

@@ -72,17 +72,17 @@ func IsHeld(err error) bool {
 // Create makes the call that creates a load balancer, if it is the Service's turn. Otherwise it returns the last refusal; see [IsHeld].
 // limit is how many load balancers the account may have, as far as that is known.
 func (c *Creations) Create(svc Creator, limit int, create func() error) error {
-	deletions, err := c.begin(svc, limit)
+	deletions, err := c.beginAttempt(svc, limit)
 	if err != nil {
 		return err
 	}
 	err = create()
-	c.end(svc, limit, deletions, err)
+	c.endAttempt(svc, limit, deletions, err)
 	return err
 }
 
-// begin returns how many load balancers were deleted before, and no error if the Service may try now.
-func (c *Creations) begin(svc Creator, limit int) (deletions int, err error) {
+// beginAttempt returns how many load balancers were deleted before, and no error if the Service may try now.
+func (c *Creations) beginAttempt(svc Creator, limit int) (deletions int, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.refused == nil {
@@ -114,8 +114,8 @@ func (c *Creations) begin(svc Creator, limit int) (deletions int, err error) {
 	return c.deletions, nil
 }
 
-// end notes how an attempt ended. A refusal proves nothing about room that a deletion made meanwhile.
-func (c *Creations) end(svc Creator, limit, deletions int, err error) {
+// endAttempt notes how an attempt ended. A refusal proves nothing about room that a deletion made meanwhile.
+func (c *Creations) endAttempt(svc Creator, limit, deletions int, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	now, held := time.Now(), c.holder == svc.UID

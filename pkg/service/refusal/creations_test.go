@@ -200,7 +200,7 @@ func TestTurnLapses(t *testing.T) {
 		a.now(func() { a.silent = []string{"a"} })
 		time.Sleep(creationPause)
 		synctest.Wait()
-		if _, err := a.begin(waiter("a"), 1); err != nil {
+		if _, err := a.beginAttempt(waiter("a"), 1); err != nil {
 			t.Fatalf("it is its turn, and it got %v", err)
 		}
 		if err := a.pass("c"); !IsHeld(err) {

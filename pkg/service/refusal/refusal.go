@@ -35,8 +35,8 @@ const freeTries = 10 * time.Second
 // Fixed returns a pause of the same length after each refusal.
 func Fixed(d time.Duration) Pause { return Pause{First: d, Least: d, Longest: d} }
 
-// after returns the pause after the one before.
-func (p Pause) after(before time.Duration) time.Duration {
+// nextPause returns the pause after the one before.
+func (p Pause) nextPause(before time.Duration) time.Duration {
 	return min(max(p.Least, 2*before), p.Longest) //nolint:mnd // doubled
 }
 
@@ -69,7 +69,7 @@ func (r *Refusals[K]) Add(what K, err error, pause Pause, now time.Time) {
 	defer r.mu.Unlock()
 	wait, since := pause.First, now
 	if before, ok := r.byKey[what]; ok {
-		wait, since = pause.after(before.pause), before.since
+		wait, since = pause.nextPause(before.pause), before.since
 	}
 	if pause.Since {
 		if wait = min(now.Sub(since), pause.Longest); wait < freeTries {

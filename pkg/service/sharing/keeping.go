@@ -13,7 +13,7 @@ func (d *decision) putKeeping(on *balancer, s *Service) {
 		d.places[s.UID] = Place{ID: s.At}
 		return
 	}
-	d.put(on, s)
+	d.putService(on, s)
 	maps.DeleteFunc(d.places[s.UID].Taken, func(port Port, _ Owner) bool {
 		owner := on.owners[port]
 		return owner != nil && !slices.Contains(owner.Has[on.ID], port)

@@ -83,7 +83,8 @@ func TestServiceKeepsWhatItIsServedOn(t *testing.T) {
 		return Service{UID: "older", Name: types.NamespacedName{Name: "older"}, Created: time.Unix(1, 0), Ports: []Port{port}, Has: has}
 	}
 	keeps := func(has Listed) Service {
-		return Service{UID: "keeps", Name: types.NamespacedName{Name: "keeps"}, Created: time.Unix(2, 0), Ports: []Port{port}, At: "lb-1", Has: has, Keeps: true}
+		return Service{UID: "keeps", Name: types.NamespacedName{Name: "keeps"}, Created: time.Unix(2, 0), Ports: []Port{port}, At: "lb-1",
+			Has: has, Keeps: true}
 	}
 	on := Listed{"lb-1": {port}}
 	known := []LoadBalancer{{ID: "lb-1"}}

@@ -60,8 +60,10 @@ func (s *Shared) Differences(params annotation.Params, rows []annotation.Row) []
 		if have != "" {
 			effective = fmt.Sprintf("has %q", have)
 		}
-		problems = append(problems, problem.Newf(problem.ReasonAnnotationNoEffect, "%s: %q has no effect: on the %s of load balancer group %s, the oldest Service decides, which is %s and %s",
-			row.Suffix, want, s.Product, s.Group, mark.ServiceName(s.Leader), effective))
+		problems = append(problems,
+			problem.Newf(problem.ReasonAnnotationNoEffect,
+				"%s: %q has no effect: on the %s of load balancer group %s, the oldest Service decides, which is %s and %s",
+				row.Suffix, want, s.Product, s.Group, mark.ServiceName(s.Leader), effective))
 	}
 	return problems
 }

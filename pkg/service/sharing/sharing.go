@@ -88,27 +88,27 @@ func (p *Place) Lacks() bool { return p.Full || len(p.Taken) > 0 }
 // without. A Service that may overflow and has no other place to go to keeps its listeners, also on ports that an older one wants. The
 // first load balancer is the one of the oldest Service.
 func Decide(services []Service, balancers []LoadBalancer, most int, of types.UID) Place {
-	d := decide(services, balancers, most)
-	return d.place(of, d.unused())
+	d := decidePlaces(services, balancers, most)
+	return d.placeOf(of, d.unusedBalancers())
 }
 
 // DecideAll returns the places of all Services of a group, see [Decide].
 func DecideAll(services []Service, balancers []LoadBalancer, most int) map[types.UID]Place {
-	d := decide(services, balancers, most)
-	unused, all := d.unused(), map[types.UID]Place{}
+	d := decidePlaces(services, balancers, most)
+	unused, all := d.unusedBalancers(), map[types.UID]Place{}
 	for i := range services {
-		all[services[i].UID] = d.place(services[i].UID, unused)
+		all[services[i].UID] = d.placeOf(services[i].UID, unused)
 	}
 	return all
 }
 
-func decide(services []Service, balancers []LoadBalancer, most int) *decision {
+func decidePlaces(services []Service, balancers []LoadBalancer, most int) *decision {
 	kept := map[types.UID]bool{}
 	for {
 		d := &decision{most: most, kept: kept, places: map[types.UID]Place{}, at: map[types.UID]*balancer{}}
-		d.prepare(services, balancers)
-		d.settle()
-		d.overflow()
+		d.prepareServices(services, balancers)
+		d.settleStaying()
+		d.placeOverflow()
 		if len(d.stuck) == 0 {
 			return d
 		}
@@ -145,7 +145,7 @@ type balancer struct {
 	services     []*Service
 }
 
-func (d *decision) prepare(services []Service, balancers []LoadBalancer) {
+func (d *decision) prepareServices(services []Service, balancers []LoadBalancer) {
 	d.services = slices.Clone(services)
 	slices.SortFunc(d.services, func(a, b Service) int { return Before(&a, &b) })
 	for _, lb := range balancers {
@@ -157,9 +157,9 @@ func (d *decision) prepare(services []Service, balancers []LoadBalancer) {
 	}
 	slices.SortFunc(d.balancers, func(a, b *balancer) int { return cmp.Compare(a.ID, b.ID) })
 	for i := len(d.services) - 1; i >= 0; i-- {
-		if on := d.of(d.services[i].At); on != nil {
+		if on := d.balancerByID(d.services[i].At); on != nil {
 			on.used += len(d.services[i].Ports)
-			d.first(on) // that of the oldest one in the end
+			d.tryFirst(on) // that of the oldest one in the end
 		}
 	}
 	for _, on := range d.balancers {
@@ -169,15 +169,15 @@ func (d *decision) prepare(services []Service, balancers []LoadBalancer) {
 	}
 	for i := range d.services {
 		if s := &d.services[i]; d.kept[s.UID] {
-			d.keep(s)
+			d.keepPorts(s)
 		}
 	}
 }
 
-// keep gives a Service the ports on which it has listeners where it is, unless somebody else has listeners there, too, so that one of them
-// is out of date.
-func (d *decision) keep(s *Service) {
-	on := d.of(d.here(s))
+// keepPorts gives a Service the ports on which it has listeners where it is, unless somebody else has listeners there, too, so that one of
+// them is out of date.
+func (d *decision) keepPorts(s *Service) {
+	on := d.balancerByID(d.servingBalancer(s))
 	if on == nil {
 		return
 	}
@@ -189,21 +189,21 @@ func (d *decision) keep(s *Service) {
 	}
 }
 
-// here is the load balancer on which a Service serves, the one that it is on where it does not.
-func (d *decision) here(s *Service) string {
+// servingBalancer is the load balancer on which a Service serves, the one that it is on where it does not.
+func (d *decision) servingBalancer(s *Service) string {
 	if len(s.Has[s.At]) > 0 {
 		return s.At
 	}
 	for _, id := range slices.Sorted(maps.Keys(s.Has)) {
-		if d.of(id) != nil {
+		if d.balancerByID(id) != nil {
 			return id
 		}
 	}
 	return s.At
 }
 
-// unused are the load balancers that no Service is to be on, and that nobody has listeners on.
-func (d *decision) unused() []string {
+// unusedBalancers are the load balancers that no Service is to be on, and that nobody has listeners on.
+func (d *decision) unusedBalancers() []string {
 	var ids []string
 	for _, on := range d.balancers {
 		serves := func(s Service) bool { return len(s.Has[on.ID]) > 0 }
@@ -214,24 +214,24 @@ func (d *decision) unused() []string {
 	return ids
 }
 
-// place returns the place of a Service.
-func (d *decision) place(of types.UID, unused []string) Place {
+// placeOf returns the place of a Service.
+func (d *decision) placeOf(of types.UID, unused []string) Place {
 	place := d.places[of]
 	place.Unused = unused
 	if on := d.at[of]; on != nil {
-		place.ID, place.Leader, place.Services, place.Listeners = on.ID, on.leader(), len(on.services), on.placed-len(on.Foreign)
+		place.ID, place.Leader, place.Services, place.Listeners = on.ID, on.leaderUID(), len(on.services), on.placed-len(on.Foreign)
 	}
 	return place
 }
 
-// first has a load balancer tried before the others.
-func (d *decision) first(on *balancer) {
+// tryFirst has a load balancer tried before the others.
+func (d *decision) tryFirst(on *balancer) {
 	d.balancers = slices.DeleteFunc(d.balancers, func(b *balancer) bool { return b == on })
 	d.balancers = slices.Insert(d.balancers, 0, on)
 }
 
-// of returns a load balancer of the group, nil for none.
-func (d *decision) of(id string) *balancer {
+// balancerByID returns a load balancer of the group, nil for none.
+func (d *decision) balancerByID(id string) *balancer {
 	at := slices.IndexFunc(d.balancers, func(b *balancer) bool { return id != "" && b.ID == id })
 	if at < 0 {
 		return nil
@@ -241,41 +241,41 @@ func (d *decision) of(id string) *balancer {
 
 // homeOf is the load balancer of a Service that does not overflow: the one where it waits already, else the first one.
 func (d *decision) homeOf(s *Service) *balancer {
-	if waits := d.of(s.Waits); waits != nil {
+	if waits := d.balancerByID(s.Waits); waits != nil {
 		return waits
 	}
 	if len(d.balancers) == 0 {
-		return d.open()
+		return d.openBalancer()
 	}
 	return d.balancers[0]
 }
 
-// open adds a new load balancer.
-func (d *decision) open() *balancer {
+// openBalancer adds a new load balancer.
+func (d *decision) openBalancer() *balancer {
 	on := &balancer{LoadBalancer: LoadBalancer{Most: d.most}, owners: map[Port]*Service{}}
 	d.balancers = append(d.balancers, on)
 	return on
 }
 
-// settle places the Services that stay where they are, and those that have no choice.
-func (d *decision) settle() {
+// settleStaying places the Services that stay where they are, and those that have no choice.
+func (d *decision) settleStaying() {
 	for i := range d.services {
 		s := &d.services[i]
-		on := d.of(s.At)
+		on := d.balancerByID(s.At)
 		switch {
 		case s.Keeps:
 			d.putKeeping(on, s)
 		case d.kept[s.UID] && on != nil:
-			d.put(d.of(d.here(s)), s)
+			d.putService(d.balancerByID(d.servingBalancer(s)), s)
 		case on == nil && s.Overflow:
 			d.later = append(d.later, s)
 		case on == nil:
-			d.join(d.homeOf(s), s)
-		case s.Overflow && (on.takes(s) || !on.fits(on.placed, s) && d.fitsAlone(s)), on.bars(s):
+			d.joinFirst(d.homeOf(s), s)
+		case s.Overflow && (on.takesService(s) || !on.hasRoomFor(on.placed, s) && d.fitsAlone(s)), on.barsService(s):
 			on.used -= len(s.Ports)
 			d.later = append(d.later, s)
 		default:
-			d.put(on, s)
+			d.putService(on, s)
 		}
 	}
 }
@@ -283,25 +283,26 @@ func (d *decision) settle() {
 // fitsAlone reports whether a load balancer of its own would have room for the Service.
 func (d *decision) fitsAlone(s *Service) bool { return d.most == 0 || len(s.Ports) <= d.most }
 
-// join places a Service that is to be on the first load balancer.
-func (d *decision) join(home *balancer, s *Service) {
-	if !home.fits(home.used, s) {
-		d.places[s.UID] = Place{ID: home.ID, Full: true, Others: home.used, TooLarge: !d.fitsAlone(s), Taken: home.taken(s), Leader: home.leader()}
+// joinFirst places a Service that is to be on the first load balancer.
+func (d *decision) joinFirst(home *balancer, s *Service) {
+	if !home.hasRoomFor(home.used, s) {
+		d.places[s.UID] = Place{ID: home.ID, Full: true, Others: home.used, TooLarge: !d.fitsAlone(s), Taken: home.takenPorts(s),
+			Leader: home.leaderUID()}
 		return
 	}
-	if s.Elsewhere && home.takes(s) { // its other ports stay those of the Services that have them: nobody else would serve there
-		d.places[s.UID] = Place{ID: home.ID, Taken: home.taken(s), Leader: home.leader()}
+	if s.Elsewhere && home.takesService(s) { // its other ports stay those of the Services that have them: nobody else would serve there
+		d.places[s.UID] = Place{ID: home.ID, Taken: home.takenPorts(s), Leader: home.leaderUID()}
 		return
 	}
 	home.used += len(s.Ports)
-	d.put(home, s)
+	d.putService(home, s)
 }
 
-// overflow places the Services that may go to any load balancer.
-func (d *decision) overflow() {
+// placeOverflow places the Services that may go to any load balancer.
+func (d *decision) placeOverflow() {
 	for _, s := range d.later {
-		is := d.of(s.At)
-		at := slices.IndexFunc(d.balancers, func(b *balancer) bool { return !b.takes(s) && b.fits(b.used, s) && !b.bars(s) })
+		is := d.balancerByID(s.At)
+		at := slices.IndexFunc(d.balancers, func(b *balancer) bool { return !b.takesService(s) && b.hasRoomFor(b.used, s) && !b.barsService(s) })
 		var on *balancer
 		switch {
 		case at >= 0:
@@ -310,20 +311,20 @@ func (d *decision) overflow() {
 			// No load balancer has room for all its ports. One more would stay empty, and the next choice would open the next one.
 			d.places[s.UID] = Place{Full: true, TooLarge: true}
 			continue
-		case is != nil && (s.Stays || (&balancer{}).bars(s)):
+		case is != nil && (s.Stays || (&balancer{}).barsService(s)):
 			d.stuck = append(d.stuck, s.UID)
 			on = is
 		default:
-			on = d.open()
+			on = d.openBalancer()
 		}
 		on.used += len(s.Ports)
-		d.put(on, s)
+		d.putService(on, s)
 	}
 }
 
-// put places a Service on a load balancer, without the ports that somebody else has.
-func (d *decision) put(on *balancer, s *Service) {
-	d.places[s.UID], d.at[s.UID] = Place{Taken: on.taken(s), Kept: d.kept[s.UID]}, on
+// putService places a Service on a load balancer, without the ports that somebody else has.
+func (d *decision) putService(on *balancer, s *Service) {
+	d.places[s.UID], d.at[s.UID] = Place{Taken: on.takenPorts(s), Kept: d.kept[s.UID]}, on
 	for _, port := range s.Ports {
 		if _, owned := on.owners[port]; !owned {
 			on.owners[port] = s
@@ -333,13 +334,13 @@ func (d *decision) put(on *balancer, s *Service) {
 	on.services = append(on.services, s)
 }
 
-// fits reports whether there is room for the Service beside so many listeners.
-func (b *balancer) fits(listeners int, s *Service) bool {
+// hasRoomFor reports whether there is room for the Service beside so many listeners.
+func (b *balancer) hasRoomFor(listeners int, s *Service) bool {
 	return b.Most == 0 || listeners+len(s.Ports) <= b.Most
 }
 
-// taken returns the ports of the Service that somebody else has.
-func (b *balancer) taken(s *Service) map[Port]Owner {
+// takenPorts returns the ports of the Service that somebody else has.
+func (b *balancer) takenPorts(s *Service) map[Port]Owner {
 	var taken map[Port]Owner
 	for _, port := range s.Ports {
 		owner, ok := b.owners[port]
@@ -357,10 +358,10 @@ func (b *balancer) taken(s *Service) map[Port]Owner {
 	return taken
 }
 
-func (b *balancer) takes(s *Service) bool { return len(b.taken(s)) > 0 }
+func (b *balancer) takesService(s *Service) bool { return len(b.takenPorts(s)) > 0 }
 
-// bars reports whether the Service may have no listener on the load balancer, although it has some elsewhere.
-func (b *balancer) bars(s *Service) bool {
+// barsService reports whether the Service may have no listener on the load balancer, although it has some elsewhere.
+func (b *balancer) barsService(s *Service) bool {
 	if s.Bars == nil || len(s.Has) == 0 || len(s.Has[b.ID]) > 0 {
 		return false
 	}
@@ -371,7 +372,7 @@ func (b *balancer) bars(s *Service) bool {
 	return s.Bars(lb, leaderOf(append(slices.Clone(b.services), s)))
 }
 
-func (b *balancer) leader() types.UID { return leaderOf(b.services) }
+func (b *balancer) leaderUID() types.UID { return leaderOf(b.services) }
 
 // leaderOf is the oldest of the Services that may decide on the attributes.
 func leaderOf(services []*Service) types.UID {

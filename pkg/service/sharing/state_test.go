@@ -13,7 +13,8 @@ func TestOwnPortsAreNotForeign(t *testing.T) {
 	t.Parallel()
 	name := types.NamespacedName{Namespace: "ns", Name: "a"}
 	own, others := Port{Number: 80}, Port{Number: 22}
-	state := State{LoadBalancers: []LoadBalancer{{ID: "lb-1", Foreign: []Port{own, others}}, {ID: "lb-2", Foreign: []Port{own}}}, On: map[types.NamespacedName]Listed{name: {"lb-1": {own}}}}
+	state := State{LoadBalancers: []LoadBalancer{{ID: "lb-1", Foreign: []Port{own, others}}, {ID: "lb-2", Foreign: []Port{own}}},
+		On: map[types.NamespacedName]Listed{name: {"lb-1": {own}}}}
 	for svc, want := range map[types.NamespacedName][][]Port{name: {{others}, {own}}, {Namespace: "ns", Name: "b"}: {{own, others}, {own}}} {
 		for i, lb := range state.For(svc) {
 			if !slices.Equal(lb.Foreign, want[i]) {

@@ -18,12 +18,14 @@ func (b *builder) accessList() {
 		return
 	}
 	if b.observed.Reused && !b.model.Override {
-		b.problem(problem.ReasonFeatureNotSupported, "loadBalancerSourceRanges are not supported here: the listeners of the CLB are managed by its owner")
+		b.addProblem(problem.ReasonFeatureNotSupported,
+			"loadBalancerSourceRanges are not supported here: the listeners of the CLB are managed by its owner")
 		return
 	}
 	if b.asksForAccessLists() {
 		b.model.KeepAccess = true
-		b.problem(problem.ReasonInvalidAnnotation, "loadBalancerSourceRanges and %s, %s or %s exclude each other", annotation.ACLStatus, annotation.ACLID, annotation.ACLType)
+		b.addProblem(problem.ReasonInvalidAnnotation, "loadBalancerSourceRanges and %s, %s or %s exclude each other", annotation.ACLStatus,
+			annotation.ACLID, annotation.ACLType)
 		return
 	}
 	family := b.in.ipVersion()
@@ -49,12 +51,14 @@ func (b *builder) asksForAccessLists() bool {
 	})
 }
 
-// restrict makes a listener admit the source ranges only. While it is not known who may connect, what the listener has stays.
-func (b *builder) restrict(attributes alicloud.Attributes) {
+// restrictAccess makes a listener admit the source ranges only. While it is not known who may connect, what the listener has stays.
+func (b *builder) restrictAccess(attributes alicloud.Attributes) {
 	switch {
 	case b.model.KeepAccess:
 		maps.DeleteFunc(attributes, func(name, _ string) bool { return model.IsAccess(name) })
 	case b.model.Access != nil:
-		maps.Copy(attributes, alicloud.Attributes{alicloud.AttributeACLStatus: "on", alicloud.AttributeACLType: "white", alicloud.AttributeACLIDs: model.OwnAccessList})
+		maps.Copy(attributes,
+			alicloud.Attributes{alicloud.AttributeACLStatus: "on", alicloud.AttributeACLType: "white",
+				alicloud.AttributeACLIDs: model.OwnAccessList})
 	}
 }

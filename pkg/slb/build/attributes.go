@@ -26,17 +26,18 @@ func (b *builder) managedAttributes(protocol string) alicloud.Attributes {
 		attributes[alicloud.AttributeScheduler] = b.in.DefaultScheduler()
 	}
 	b.nodeCheck(protocol, attributes)
-	b.restrict(attributes)
+	b.restrictAccess(attributes)
 	return attributes
 }
 
 // nodeCheck has nodes checked by what kube-proxy says of them. What another annotation says of the check stays, and a UDP listener is
 // checked by UDP alone.
 func (b *builder) nodeCheck(protocol string, attributes alicloud.Attributes) {
-	port := backend.NodeCheckPort(b.in.Service, b.in.Params, b.eni())
+	port := backend.NodeCheckPort(b.in.Service, b.in.Params, b.usesENIs())
 	wanted := alicloud.Attributes{}
 	switch {
-	case protocol == alicloud.ProtocolUDP || b.in.Params.Get(annotation.HealthCheckType) == alicloud.ProtocolTCP && !b.in.Params.Reverted[annotation.HealthCheckType]:
+	case protocol == alicloud.ProtocolUDP ||
+		b.in.Params.Get(annotation.HealthCheckType) == alicloud.ProtocolTCP && !b.in.Params.Reverted[annotation.HealthCheckType]:
 		return
 	case port > 0:
 		wanted[alicloud.AttributeHealthCheckURI], wanted[alicloud.AttributeHealthCheckConnectPort] = backend.NodeCheckPath, strconv.Itoa(port)

@@ -24,7 +24,8 @@ func TestBackendsOfPodsWithNumbersOfTheirOwn(t *testing.T) {
 	c := newFixture(80)
 	eni(c.svc)
 	c.svc.Spec.Ports[0].TargetPort = intstr.FromString("http")
-	before, after := testkit.EndpointSlice("web", c.svc.Spec.Ports[0], "10.9.0.1@a"), testkit.EndpointSlice("web", c.svc.Spec.Ports[0], "10.9.0.2@a")
+	before, after := testkit.EndpointSlice("web", c.svc.Spec.Ports[0], "10.9.0.1@a"), testkit.EndpointSlice("web", c.svc.Spec.Ports[0],
+		"10.9.0.2@a")
 	before.Ports[0].Port, after.Ports[0].Port = ptr.To[int32](8080), ptr.To[int32](9090)
 	c.slices = []*discoveryv1.EndpointSlice{before, after}
 	c.enis = map[string]string{"10.9.0.1": "eni-1", "10.9.0.2": "eni-2"}
@@ -40,7 +41,8 @@ func TestVirtualNodesInPodMode(t *testing.T) {
 	t.Parallel()
 	c := newFixture(80)
 	eni(c.svc)
-	c.nodes = append(c.nodes, testkit.Node("vk", testkit.NodeLabel(nodes.LabelType, nodes.TypeVirtualKubelet), testkit.ProviderID("other://x"), silentFor(time.Hour)))
+	c.nodes = append(c.nodes,
+		testkit.Node("vk", testkit.NodeLabel(nodes.LabelType, nodes.TypeVirtualKubelet), testkit.ProviderID("other://x"), silentFor(time.Hour)))
 	c.slices = []*discoveryv1.EndpointSlice{testkit.EndpointSlice("web", c.svc.Spec.Ports[0], "10.9.0.1@a", "10.9.0.2@vk")}
 	c.enis = map[string]string{"10.9.0.1": "eni-1", "10.9.0.2": "eni-2"}
 	model, _ := c.build()
@@ -54,9 +56,11 @@ func TestVirtualNodesInPodMode(t *testing.T) {
 func TestMixedGroup(t *testing.T) {
 	t.Parallel()
 	c := newFixture(80)
-	c.nodes = append(c.nodes, testkit.Node("vk", testkit.NodeLabel(nodes.LabelType, nodes.TypeVirtualKubelet), testkit.ProviderID("other://x")))
+	c.nodes = append(c.nodes,
+		testkit.Node("vk", testkit.NodeLabel(nodes.LabelType, nodes.TypeVirtualKubelet), testkit.ProviderID("other://x")))
 	c.nodes[1] = testkit.Node("b", goesAway)
-	c.slices = []*discoveryv1.EndpointSlice{testkit.EndpointSlice("web", c.svc.Spec.Ports[0], "10.9.0.1@a", "10.9.0.2@vk", "!10.9.0.3@vk", "10.9.0.4@vk")}
+	c.slices = []*discoveryv1.EndpointSlice{testkit.EndpointSlice("web", c.svc.Spec.Ports[0], "10.9.0.1@a", "10.9.0.2@vk", "!10.9.0.3@vk",
+		"10.9.0.4@vk")}
 	c.enis = map[string]string{"10.9.0.2": "eni-2", "10.9.0.3": "eni-3"}
 	model, problems := c.build()
 	want := []string{
@@ -74,8 +78,10 @@ func TestMixedGroup(t *testing.T) {
 // TestNodeLabelsThatExclude: each of the four keeps a node out, whatever its value; that of Kubernetes does not with the value false.
 func TestNodeLabelsThatExclude(t *testing.T) {
 	t.Parallel()
-	for _, label := range []string{corev1.LabelNodeExcludeBalancers, nodes.LabelExcludeBalancerAlpha, nodes.LabelExcludeNode, nodes.LabelExcludeNodeLegacy} {
-		for _, policy := range []corev1.ServiceExternalTrafficPolicy{corev1.ServiceExternalTrafficPolicyCluster, corev1.ServiceExternalTrafficPolicyLocal} {
+	for _, label := range []string{corev1.LabelNodeExcludeBalancers, nodes.LabelExcludeBalancerAlpha, nodes.LabelExcludeNode,
+		nodes.LabelExcludeNodeLegacy} {
+		for _, policy := range []corev1.ServiceExternalTrafficPolicy{corev1.ServiceExternalTrafficPolicyCluster,
+			corev1.ServiceExternalTrafficPolicyLocal} {
 			c := newFixture(80)
 			c.svc.Spec.ExternalTrafficPolicy = policy
 			value := "false"
@@ -125,8 +131,11 @@ func TestAddressFamilies(t *testing.T) {
 		{"both", func(*corev1.Service) {}, []corev1.IPFamily{corev1.IPv6Protocol, corev1.IPv4Protocol}, nil},
 		{"IPv6 alone", func(*corev1.Service) {}, []corev1.IPFamily{corev1.IPv6Protocol}, []string{problem.ReasonFeatureNotSupported}},
 		{"IPv6 backend servers", ipv6Backends, []corev1.IPFamily{corev1.IPv6Protocol}, nil},
-		{"IPv6 backend servers of a Service without IPv6", ipv6Backends, []corev1.IPFamily{corev1.IPv4Protocol}, []string{problem.ReasonFeatureNotSupported}},
-		{"IPv6 backend servers without a CLB of IPv6", func(svc *corev1.Service) { annotate(svc, annotation.BackendIPVersion, "ipv6") }, nil, []string{problem.ReasonAnnotationNoEffect}},
+		{"IPv6 backend servers of a Service without IPv6", ipv6Backends, []corev1.IPFamily{corev1.IPv4Protocol},
+			[]string{problem.ReasonFeatureNotSupported}},
+		{"IPv6 backend servers without a CLB of IPv6", func(svc *corev1.Service) {
+			annotate(svc, annotation.BackendIPVersion, "ipv6")
+		}, nil, []string{problem.ReasonAnnotationNoEffect}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()

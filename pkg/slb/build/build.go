@@ -67,18 +67,18 @@ type Input struct {
 func Build(in Input) (*model.Model, []problem.Problem) {
 	b := newBuilder(in)
 	b.loadBalancer()
-	b.reuse()
-	b.unsupported()
+	b.reuseExisting()
+	b.reportUnsupported()
 	b.problems = append(b.problems, b.in.Backends().Ineffective()...)
-	b.problems = append(b.problems, backend.StayOnPods(in.Params, in.Config.DefaultBackendENI, b.eni())...)
+	b.problems = append(b.problems, backend.StayOnPods(in.Params, in.Config.DefaultBackendENI, b.usesENIs())...)
 	b.joinGroups()
 	b.accessList()
 	b.chooseProtocols()
-	b.forwards()
+	b.readForwards()
 	b.model.Ports = sets.New[int]()
 	for _, port := range in.Service.Spec.Ports {
 		b.model.Ports.Insert(int(port.Port))
-		b.port(port)
+		b.buildPort(port)
 	}
 	if full := in.Shared.Full(len(in.Service.Spec.Ports)); len(full) > 0 {
 		b.problems = append(b.problems, full...)
@@ -87,8 +87,8 @@ func Build(in Input) (*model.Model, []problem.Problem) {
 	}
 	b.problems = append(b.problems, b.resolver.Shortages()...)
 	b.checkForwards()
-	b.certificates()
-	b.unserved()
+	b.checkCertificates()
+	b.reportUnserved()
 	b.problems = append(b.problems, b.in.Backends().Unserved(b.in.Service.Spec.IPFamilies)...)
 	if !problem.HasInvalid(b.problems) { // that is reported first
 		b.problems = append(b.problems, b.in.Params.Idle(b.model.Protocols())...)
@@ -107,26 +107,30 @@ func newBuilder(in Input) *builder {
 	}
 }
 
-// reuse marks the model of an existing CLB (annotation id).
-func (b *builder) reuse() {
+// reuseExisting marks the model of an existing CLB (annotation id).
+func (b *builder) reuseExisting() {
 	if !b.observed.Reused {
 		return
 	}
 	b.model.Reused = true
 	b.model.Override = b.in.Params.OverridesListeners()
 	if !b.model.Override {
-		b.problem(problem.ReasonListenersLeftAlone, "the Service does not manage the listeners and attributes of an existing CLB; to manage them, set %s: \"true\"", annotation.ForceOverrideListeners)
+		b.addProblem(problem.ReasonListenersLeftAlone,
+			"the Service does not manage the listeners and attributes of an existing CLB; to manage them, set %s: \"true\"",
+			annotation.ForceOverrideListeners)
 	}
 }
 
-// unsupported reports fields and annotations that ask for something that is not supported.
-func (b *builder) unsupported() {
+// reportUnsupported reports fields and annotations that ask for something that is not supported.
+func (b *builder) reportUnsupported() {
 	spec, params := b.in.Service.Spec, b.in.Params
 	if spec.IPFamilyPolicy != nil && *spec.IPFamilyPolicy == corev1.IPFamilyPolicyRequireDualStack {
-		b.problem(problem.ReasonFeatureNotSupported, "ipFamilyPolicy RequireDualStack: a CLB has one address family, %s (annotation %s)", b.in.ipVersion(), annotation.IPVersion)
+		b.addProblem(problem.ReasonFeatureNotSupported, "ipFamilyPolicy RequireDualStack: a CLB has one address family, %s (annotation %s)",
+			b.in.ipVersion(), annotation.IPVersion)
 	}
 	if params.Get(annotation.BackendIPVersion) == annotation.FamilyIPv6 && !b.in.ipv6Backends() {
-		b.problem(problem.ReasonAnnotationNoEffect, "%s: ipv6 has no effect without %s: eni and %s: ipv6", annotation.BackendIPVersion, annotation.BackendType, annotation.IPVersion)
+		b.addProblem(problem.ReasonAnnotationNoEffect, "%s: ipv6 has no effect without %s: eni and %s: ipv6", annotation.BackendIPVersion,
+			annotation.BackendType, annotation.IPVersion)
 	}
 }
 
@@ -140,7 +144,8 @@ func (in Input) ipVersion() string {
 
 // ipv6Backends reports whether the backends are IPv6 addresses of pods.
 func (in Input) ipv6Backends() bool {
-	return in.ipVersion() == annotation.FamilyIPv6 && in.usesInterfaces() && in.Params.Get(annotation.BackendIPVersion) == annotation.FamilyIPv6
+	return in.ipVersion() == annotation.FamilyIPv6 && in.usesInterfaces() &&
+		in.Params.Get(annotation.BackendIPVersion) == annotation.FamilyIPv6
 }
 
 type builder struct {
@@ -163,23 +168,23 @@ type builder struct {
 	forwardedTwice sets.Set[int]
 }
 
-func (b *builder) problem(reason, format string, args ...any) {
+func (b *builder) addProblem(reason, format string, args ...any) {
 	b.problems = append(b.problems, problem.Newf(reason, format, args...))
 }
 
-// port adds the listener and the group of one port of the Service.
-func (b *builder) port(port corev1.ServicePort) {
+// buildPort adds the listener and the group of one port of the Service.
+func (b *builder) buildPort(port corev1.ServicePort) {
 	if found, ok := backend.CheckPort(port); !ok {
 		b.problems = append(b.problems, found)
 		return
 	}
-	if b.conflicts(port) {
+	if b.conflictsInGroup(port) {
 		return
 	}
-	group, ok := b.group(port)
+	group, ok := b.buildGroup(port)
 	blocked := !ok
 	if ok {
-		group, blocked = b.join(port.Port, group)
+		group, blocked = b.joinGroup(port.Port, group)
 		blocked = b.keepUndecided(&group) || blocked
 	}
 	switch {
@@ -188,9 +193,9 @@ func (b *builder) port(port corev1.ServicePort) {
 	case !b.followWhatIsThere(port) && !ok:
 		return
 	}
-	protocol := b.protocol(port)
+	protocol := b.protocolOf(port)
 	key := alicloud.ListenerKey{Port: int(port.Port), Protocol: protocol}
-	attributes, redirects := b.redirect(key)
+	attributes, redirects := b.redirectAttributes(key)
 	if redirects {
 		group.Name = "" // a listener that redirects has no group
 	} else {
@@ -210,28 +215,29 @@ func (b *builder) port(port corev1.ServicePort) {
 	if protocol == alicloud.ProtocolHTTPS {
 		listener.Extensions = annotation.DomainExtensionsOf(b.in.Params)
 	}
-	b.former(port, &listener)
+	b.addFormerGroups(port, &listener)
 	b.model.Listeners = append(b.model.Listeners, listener)
 }
 
-// unserved reports what becomes of the CLB of a Service none of whose ports can be served.
-func (b *builder) unserved() {
+// reportUnserved reports what becomes of the CLB of a Service none of whose ports can be served.
+func (b *builder) reportUnserved() {
 	switch {
 	case len(b.model.Listeners)+len(b.model.Conflicts) > 0:
 	case b.in.Observed == nil:
-		b.problem(problem.ReasonFeatureNotSupported, "no port can be served, so no CLB is created")
+		b.addProblem(problem.ReasonFeatureNotSupported, "no port can be served, so no CLB is created")
 	case b.observed.Reused:
-		b.problem(problem.ReasonFeatureNotSupported, "no port can be served, so the CLB has no listeners of the Service")
+		b.addProblem(problem.ReasonFeatureNotSupported, "no port can be served, so the CLB has no listeners of the Service")
 	default:
-		b.problem(problem.ReasonFeatureNotSupported, "no port can be served; the CLB keeps its address, has no listeners until a port can be served, and is deleted with the Service")
+		b.addProblem(problem.ReasonFeatureNotSupported,
+			"no port can be served; the CLB keeps its address, has no listeners until a port can be served, and is deleted with the Service")
 	}
 }
 
-// group returns the vServer group of a port. Two ports that share the node port share the group.
-func (b *builder) group(port corev1.ServicePort) (model.Group, bool) {
+// buildGroup returns the vServer group of a port. Two ports that share the node port share the group.
+func (b *builder) buildGroup(port corev1.ServicePort) (model.Group, bool) {
 	mark := b.owner.PortMark(port.NodePort)
 	switch {
-	case b.eni():
+	case b.usesENIs():
 		mark = b.owner.Mark(backend.TargetPort(port))
 	case port.NodePort == 0:
 		b.problems = append(b.problems, backend.WithoutNodePort(port))
@@ -239,16 +245,18 @@ func (b *builder) group(port corev1.ServicePort) (model.Group, bool) {
 	}
 	set, problems := b.resolver.Backends(port, mark)
 	b.problems = append(b.problems, problems...)
-	servers := b.servers(&set, mark)
+	servers := b.buildServers(&set, mark)
 	return model.Group{
-		Name: mark, Backends: servers, Dead: b.dead(mark, len(servers)), Draining: serversOf(slices.Values(set.Draining), len(set.Draining), mark), Doubt: set.Doubt, Gone: set.Gone, Held: set.Held,
-		Counted: set.Counted && !b.in.defaultChanged(), Balances: set.Balances, KeepWeights: b.in.Params.Get(annotation.IgnoreWeightUpdate) == "on",
+		Name: mark, Backends: servers, Dead: b.deadInstances(mark, len(servers)),
+		Draining: serversOf(slices.Values(set.Draining), len(set.Draining), mark), Doubt: set.Doubt, Gone: set.Gone, Held: set.Held,
+		Counted: set.Counted && !b.in.defaultChanged(), Balances: set.Balances,
+		KeepWeights: b.in.Params.Get(annotation.IgnoreWeightUpdate) == "on",
 	}, true
 }
 
-// servers returns the backends of a group. While they are those that the group has, both share their memory: a group may have thousands,
-// and most passes change none.
-func (b *builder) servers(set *backend.Set, mark string) []alicloud.Backend {
+// buildServers returns the backends of a group. While they are those that the group has, both share their memory: a group may have
+// thousands, and most passes change none.
+func (b *builder) buildServers(set *backend.Set, mark string) []alicloud.Backend {
 	changesAny := b.in.Params.Invalid || b.sharesGroups() // see join and keepUndecided
 	if b.in.Observed != nil && !changesAny {
 		if have := b.in.Observed.Group(mark); have != nil && len(have.Backends) == set.Len() && sameServers(set, have.Backends, mark) {
@@ -258,8 +266,9 @@ func (b *builder) servers(set *backend.Set, mark string) []alicloud.Backend {
 	return serversOf(set.All, set.Len(), mark)
 }
 
-// dead returns the instances that take no traffic of a group that is to have so many backend servers, if these are fewer than it has.
-func (b *builder) dead(mark string, servers int) sets.Set[string] {
+// deadInstances returns the instances that take no traffic of a group that is to have so many backend servers, if these are fewer than it
+// has.
+func (b *builder) deadInstances(mark string, servers int) sets.Set[string] {
 	if b.in.Observed == nil {
 		return nil
 	}
@@ -319,11 +328,12 @@ func (in Input) Backends() backend.Input {
 	return backend.Input{
 		Params: in.Params, Nodes: in.Nodes, Slices: in.Slices, Pods: in.usesInterfaces(),
 		Local:  in.Service.Spec.ExternalTrafficPolicy == corev1.ServiceExternalTrafficPolicyLocal,
-		Family: family, ControlPlane: in.Config.ControlPlaneNodes, Interfaces: in.Interfaces, InterfacesUnread: in.InterfacesUnread, Waiting: in.Waiting, Held: in.Held, Blocks: in.Blocks, Choice: in.Choice,
+		Family: family, ControlPlane: in.Config.ControlPlaneNodes, Interfaces: in.Interfaces, InterfacesUnread: in.InterfacesUnread,
+		Waiting: in.Waiting, Held: in.Held, Blocks: in.Blocks, Choice: in.Choice,
 	}
 }
 
-func (b *builder) eni() bool { return b.in.usesInterfaces() }
+func (b *builder) usesENIs() bool { return b.in.usesInterfaces() }
 
 // usesInterfaces reports whether the backends are addresses of pods.
 func (in Input) usesInterfaces() bool {
@@ -336,7 +346,9 @@ func (in Input) interfacesNow() (pods, known bool) {
 		return false, false
 	}
 	owner := mark.OwnerOf(in.Service, in.ClusterID)
-	if pods, known = backend.NamedForPods(in.Service.Spec.Ports, func(port string) bool { return in.Observed.Group(owner.Mark(port)) != nil }); known {
+	if pods, known = backend.NamedForPods(in.Service.Spec.Ports, func(port string) bool {
+		return in.Observed.Group(owner.Mark(port)) != nil
+	}); known {
 		return pods, true
 	}
 	for i := range in.Observed.Groups {

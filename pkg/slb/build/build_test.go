@@ -30,7 +30,9 @@ func TestBuildClusterBackends(t *testing.T) {
 	}{
 		{"ready nodes", func(*fixture) {}, []string{a, b}},
 		{"not ready", func(c *fixture) { c.nodes[1] = testkit.Node("b", testkit.Silent(time.Time{})) }, []string{a}},
-		{"silent since a moment ago", func(c *fixture) { c.nodes[1] = testkit.Node("b", silentFor(waits.NodeSilent-time.Second)) }, []string{a, b}},
+		{"silent since a moment ago", func(c *fixture) {
+			c.nodes[1] = testkit.Node("b", silentFor(waits.NodeSilent-time.Second))
+		}, []string{a, b}},
 		{"silent since a moment ago, and shut down", func(c *fixture) {
 			c.nodes[1] = testkit.Node("b", silentFor(time.Second), func(n *corev1.Node) {
 				n.Spec.Taints = append(n.Spec.Taints, corev1.Taint{Key: api.TaintNodeShutdown, Effect: corev1.TaintEffectNoSchedule})
@@ -50,11 +52,15 @@ func TestBuildClusterBackends(t *testing.T) {
 		{"excluded, old name", func(c *fixture) {
 			c.nodes[1] = testkit.Node("b", testkit.NodeLabel(nodes.LabelExcludeBalancerAlpha, "true"))
 		}, []string{a}},
-		{"outside our control", func(c *fixture) { c.nodes[1] = testkit.Node("b", testkit.NodeLabel(nodes.LabelExcludeNode, "true")) }, []string{a}},
+		{"outside our control", func(c *fixture) {
+			c.nodes[1] = testkit.Node("b", testkit.NodeLabel(nodes.LabelExcludeNode, "true"))
+		}, []string{a}},
 		{"uninitialized", func(c *fixture) {
 			c.nodes[1] = testkit.Node("b", testkit.Taint("node.cloudprovider.kubernetes.io/uninitialized"))
 		}, []string{a}},
-		{"virtual", func(c *fixture) { c.nodes[1] = testkit.Node("b", testkit.NodeLabel("type", "virtual-kubelet")) }, []string{a, "doubt, gone [i-a i-b]"}},
+		{"virtual", func(c *fixture) {
+			c.nodes[1] = testkit.Node("b", testkit.NodeLabel("type", "virtual-kubelet"))
+		}, []string{a, "doubt, gone [i-a i-b]"}},
 		{"master beside workers", func(c *fixture) { c.nodes[1] = testkit.Node("b", testkit.NodeLabel(nodes.LabelMaster, "")) }, []string{a}},
 		{"masters only", func(c *fixture) {
 			c.nodes = []*corev1.Node{testkit.Node("a", testkit.NodeLabel(nodes.LabelMaster, ""))}
@@ -70,7 +76,9 @@ func TestBuildClusterBackends(t *testing.T) {
 		{"label control-plane alone", func(c *fixture) {
 			c.nodes[1] = testkit.Node("b", testkit.NodeLabel("node-role.kubernetes.io/control-plane", ""))
 		}, []string{a, b}},
-		{"autoscaler", func(c *fixture) { c.nodes[1] = testkit.Node("b", testkit.Taint(nodes.TaintToBeDeleted)) }, []string{a, "draining i-b:30080 weight 0"}},
+		{"autoscaler", func(c *fixture) {
+			c.nodes[1] = testkit.Node("b", testkit.Taint(nodes.TaintToBeDeleted))
+		}, []string{a, "draining i-b:30080 weight 0"}},
 		{"cordoned", func(c *fixture) { c.nodes[1] = testkit.Node("b", testkit.Cordoned) }, []string{a, b}},
 		{"cordoned and asked for", func(c *fixture) {
 			c.nodes[1] = testkit.Node("b", testkit.Cordoned)
@@ -107,23 +115,33 @@ func TestBuildLocalBackends(t *testing.T) {
 		nodes  []*corev1.Node
 		want   []string
 	}{
-		{"by number of endpoints", []*discoveryv1.EndpointSlice{testkit.EndpointSlice("web", port, "10.9.0.1@a", "10.9.0.2@a"), testkit.EndpointSlice("web", port, "10.9.1.1@b")}, nil,
+		{"by number of endpoints",
+			[]*discoveryv1.EndpointSlice{testkit.EndpointSlice("web", port, "10.9.0.1@a", "10.9.0.2@a"),
+				testkit.EndpointSlice("web", port, "10.9.1.1@b")}, nil,
 			[]string{"i-a:30080 weight 2", "i-b:30080 weight 1"}},
-		{"one endpoint in two slices counts once", []*discoveryv1.EndpointSlice{testkit.EndpointSlice("web", port, "10.9.0.1@a"), testkit.EndpointSlice("web", port, "10.9.0.1@a", "10.9.0.2@b")}, nil,
+		{"one endpoint in two slices counts once",
+			[]*discoveryv1.EndpointSlice{testkit.EndpointSlice("web", port, "10.9.0.1@a"),
+				testkit.EndpointSlice("web", port, "10.9.0.1@a", "10.9.0.2@b")}, nil,
 			[]string{"i-a:30080 weight 1", "i-b:30080 weight 1"}},
-		{"more than the largest weight", []*discoveryv1.EndpointSlice{testkit.EndpointSlice("web", port, many("a", 200)...), testkit.EndpointSlice("web", port, "10.8.0.1@b")}, nil,
+		{"more than the largest weight",
+			[]*discoveryv1.EndpointSlice{testkit.EndpointSlice("web", port, many("a", 200)...), testkit.EndpointSlice("web", port, "10.8.0.1@b")},
+			nil,
 			[]string{"i-a:30080 weight 100", "i-b:30080 weight 1"}},
 		{"terminating", []*discoveryv1.EndpointSlice{testkit.EndpointSlice("web", port, "10.9.0.1@a", "!10.9.1.1@b")}, nil,
 			[]string{"i-a:30080 weight 1", "draining i-b:30080 weight 0"}},
-		{"not ready", []*discoveryv1.EndpointSlice{testkit.EndpointSlice("web", port, "10.9.0.1@a", "?10.9.1.1@b")}, nil, []string{"i-a:30080 weight 1"}},
+		{"not ready", []*discoveryv1.EndpointSlice{testkit.EndpointSlice("web", port, "10.9.0.1@a", "?10.9.1.1@b")}, nil,
+			[]string{"i-a:30080 weight 1"}},
 		{"scaled to zero", []*discoveryv1.EndpointSlice{testkit.EndpointSlice("web", port)}, nil, nil},
 		{"no slice", nil, nil, []string{"doubt, gone []"}},
 		{"endpoint on an unknown node", []*discoveryv1.EndpointSlice{testkit.EndpointSlice("web", port, "10.9.0.1@a", "10.9.1.1@z")}, nil,
 			[]string{"i-a:30080 weight 1"}},
-		{"endpoint without node", []*discoveryv1.EndpointSlice{testkit.EndpointSlice("web", port, "10.9.0.1@a", "10.9.1.1")}, nil, []string{"i-a:30080 weight 1"}},
+		{"endpoint without node", []*discoveryv1.EndpointSlice{testkit.EndpointSlice("web", port, "10.9.0.1@a", "10.9.1.1")}, nil,
+			[]string{"i-a:30080 weight 1"}},
 		{"excluded node", []*discoveryv1.EndpointSlice{testkit.EndpointSlice("web", port, "10.9.0.1@a", "10.9.1.1@b")},
-			[]*corev1.Node{testkit.Node("a"), testkit.Node("b", testkit.NodeLabel(corev1.LabelNodeExcludeBalancers, ""))}, []string{"i-a:30080 weight 1"}},
-		{"another port", []*discoveryv1.EndpointSlice{testkit.EndpointSlice("web", testkit.Port(81, corev1.ProtocolTCP), "10.9.0.1@a")}, nil, []string{"held [i-a]"}},
+			[]*corev1.Node{testkit.Node("a"), testkit.Node("b", testkit.NodeLabel(corev1.LabelNodeExcludeBalancers, ""))},
+			[]string{"i-a:30080 weight 1"}},
+		{"another port", []*discoveryv1.EndpointSlice{testkit.EndpointSlice("web", testkit.Port(81, corev1.ProtocolTCP), "10.9.0.1@a")}, nil,
+			[]string{"held [i-a]"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
@@ -208,14 +226,18 @@ func TestBuildListeners(t *testing.T) {
 		{"connection drain", set("connection-drain", "on", "connection-drain-timeout", "30"),
 			[]string{`tcp:80 ConnectionDrain="on" ConnectionDrainTimeout="30"`}},
 		{"connection drain off", set("connection-drain", "off", "connection-drain-timeout", "30"), []string{`tcp:80 ConnectionDrain="off"`}},
-		{"health check", set("health-check-switch", "off", "health-check-connect-port", "-520", "healthy-threshold", "4", "unhealthy-threshold", "5",
-			"health-check-interval", "6", "health-check-connect-timeout", "7"), []string{
-			`tcp:80 HealthCheckConnectPort="-520" HealthCheckConnectTimeout="7" HealthCheckInterval="6" HealthCheckSwitch="off" HealthyThreshold="4" UnhealthyThreshold="5"`,
-		}},
-		{"http health check of TCP", set("health-check-type", "http", "health-check-uri", "/ok", "health-check-domain", "$_ip", "health-check-httpcode", "http_3xx, http_2xx"),
+		{"health check",
+			set("health-check-switch", "off", "health-check-connect-port", "-520", "healthy-threshold", "4", "unhealthy-threshold", "5",
+				"health-check-interval", "6", "health-check-connect-timeout", "7"), []string{
+				`tcp:80 HealthCheckConnectPort="-520" HealthCheckConnectTimeout="7" HealthCheckInterval="6" HealthCheckSwitch="off" HealthyThreshold="4" UnhealthyThreshold="5"`,
+			}},
+		{"http health check of TCP",
+			set("health-check-type", "http", "health-check-uri", "/ok", "health-check-domain", "$_ip", "health-check-httpcode",
+				"http_3xx, http_2xx"),
 			[]string{`tcp:80 HealthCheckDomain="$_ip" HealthCheckHttpCode="http_2xx,http_3xx" HealthCheckType="http" HealthCheckURI="/ok"`}},
 		{"URI without http check", set("health-check-uri", "/ok"), []string{"tcp:80"}},
-		{"http", set("protocol-port", "http:80", "sticky-session", "on", "sticky-session-type", "insert", "cookie-timeout", "60", "idle-timeout", "30", "request-timeout", "90",
+		{"http", set("protocol-port", "http:80", "sticky-session", "on", "sticky-session-type", "insert", "cookie-timeout", "60", "idle-timeout",
+			"30", "request-timeout", "90",
 			"xforwardedfor-proto", "on", "health-check-flag", "on", "health-check-method", "get"), []string{
 			`http:80 CookieTimeout="60" HealthCheck="on" HealthCheckMethod="get" IdleTimeout="30" RequestTimeout="90" StickySession="on" StickySessionType="insert" XForwardedFor_proto="on"`,
 		}},
@@ -224,9 +246,12 @@ func TestBuildListeners(t *testing.T) {
 		{"https without certificate", set("protocol-port", "https:80"), []string{"https:80"}},
 		{"forward", set("protocol-port", "http:80", "forward-port", "80:443"), []string{`http:80 ForwardPort="443" ListenerForward="on"`}},
 		{"protocol of UDP stays", both(udp, set("protocol-port", "http:80")), []string{"http:80", "udp:80"}},
-		{"access control", set("acl-status", "on", "acl-id", "acl-1", "acl-type", "white"), []string{`tcp:80 AclId="acl-1" AclStatus="on" AclType="white"`}},
+		{"access control", set("acl-status", "on", "acl-id", "acl-1", "acl-type", "white"),
+			[]string{`tcp:80 AclId="acl-1" AclStatus="on" AclType="white"`}},
 		{"access control off", set("acl-status", "off", "acl-id", "acl-1", "acl-type", "white"), []string{`tcp:80 AclStatus="off"`}},
-		{"session affinity", func(c *fixture) { c.svc.Spec.SessionAffinity = corev1.ServiceAffinityClientIP }, []string{`tcp:80 PersistenceTimeout="3600"`}},
+		{"session affinity", func(c *fixture) {
+			c.svc.Spec.SessionAffinity = corev1.ServiceAffinityClientIP
+		}, []string{`tcp:80 PersistenceTimeout="3600"`}},
 		{"session affinity with a time", func(c *fixture) {
 			c.svc.Spec.SessionAffinity = corev1.ServiceAffinityClientIP
 			c.svc.Spec.SessionAffinityConfig = &corev1.SessionAffinityConfig{ClientIP: &corev1.ClientIPConfig{TimeoutSeconds: ptr.To[int32](10)}}
@@ -250,7 +275,8 @@ func TestBuildNamesTheProtocolThatNoCLBHas(t *testing.T) {
 	t.Parallel()
 	c := newFixture(80)
 	c.svc.Spec.Ports = append(c.svc.Spec.Ports, testkit.Port(90, corev1.ProtocolSCTP))
-	want := problem.Problem{Reason: problem.ReasonFeatureNotSupported, Message: `spec.ports: protocol "SCTP" of port 90 is not accepted; accepted: TCP, UDP`}
+	want := problem.Problem{Reason: problem.ReasonFeatureNotSupported,
+		Message: `spec.ports: protocol "SCTP" of port 90 is not accepted; accepted: TCP, UDP`}
 	if _, problems := c.build(); len(problems) != 1 || problems[0] != want {
 		t.Errorf("problems = %v, want %v", problems, want)
 	}

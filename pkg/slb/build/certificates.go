@@ -46,8 +46,8 @@ func namedBy(params annotation.Params, id string) annotation.Suffix {
 	return annotation.DomainExtensions
 }
 
-// certificates reports certificates that do not serve. A listener that has one already keeps it; no listener gets one.
-func (b *builder) certificates() {
+// checkCertificates reports certificates that do not serve. A listener that has one already keeps it; no listener gets one.
+func (b *builder) checkCertificates() {
 	if !slices.ContainsFunc(b.model.Listeners, func(l model.Listener) bool { return l.Protocol == alicloud.ProtocolHTTPS }) {
 		return
 	}
@@ -57,22 +57,24 @@ func (b *builder) certificates() {
 		switch {
 		case !state.Read:
 		case !state.Found && !used:
-			b.withhold(id)
-			b.problem(problem.ReasonInvalidAnnotation, "%s: certificate %q does not exist in the region; accepted: the ID of a server certificate of CLB", by, id)
+			b.withholdCertificate(id)
+			b.addProblem(problem.ReasonInvalidAnnotation,
+				"%s: certificate %q does not exist in the region; accepted: the ID of a server certificate of CLB", by, id)
 		case !state.Found || state.Expires.IsZero():
 		case !b.in.Now.Before(state.Expires) && !used:
-			b.withhold(id)
-			b.problem(problem.ReasonInvalidAnnotation, "%s: certificate %q expired on %s; accepted: a certificate that is valid", by, id, dateOf(state.Expires))
+			b.withholdCertificate(id)
+			b.addProblem(problem.ReasonInvalidAnnotation, "%s: certificate %q expired on %s; accepted: a certificate that is valid", by, id,
+				dateOf(state.Expires))
 		case !b.in.Now.Before(state.Expires):
-			b.problem(problem.ReasonCertificateExpired, "%s: certificate %q expired on %s and is still served", by, id, dateOf(state.Expires))
+			b.addProblem(problem.ReasonCertificateExpired, "%s: certificate %q expired on %s and is still served", by, id, dateOf(state.Expires))
 		case state.Expires.Sub(b.in.Now) < certificateWarning:
-			b.problem(problem.ReasonCertificateExpiring, "%s: certificate %q expires on %s", by, id, dateOf(state.Expires))
+			b.addProblem(problem.ReasonCertificateExpiring, "%s: certificate %q expires on %s", by, id, dateOf(state.Expires))
 		}
 	}
 }
 
-// withhold lets no listener get the certificate: those that are there keep the one that they have.
-func (b *builder) withhold(id string) {
+// withholdCertificate lets no listener get the certificate: those that are there keep the one that they have.
+func (b *builder) withholdCertificate(id string) {
 	for i := range b.model.Listeners {
 		listener := &b.model.Listeners[i]
 		if listener.Attributes[alicloud.AttributeServerCertificateID] == id {

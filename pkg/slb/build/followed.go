@@ -21,10 +21,10 @@ func Followed(in Input) *model.Model {
 		}
 		for i := range b.observed.Groups {
 			have := &b.observed.Groups[i]
-			if b.model.GroupByID(have.ID) != nil || !b.has(port, have) {
+			if b.model.GroupByID(have.ID) != nil || !b.isGroupOf(port, have) {
 				continue
 			}
-			if group, ok := b.followed(port, have); ok {
+			if group, ok := b.followedGroup(port, have); ok {
 				b.model.Groups = append(b.model.Groups, group)
 			}
 		}
@@ -32,9 +32,9 @@ func Followed(in Input) *model.Model {
 	return b.model
 }
 
-// has reports whether a group is that of a port: a listener of the port leads to it, or it has the mark of the port. The listeners of an
-// existing CLB may be its owner's.
-func (b *builder) has(port corev1.ServicePort, have *model.Group) bool {
+// isGroupOf reports whether a group is that of a port: a listener of the port leads to it, or it has the mark of the port. The listeners of
+// an existing CLB may be its owner's.
+func (b *builder) isGroupOf(port corev1.ServicePort, have *model.Group) bool {
 	for _, mark := range []string{b.owner.PortMark(port.NodePort), b.owner.Mark(backend.TargetPort(port))} {
 		if have.Name == mark || slices.ContainsFunc(have.Backends, func(server alicloud.Backend) bool { return server.Description == mark }) {
 			return true
@@ -47,27 +47,27 @@ func (b *builder) has(port corev1.ServicePort, have *model.Group) bool {
 // leads to answers no more.
 func (b *builder) isWanted(name string) bool {
 	return slices.ContainsFunc(b.in.Service.Spec.Ports, func(port corev1.ServicePort) bool {
-		wanted, ok := b.group(port)
+		wanted, ok := b.buildGroup(port)
 		return ok && wanted.Name == name
 	})
 }
 
-// followed returns what a group of a port is to have, and false where that is not known. Several ports may have joined one group of others:
-// what is one's there, only a listener says.
-func (b *builder) followed(port corev1.ServicePort, have *model.Group) (model.Group, bool) {
+// followedGroup returns what a group of a port is to have, and false where that is not known. Several ports may have joined one group of
+// others: what is one's there, only a listener says.
+func (b *builder) followedGroup(port corev1.ServicePort, have *model.Group) (model.Group, bool) {
 	texts := map[string]bool{}
 	for i := range have.Backends {
 		if text, _, _ := mark.Undrained(have.Backends[i].Description); b.owner.Owns(text) {
 			texts[text] = true
 		}
 	}
-	wanted, ok := b.group(port)
+	wanted, ok := b.buildGroup(port)
 	switch {
 	case len(texts) > 1:
 		return model.Group{}, false
 	case ok && b.owner.Owns(have.Name) && (len(texts) == 0 || have == b.observed.Group(wanted.Name) || !b.isWanted(have.Name)):
 		wanted.ID, wanted.Name = have.ID, have.Name
-		b.divide(&wanted)
+		b.divideWeight(&wanted)
 		return wanted, !b.keepUndecided(&wanted)
 	}
 	return b.formerGroup(port, have)

@@ -12,9 +12,9 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb/model"
 )
 
-// former adds the groups that the listener on a port uses and is to leave. Until the group that the port is to have takes traffic, the
-// listener stays where it is, and what it has there follows the endpoints.
-func (b *builder) former(port corev1.ServicePort, wanted *model.Listener) {
+// addFormerGroups adds the groups that the listener on a port uses and is to leave. Until the group that the port is to have takes traffic,
+// the listener stays where it is, and what it has there follows the endpoints.
+func (b *builder) addFormerGroups(port corev1.ServicePort, wanted *model.Listener) {
 	if wanted.Blocked || wanted.Group == "" {
 		return
 	}
@@ -79,9 +79,11 @@ func (b *builder) formerGroup(port corev1.ServicePort, have *model.Group) (model
 	}
 	set := backend.Former(b.in.Backends(), port, there, text)
 	group := model.Group{
-		ID: have.ID, Name: have.Name, Backends: serversOf(set.All, set.Len(), text), Draining: serversOf(slices.Values(set.Draining), len(set.Draining), text),
-		Doubt: set.Doubt, Gone: set.Gone, Held: set.Held, Counted: set.Counted && !b.in.defaultChanged(), KeepWeights: b.in.Params.Get(annotation.IgnoreWeightUpdate) == "on",
+		ID: have.ID, Name: have.Name, Backends: serversOf(set.All, set.Len(), text),
+		Draining: serversOf(slices.Values(set.Draining), len(set.Draining), text),
+		Doubt:    set.Doubt, Gone: set.Gone, Held: set.Held, Counted: set.Counted && !b.in.defaultChanged(),
+		KeepWeights: b.in.Params.Get(annotation.IgnoreWeightUpdate) == "on",
 	}
-	b.divide(&group)
+	b.divideWeight(&group)
 	return group, !b.keepUndecided(&group)
 }

@@ -33,7 +33,9 @@ func shortTimeouts(params annotation.Params, model *model.Model) []string {
 	}{{annotation.HealthCheckConnectTimeout, annotation.Layer4}, {annotation.HealthCheckTimeout, annotation.Layer7}} {
 		timeout := params.Int(check.suffix, defaultCheckTimeout)
 		if timeout < interval && model.Listens(check.protocols) {
-			found = append(found, fmt.Sprintf("%s: %d s is below %s: %d s, so the cloud waits %d s", check.suffix, timeout, annotation.HealthCheckInterval, interval, interval))
+			found = append(found,
+				fmt.Sprintf("%s: %d s is below %s: %d s, so the cloud waits %d s", check.suffix, timeout, annotation.HealthCheckInterval, interval,
+					interval))
 		}
 	}
 	return found

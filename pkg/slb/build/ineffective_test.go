@@ -21,13 +21,15 @@ func TestIneffective(t *testing.T) {
 		{"of other protocols", map[annotation.Suffix]string{annotation.HealthCheckFlag: "on", annotation.HTTP2Enabled: "on"}, []string{
 			"service.beta.kubernetes.io/alibaba-cloud-loadbalancer-health-check-flag has no effect: no port is served by http or https",
 		}},
-		{"timeout at the interval", map[annotation.Suffix]string{annotation.HealthCheckConnectTimeout: "7", annotation.HealthCheckInterval: "7"}, nil},
+		{"timeout at the interval", map[annotation.Suffix]string{annotation.HealthCheckConnectTimeout: "7", annotation.HealthCheckInterval: "7"},
+			nil},
 		{"timeout below the interval", map[annotation.Suffix]string{annotation.HealthCheckConnectTimeout: "1"}, []string{
 			"service.beta.kubernetes.io/alibaba-cloud-loadbalancer-health-check-connect-timeout: 1 s is below service.beta.kubernetes.io/alibaba-cloud-loadbalancer-health-check-interval: 2 s, so the cloud waits 2 s",
 		}},
-		{"default below the interval", map[annotation.Suffix]string{annotation.HealthCheckInterval: "9", annotation.ProtocolPort: "http:80"}, []string{
-			"service.beta.kubernetes.io/alibaba-cloud-loadbalancer-health-check-timeout: 5 s is below service.beta.kubernetes.io/alibaba-cloud-loadbalancer-health-check-interval: 9 s, so the cloud waits 9 s",
-		}},
+		{"default below the interval", map[annotation.Suffix]string{annotation.HealthCheckInterval: "9", annotation.ProtocolPort: "http:80"},
+			[]string{
+				"service.beta.kubernetes.io/alibaba-cloud-loadbalancer-health-check-timeout: 5 s is below service.beta.kubernetes.io/alibaba-cloud-loadbalancer-health-check-interval: 9 s, so the cloud waits 9 s",
+			}},
 		{"something invalid", map[annotation.Suffix]string{annotation.HealthCheckFlag: "on", annotation.HealthCheckInterval: "x"}, nil},
 	} {
 		t.Run(test.name, func(t *testing.T) {

@@ -19,11 +19,11 @@ func (b *builder) loadBalancer() {
 		b.sharedLoadBalancer()
 		return
 	}
-	b.attributes()
+	b.buildAttributes()
 }
 
-// attributes fills in the attributes of the CLB: those that annotations manage, and those that a new CLB gets.
-func (b *builder) attributes() {
+// buildAttributes fills in the attributes of the CLB: those that annotations manage, and those that a new CLB gets.
+func (b *builder) buildAttributes() {
 	params, config := b.in.Params, b.in.Config
 	b.model.CreateBlocked = params.Refuses(annotation.ScopeCreation) || params.Refused(annotation.BackendType)
 	b.model.LoadBalancer = b.managedLoadBalancer()
@@ -45,12 +45,12 @@ func (b *builder) attributes() {
 		create.Spec = annotation.DefaultSpec
 	}
 	b.model.Create = create
-	b.network()
+	b.chooseVSwitches()
 	b.checkPlace()
 }
 
-// network chooses the vSwitches of a new CLB of address type intranet.
-func (b *builder) network() {
+// chooseVSwitches chooses the vSwitches of a new CLB of address type intranet.
+func (b *builder) chooseVSwitches() {
 	params, config := b.in.Params, b.in.Config
 	switch {
 	case params.AddressType() != alicloud.AddressIntranet:
@@ -74,12 +74,15 @@ func (b *builder) checkPlace() {
 	for _, suffix := range []annotation.Suffix{annotation.MasterZoneID, annotation.SlaveZoneID} {
 		if zone := params.Get(suffix); zone != "" && !strings.HasPrefix(zone, b.in.Config.Region) {
 			b.model.CreateBlocked = true
-			b.problem(problem.ReasonInvalidAnnotation, "%s: %q is not accepted; accepted: a zone of region %s", suffix, zone, b.in.Config.Region)
+			b.addProblem(problem.ReasonInvalidAnnotation, "%s: %q is not accepted; accepted: a zone of region %s", suffix, zone, b.in.Config.Region)
 		}
 	}
-	if params.Has(annotation.IP) && (params.AddressType() != alicloud.AddressIntranet || !params.Has(annotation.VSwitchID) || params.Get(annotation.IPVersion) == annotation.FamilyIPv6) {
+	if params.Has(annotation.IP) &&
+		(params.AddressType() != alicloud.AddressIntranet || !params.Has(annotation.VSwitchID) ||
+			params.Get(annotation.IPVersion) == annotation.FamilyIPv6) {
 		b.model.CreateBlocked = true
-		b.problem(problem.ReasonInvalidAnnotation, "%s (or spec.loadBalancerIP) needs %s: intranet, %s and an IPv4 CLB", annotation.IP, annotation.AddressType, annotation.VSwitchID)
+		b.addProblem(problem.ReasonInvalidAnnotation, "%s (or spec.loadBalancerIP) needs %s: intranet, %s and an IPv4 CLB", annotation.IP,
+			annotation.AddressType, annotation.VSwitchID)
 	}
 }
 
@@ -106,14 +109,15 @@ func (b *builder) managedLoadBalancer() alicloud.LoadBalancer {
 		lb.Tags = []alicloud.Tag{{Key: mark.TagReused, Value: "true"}}
 	} else {
 		// What only a new CLB could have is compared even when its annotation was removed.
-		lb.AddressType, lb.AddressIPVersion = b.decided(annotation.AddressType, alicloud.AddressInternet), b.decided(annotation.IPVersion, annotation.FamilyIPv4)
+		lb.AddressType, lb.AddressIPVersion = b.decidedValue(annotation.AddressType,
+			alicloud.AddressInternet), b.decidedValue(annotation.IPVersion, annotation.FamilyIPv4)
 	}
 	if lb.ModificationProtection == alicloud.ConsoleProtection {
 		lb.ModificationProtectionReason = mark.ProtectionReason
 	}
-	b.spec(&lb)
+	b.setSpec(&lb)
 	if params.AddressType() == alicloud.AddressInternet {
-		b.internet(&lb)
+		b.setInternet(&lb)
 		lb.VSwitchID = ""
 	} else {
 		lb.NetworkType = params.Get(annotation.NetworkType)
@@ -122,22 +126,23 @@ func (b *builder) managedLoadBalancer() alicloud.LoadBalancer {
 	return lb
 }
 
-// decided is the value of an annotation or its default, "" while it is not accepted.
-func (b *builder) decided(suffix annotation.Suffix, fallback string) string {
+// decidedValue is the value of an annotation or its default, "" while it is not accepted.
+func (b *builder) decidedValue(suffix annotation.Suffix, fallback string) string {
 	if b.in.Params.Refused(suffix) {
 		return ""
 	}
 	return b.in.Params.Or(suffix, fallback)
 }
 
-// spec sets the specification, which only a CLB that pays by it has: by its annotation, else as it is.
-func (b *builder) spec(lb *alicloud.LoadBalancer) {
+// setSpec sets the specification, which only a CLB that pays by it has: by its annotation, else as it is.
+func (b *builder) setSpec(lb *alicloud.LoadBalancer) {
 	effective := cmp.Or(lb.InstanceChargeType, b.observed.LoadBalancer.InstanceChargeType)
 	switch {
 	case strings.EqualFold(effective, model.PayBySpec):
 		lb.Spec = b.in.Params.Get(annotation.Spec)
 	case b.in.Params.Has(annotation.Spec) && !b.in.Params.Reverted[annotation.Spec]:
-		b.problem(problem.ReasonAnnotationNoEffect, "%s has no effect without %s: %s", annotation.Spec, annotation.InstanceChargeType, model.PayBySpec)
+		b.addProblem(problem.ReasonAnnotationNoEffect, "%s has no effect without %s: %s", annotation.Spec, annotation.InstanceChargeType,
+			model.PayBySpec)
 	}
 }
 
@@ -157,7 +162,7 @@ func (b *builder) defaultName() string {
 	return mark.DefaultName(b.in.Service.UID)
 }
 
-func (b *builder) internet(lb *alicloud.LoadBalancer) {
+func (b *builder) setInternet(lb *alicloud.LoadBalancer) {
 	lb.InternetChargeType = b.in.Params.Get(annotation.ChargeType)
 	if lb.InternetChargeType == model.PayByBandwidth {
 		lb.Bandwidth = b.in.Params.Int(annotation.Bandwidth, b.usualBandwidth())

@@ -17,8 +17,10 @@ func TestPlaceOfACLB(t *testing.T) {
 		want       []string // of VSwitchIDs
 		reasons    []string
 	}{
-		{"own zones", map[annotation.Suffix]string{annotation.MasterZoneID: "cn-hangzhou-b", annotation.SlaveZoneID: "cn-hangzhou-a"}, []string{"vsw-a"}, nil},
-		{"zone of another region", map[annotation.Suffix]string{annotation.MasterZoneID: "cn-beijing-a"}, []string{"vsw-a"}, []string{problem.ReasonInvalidAnnotation}},
+		{"own zones", map[annotation.Suffix]string{annotation.MasterZoneID: "cn-hangzhou-b", annotation.SlaveZoneID: "cn-hangzhou-a"},
+			[]string{"vsw-a"}, nil},
+		{"zone of another region", map[annotation.Suffix]string{annotation.MasterZoneID: "cn-beijing-a"}, []string{"vsw-a"},
+			[]string{problem.ReasonInvalidAnnotation}},
 		{"classic network", map[annotation.Suffix]string{annotation.NetworkType: "classic"}, []string{""}, nil},
 		{"VPC", map[annotation.Suffix]string{annotation.NetworkType: "vpc", annotation.VSwitchID: "vsw-9"}, []string{"vsw-9"}, nil},
 	} {

@@ -32,9 +32,11 @@ func TestNodesAreCheckedAtKubeProxy(t *testing.T) {
 		{"Local without a port yet", local(0), alicloud.Attributes{}},
 		{"pods", eni, alicloud.Attributes{}},
 		{"at the port of the Service", with(annotation.HealthCheck, "port"), alicloud.Attributes{}},
-		{"another path", with(annotation.HealthCheckURI, "/ok"), alicloud.Attributes{"HealthCheckType": "http", "HealthCheckURI": "/ok", "HealthCheckConnectPort": "10256"}},
+		{"another path", with(annotation.HealthCheckURI, "/ok"),
+			alicloud.Attributes{"HealthCheckType": "http", "HealthCheckURI": "/ok", "HealthCheckConnectPort": "10256"}},
 		{"a check of another kind", with(annotation.HealthCheckType, "tcp"), alicloud.Attributes{"HealthCheckType": "tcp"}},
-		{"HTTP", with(annotation.ProtocolPort, "http:80"), alicloud.Attributes{"HealthCheck": "on", "HealthCheckURI": "/healthz", "HealthCheckConnectPort": "10256"}},
+		{"HTTP", with(annotation.ProtocolPort, "http:80"),
+			alicloud.Attributes{"HealthCheck": "on", "HealthCheckURI": "/healthz", "HealthCheckConnectPort": "10256"}},
 		{"UDP", func(svc *corev1.Service) { svc.Spec.Ports[0].Protocol = corev1.ProtocolUDP }, alicloud.Attributes{}},
 	} {
 		c := newFixture(80)

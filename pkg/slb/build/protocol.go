@@ -24,7 +24,7 @@ func (b *builder) chooseProtocols() {
 		}
 		port := int32(number)
 		if _, twice := b.chosen[port]; twice {
-			b.problem(problem.ReasonInvalidAnnotation, "%s: port %d is specified twice", annotation.ProtocolPort, port)
+			b.addProblem(problem.ReasonInvalidAnnotation, "%s: port %d is specified twice", annotation.ProtocolPort, port)
 			b.chosenTwice.Insert(port)
 			continue
 		}
@@ -38,17 +38,18 @@ func (b *builder) checkProtocol(number int32, protocol string) {
 	i := slices.IndexFunc(b.in.Service.Spec.Ports, func(p corev1.ServicePort) bool { return p.Port == number })
 	switch {
 	case i < 0:
-		b.problem(problem.ReasonAnnotationNoEffect, "%s: %s:%d has no effect, because the Service has no port %d", annotation.ProtocolPort, protocol, number, number)
-	case !b.declares(number, isUDP(protocol)) && !b.eni():
-		b.problem(problem.ReasonAnnotationNoEffect, "%s: %s:%d makes a listener that nodes do not answer: the Service declares port %d as %s",
+		b.addProblem(problem.ReasonAnnotationNoEffect, "%s: %s:%d has no effect, because the Service has no port %d", annotation.ProtocolPort,
+			protocol, number, number)
+	case !b.declaresPort(number, isUDP(protocol)) && !b.usesENIs():
+		b.addProblem(problem.ReasonAnnotationNoEffect, "%s: %s:%d makes a listener that nodes do not answer: the Service declares port %d as %s",
 			annotation.ProtocolPort, protocol, number, number, b.in.Service.Spec.Ports[i].Protocol)
 	}
 }
 
-// protocol returns the protocol of the listener of a port. As with the official CCM, the annotation decides whatever the Service
+// protocolOf returns the protocol of the listener of a port. As with the official CCM, the annotation decides whatever the Service
 // declares; where the Service declares both TCP and UDP on the port, it is about the one of its own family. While the annotation is not
 // accepted, a listener that is there keeps its protocol.
-func (b *builder) protocol(port corev1.ServicePort) string {
+func (b *builder) protocolOf(port corev1.ServicePort) string {
 	declared := strings.ToLower(string(port.Protocol))
 	if b.in.Params.Refused(annotation.ProtocolPort) || b.chosenTwice.Has(port.Port) {
 		return cmp.Or(b.observedProtocol(port), declared)
@@ -72,11 +73,11 @@ func (b *builder) observedProtocol(port corev1.ServicePort) string {
 
 // mayHave reports whether a listener of the protocol can be that of the port, and not that of the other port of the same number.
 func (b *builder) mayHave(port corev1.ServicePort, protocol string) bool {
-	return isUDP(protocol) == (port.Protocol == corev1.ProtocolUDP) || !b.declares(port.Port, isUDP(protocol))
+	return isUDP(protocol) == (port.Protocol == corev1.ProtocolUDP) || !b.declaresPort(port.Port, isUDP(protocol))
 }
 
-// declares reports whether the Service has the port with UDP, or with TCP.
-func (b *builder) declares(number int32, udp bool) bool {
+// declaresPort reports whether the Service has the port with UDP, or with TCP.
+func (b *builder) declaresPort(number int32, udp bool) bool {
 	return slices.ContainsFunc(b.in.Service.Spec.Ports, func(p corev1.ServicePort) bool {
 		return p.Port == number && (p.Protocol == corev1.ProtocolUDP) == udp
 	})

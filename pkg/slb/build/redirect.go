@@ -13,8 +13,8 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb/model"
 )
 
-// forwards reads the annotation forward-port: the ports of http listeners that redirect their clients to an https one.
-func (b *builder) forwards() {
+// readForwards reads the annotation forward-port: the ports of http listeners that redirect their clients to an https one.
+func (b *builder) readForwards() {
 	b.forwarding, b.forwardedTwice = map[int]int{}, sets.New[int]()
 	for from, to := range annotation.Pairs(b.in.Params.Get(annotation.ForwardPort)) {
 		source, err1 := strconv.Atoi(from)
@@ -23,7 +23,7 @@ func (b *builder) forwards() {
 			continue
 		}
 		if _, twice := b.forwarding[source]; twice {
-			b.problem(problem.ReasonInvalidAnnotation, "%s: port %d is specified twice", annotation.ForwardPort, source)
+			b.addProblem(problem.ReasonInvalidAnnotation, "%s: port %d is specified twice", annotation.ForwardPort, source)
 			b.forwardedTwice.Insert(source)
 		}
 		b.forwarding[source] = target
@@ -36,13 +36,15 @@ func (b *builder) checkForwards() {
 	for _, source := range slices.Sorted(maps.Keys(b.forwarding)) {
 		target, listener := b.forwarding[source], b.listenerAt(source, alicloud.ProtocolHTTP)
 		if listener == nil {
-			b.problem(problem.ReasonInvalidAnnotation, "%s: %d:%d needs an http listener of the Service on port %d (%s)", annotation.ForwardPort, source, target, source, annotation.ProtocolPort)
+			b.addProblem(problem.ReasonInvalidAnnotation, "%s: %d:%d needs an http listener of the Service on port %d (%s)", annotation.ForwardPort,
+				source, target, source, annotation.ProtocolPort)
 		}
 		if b.listenerAt(target, alicloud.ProtocolHTTPS) == nil && !b.observed.HTTPSPorts().Has(target) {
 			if listener != nil {
 				listener.UpdateOnly = true
 			}
-			b.problem(problem.ReasonInvalidAnnotation, "%s: %d:%d needs an https listener on port %d (%s)", annotation.ForwardPort, source, target, target, annotation.ProtocolPort)
+			b.addProblem(problem.ReasonInvalidAnnotation, "%s: %d:%d needs an https listener on port %d (%s)", annotation.ForwardPort, source,
+				target, target, annotation.ProtocolPort)
 		}
 	}
 }
@@ -51,9 +53,9 @@ func (b *builder) listenerAt(port int, protocol string) *model.Listener {
 	return b.model.Listener(alicloud.ListenerKey{Port: port, Protocol: protocol})
 }
 
-// redirect returns the attributes of an http listener that only redirects its clients to an https one. Nothing else of such a
+// redirectAttributes returns the attributes of an http listener that only redirects its clients to an https one. Nothing else of such a
 // listener counts, so nothing else is compared.
-func (b *builder) redirect(key alicloud.ListenerKey) (alicloud.Attributes, bool) {
+func (b *builder) redirectAttributes(key alicloud.ListenerKey) (alicloud.Attributes, bool) {
 	target, ok := b.forwarding[key.Port]
 	if !ok || key.Protocol != alicloud.ProtocolHTTP {
 		return nil, false

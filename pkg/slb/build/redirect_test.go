@@ -20,7 +20,8 @@ func TestForwardPort(t *testing.T) {
 		{"no such target", "http:80,https:443", "80:444", []string{"https:443", "http:80"}, []string{problem.ReasonInvalidAnnotation}},
 		{"target not https", "http:80", "80:443", []string{"tcp:443", "http:80"}, []string{problem.ReasonInvalidAnnotation}},
 		{"source not http", "https:443", "80:443", []string{"tcp:80", "https:443"}, []string{problem.ReasonInvalidAnnotation}},
-		{"source twice", "http:80,https:443", "80:443,80:8443", []string{"https:443", "http:80"}, []string{problem.ReasonInvalidAnnotation, problem.ReasonInvalidAnnotation}},
+		{"source twice", "http:80,https:443", "80:443,80:8443", []string{"https:443", "http:80"},
+			[]string{problem.ReasonInvalidAnnotation, problem.ReasonInvalidAnnotation}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()

@@ -15,7 +15,7 @@ import (
 func (b *builder) updateOnly(port int32, protocol string) bool {
 	if protocol == alicloud.ProtocolHTTPS && !b.in.Params.Has(annotation.CertID) {
 		if !b.in.Params.Refused(annotation.CertID) {
-			b.problem(problem.ReasonInvalidAnnotation, "port %d: https needs the annotation %s", port, annotation.CertID)
+			b.addProblem(problem.ReasonInvalidAnnotation, "port %d: https needs the annotation %s", port, annotation.CertID)
 		}
 		return true
 	}
@@ -30,11 +30,11 @@ func (b *builder) keepUndecided(group *model.Group) (blocked bool) {
 	if !params.Invalid {
 		return false
 	}
-	present := b.present(group.Name)
-	if params.Refused(annotation.BackendIPVersion) && b.eni() && b.in.ipVersion() == annotation.FamilyIPv6 {
+	present := b.presentBackends(group.Name)
+	if params.Refused(annotation.BackendIPVersion) && b.usesENIs() && b.in.ipVersion() == annotation.FamilyIPv6 {
 		return true // the addresses of the other family would replace all backends
 	}
-	if params.Refused(annotation.BackendLabel) && !b.eni() {
+	if params.Refused(annotation.BackendLabel) && !b.usesENIs() {
 		if len(present) == 0 {
 			return true
 		}
@@ -47,8 +47,8 @@ func (b *builder) keepUndecided(group *model.Group) (blocked bool) {
 	return b.sharesGroups() && params.Refused(annotation.Weight) && len(present) == 0
 }
 
-// present are our backends in the observed group.
-func (b *builder) present(name string) map[alicloud.BackendKey]int {
+// presentBackends are our backends in the observed group.
+func (b *builder) presentBackends(name string) map[alicloud.BackendKey]int {
 	present := map[alicloud.BackendKey]int{}
 	if group := b.observed.Group(name); group != nil {
 		for _, server := range group.Backends {

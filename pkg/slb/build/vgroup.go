@@ -22,29 +22,32 @@ func (b *builder) joinGroups() {
 	b.joined = ids
 }
 
-// join turns the group of a port into our share of a group of others. It is blocked when there is no such group: then
+// joinGroup turns the group of a port into our share of a group of others. It is blocked when there is no such group: then
 // everything of the port stays as it is.
-func (b *builder) join(port int32, group model.Group) (joined model.Group, blocked bool) {
-	b.divide(&group)
+func (b *builder) joinGroup(port int32, group model.Group) (joined model.Group, blocked bool) {
+	b.divideWeight(&group)
 	if b.observed.Reused && (b.in.Params.Refused(annotation.VGroupPort) || b.joinedTwice.Has(port)) {
-		return b.stay(group)
+		return b.stayInGroup(group)
 	}
 	id, ok := b.joined[port]
 	if !ok {
 		return group, false
 	}
 	if !b.observed.ForeignGroups().Has(id) {
-		b.problem(problem.ReasonSkipSyncBackends, "%s: port %d is not served: %s is not a group of the CLB that Services can join", annotation.VGroupPort, port, id)
+		b.addProblem(problem.ReasonSkipSyncBackends, "%s: port %d is not served: %s is not a group of the CLB that Services can join",
+			annotation.VGroupPort, port, id)
 		return group, true
 	}
 	group.Name = id
 	return group, false
 }
 
-// divide spreads the weight that the Service has in a group of others.
-func (b *builder) divide(group *model.Group) {
+// divideWeight spreads the weight that the Service has in a group of others.
+func (b *builder) divideWeight(group *model.Group) {
 	if b.sharesGroups() && b.in.Params.Has(annotation.Weight) {
-		backend.Divide(group.Backends, b.in.Params.Int(annotation.Weight, alicloud.MaxWeight), func(b *alicloud.Backend) *int { return &b.Weight })
+		backend.Divide(group.Backends, b.in.Params.Int(annotation.Weight, alicloud.MaxWeight), func(b *alicloud.Backend) *int {
+			return &b.Weight
+		})
 		group.Counted = false
 	}
 }
@@ -55,9 +58,9 @@ func (b *builder) sharesGroups() bool {
 	return b.observed.Reused && (b.in.Params.Has(annotation.VGroupPort) || b.in.Params.Refused(annotation.VGroupPort))
 }
 
-// stay keeps a port in the group that it is in while nobody knows which one the author of the Service wants: the one of others that has
-// backends with the mark of the port, else one of our own. Without either the port is blocked.
-func (b *builder) stay(group model.Group) (joined model.Group, blocked bool) {
+// stayInGroup keeps a port in the group that it is in while nobody knows which one the author of the Service wants: the one of others that
+// has backends with the mark of the port, else one of our own. Without either the port is blocked.
+func (b *builder) stayInGroup(group model.Group) (joined model.Group, blocked bool) {
 	for i := range b.observed.Groups {
 		have := &b.observed.Groups[i]
 		if have.Foreign() && slices.ContainsFunc(have.Backends, func(server alicloud.Backend) bool { return server.Description == group.Name }) {

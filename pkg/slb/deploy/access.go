@@ -16,7 +16,7 @@ var errNoAccessList = errors.New("the access control list of the source ranges d
 
 func (a *Applier) createAccess(ctx context.Context, step model.Step) error {
 	var id string
-	err := a.call(ctx, func() (err error) {
+	err := a.callOnce(ctx, func() (err error) {
 		id, err = a.api.CreateAccessList(ctx, step.Access)
 		return err
 	})
@@ -34,7 +34,7 @@ func (a *Applier) addEntries(ctx context.Context, step model.Step) error {
 	if list == nil {
 		return errNoAccessList
 	}
-	if err := a.call(ctx, func() error { return a.api.AddAccessListEntries(ctx, list.ID, step.Access.Entries) }); err != nil {
+	if err := a.callOnce(ctx, func() error { return a.api.AddAccessListEntries(ctx, list.ID, step.Access.Entries) }); err != nil {
 		return err
 	}
 	list.Entries = append(slices.Clone(list.Entries), step.Access.Entries...)
@@ -50,7 +50,7 @@ func (a *Applier) removeEntries(ctx context.Context, step model.Step) error {
 	if len(left) == 0 { // those that come were refused
 		return errLastEntries
 	}
-	if err := a.call(ctx, func() error { return a.api.RemoveAccessListEntries(ctx, list.ID, step.Access.Entries) }); err != nil {
+	if err := a.callOnce(ctx, func() error { return a.api.RemoveAccessListEntries(ctx, list.ID, step.Access.Entries) }); err != nil {
 		return err
 	}
 	list.Entries = left
@@ -65,7 +65,7 @@ func (a *Applier) deleteAccess(ctx context.Context, step model.Step) error {
 	if err := a.memory.uses.Err(list.ID, time.Now()); err != nil {
 		return remembered{err}
 	}
-	err := a.call(ctx, func() error { return a.api.DeleteAccessList(ctx, list.ID) })
+	err := a.callOnce(ctx, func() error { return a.api.DeleteAccessList(ctx, list.ID) })
 	a.memory.uses.Note(list.ID, err, IsInUse(err) || refusesFor(&step, err), time.Now())
 	if err != nil && !alicloud.IsNotFound(err) {
 		return err

@@ -44,14 +44,16 @@ var chargeRules = []chargeRule{
 	{
 		[]model.Op{model.OpCreateLoadBalancer},
 		func(lb alicloud.LoadBalancer) bool { return strings.EqualFold(lb.InstanceChargeType, model.PayBySpec) },
-		fmt.Sprintf("%s: %q is no longer sold everywhere; accepted everywhere: %s", annotation.InstanceChargeType, model.PayBySpec, model.PayByCLCU),
+		fmt.Sprintf("%s: %q is no longer sold everywhere; accepted everywhere: %s", annotation.InstanceChargeType, model.PayBySpec,
+			model.PayByCLCU),
 	},
 	{
 		[]model.Op{model.OpCreateLoadBalancer, model.OpSetCharge, model.OpSetInternet},
 		func(lb alicloud.LoadBalancer) bool {
 			return strings.EqualFold(lb.InstanceChargeType, model.PayByCLCU) && lb.InternetChargeType == model.PayByBandwidth
 		},
-		fmt.Sprintf("%s: %q may be refused with %s: %s; accepted with it: paybytraffic", annotation.ChargeType, model.PayByBandwidth, annotation.InstanceChargeType, model.PayByCLCU),
+		fmt.Sprintf("%s: %q may be refused with %s: %s; accepted with it: paybytraffic", annotation.ChargeType, model.PayByBandwidth,
+			annotation.InstanceChargeType, model.PayByCLCU),
 	},
 }
 
@@ -69,7 +71,8 @@ func explainRefusal(step model.Step, have alicloud.LoadBalancer, err error) erro
 	lists := step.Listener.Attributes[alicloud.AttributeACLIDs]
 	if lists != "" && lists != model.OwnAccessList && alicloud.HasCode(err, codeNoACL) {
 		return &problem.RefusedError{Err: err, Problem: problem.Newf(problem.ReasonInvalidAnnotation,
-			"%s: %s names a list that does not exist in the region; accepted: IDs of access control lists of CLB", annotation.ACLID, problem.Value(lists))}
+			"%s: %s names a list that does not exist in the region; accepted: IDs of access control lists of CLB", annotation.ACLID,
+			problem.Value(lists))}
 	}
 	return explainCharge(step, have, err)
 }

@@ -56,7 +56,8 @@ var ofServers = []model.Op{model.OpCreateGroup, model.OpAddBackends, model.OpRep
 // own is no such refusal, and neither is one of the key or of the state of the CLB, which the next read shows.
 func refusesFor(step *model.Step, err error) bool {
 	switch {
-	case !refusesListener(err), alicloud.IsThrottled(err), alicloud.IsAuth(err), alicloud.IsLocked(err), refusal.IsHeld(err), errors.As(err, new(remembered)):
+	case !refusesListener(err), alicloud.IsThrottled(err), alicloud.IsAuth(err), alicloud.IsLocked(err), refusal.IsHeld(err),
+		errors.As(err, new(remembered)):
 		return false
 	case step.Op == model.OpCreateLoadBalancer:
 		return !refusal.OfQuota(err)

@@ -11,7 +11,7 @@ import (
 
 func (a *Applier) setName(ctx context.Context, step model.Step) error {
 	have, name := &a.model.LoadBalancer, step.LoadBalancer.Name
-	if err := a.call(ctx, func() error { return a.api.SetLoadBalancerName(ctx, have.ID, name) }); err != nil {
+	if err := a.callOnce(ctx, func() error { return a.api.SetLoadBalancerName(ctx, have.ID, name) }); err != nil {
 		return err
 	}
 	have.Name = name
@@ -20,7 +20,7 @@ func (a *Applier) setName(ctx context.Context, step model.Step) error {
 
 func (a *Applier) setProtection(ctx context.Context, step model.Step) error {
 	have, protection := &a.model.LoadBalancer, step.LoadBalancer.DeleteProtection
-	if err := a.call(ctx, func() error { return a.api.SetDeleteProtection(ctx, have.ID, protection) }); err != nil {
+	if err := a.callOnce(ctx, func() error { return a.api.SetDeleteProtection(ctx, have.ID, protection) }); err != nil {
 		return err
 	}
 	have.DeleteProtection = protection
@@ -29,7 +29,7 @@ func (a *Applier) setProtection(ctx context.Context, step model.Step) error {
 
 func (a *Applier) setModification(ctx context.Context, step model.Step) error {
 	have, want := &a.model.LoadBalancer, step.LoadBalancer
-	if err := a.call(ctx, func() error {
+	if err := a.callOnce(ctx, func() error {
 		return a.api.SetModificationProtection(ctx, have.ID, want.ModificationProtection, want.ModificationProtectionReason)
 	}); err != nil {
 		return err
@@ -40,7 +40,7 @@ func (a *Applier) setModification(ctx context.Context, step model.Step) error {
 
 func (a *Applier) setCharge(ctx context.Context, step model.Step) error {
 	have, chargeType := &a.model.LoadBalancer, step.LoadBalancer.InstanceChargeType
-	if err := a.call(ctx, func() error { return a.api.SetInstanceChargeType(ctx, have.ID, chargeType) }); err != nil {
+	if err := a.callOnce(ctx, func() error { return a.api.SetInstanceChargeType(ctx, have.ID, chargeType) }); err != nil {
 		return err
 	}
 	have.InstanceChargeType = chargeType
@@ -49,7 +49,7 @@ func (a *Applier) setCharge(ctx context.Context, step model.Step) error {
 
 func (a *Applier) setSpec(ctx context.Context, step model.Step) error {
 	have, spec := &a.model.LoadBalancer, step.LoadBalancer.Spec
-	if err := a.call(ctx, func() error { return a.api.SetInstanceSpec(ctx, have.ID, spec) }); err != nil {
+	if err := a.callOnce(ctx, func() error { return a.api.SetInstanceSpec(ctx, have.ID, spec) }); err != nil {
 		return err
 	}
 	have.Spec = spec
@@ -58,7 +58,9 @@ func (a *Applier) setSpec(ctx context.Context, step model.Step) error {
 
 func (a *Applier) setInternet(ctx context.Context, step model.Step) error {
 	have, want := &a.model.LoadBalancer, step.LoadBalancer
-	if err := a.call(ctx, func() error { return a.api.SetInternetSpec(ctx, have.ID, want.InternetChargeType, want.Bandwidth) }); err != nil {
+	if err := a.callOnce(ctx, func() error {
+		return a.api.SetInternetSpec(ctx, have.ID, want.InternetChargeType, want.Bandwidth)
+	}); err != nil {
 		return err
 	}
 	if have.InternetChargeType != want.InternetChargeType {
@@ -68,9 +70,9 @@ func (a *Applier) setInternet(ctx context.Context, step model.Step) error {
 	return nil
 }
 
-func (a *Applier) untag(ctx context.Context, step model.Step) error {
+func (a *Applier) untagCLB(ctx context.Context, step model.Step) error {
 	have := &a.model.LoadBalancer
-	if err := a.call(ctx, func() error { return a.api.UntagLoadBalancer(ctx, have.ID, step.TagKeys) }); err != nil {
+	if err := a.callOnce(ctx, func() error { return a.api.UntagLoadBalancer(ctx, have.ID, step.TagKeys) }); err != nil {
 		return err
 	}
 	a.Untagged = append(a.Untagged, step.TagKeys...)

@@ -27,7 +27,7 @@ func (a *Applier) addBackends(ctx context.Context, step model.Step) error {
 	if err != nil {
 		return err
 	}
-	return a.add(ctx, group, step.New)
+	return a.addToGroup(ctx, group, step.New)
 }
 
 // removeBackends leaves a group with its last backend servers that take traffic, while the cloud refuses those that were to come.
@@ -36,7 +36,7 @@ func (a *Applier) removeBackends(ctx context.Context, step model.Step) error {
 	if err != nil || a.lacking[group.ID] && !group.ServesWithout(step.Old) {
 		return err
 	}
-	return a.remove(ctx, group, step.Old)
+	return a.removeFromGroup(ctx, group, step.Old)
 }
 
 func (a *Applier) setBackends(ctx context.Context, step model.Step) error {
@@ -45,34 +45,34 @@ func (a *Applier) setBackends(ctx context.Context, step model.Step) error {
 		return err
 	}
 	set := backendCall{model.OpSetBackends, group, func(part []alicloud.Backend) error {
-		return a.call(ctx, func() error { return a.api.SetBackends(ctx, group.ID, part) })
+		return a.callOnce(ctx, func() error { return a.api.SetBackends(ctx, group.ID, part) })
 	}, func(part []alicloud.Backend) { group.Drop(part); group.Put(part) }}
-	return a.inParts(set, a.allowed(set, step.New))
+	return a.inParts(set, a.allowedBackends(set, step.New))
 }
 
-// add adds those backend servers that are not in the group yet: of a step that waited for room, some may be. Where the CLB has no
+// addToGroup adds those backend servers that are not in the group yet: of a step that waited for room, some may be. Where the CLB has no
 // room for all of them, as many as fit go into a group that has none.
-func (a *Applier) add(ctx context.Context, group *model.Group, backends []alicloud.Backend) error {
-	add := a.adding(ctx, group)
-	backends = a.allowed(add, group.Lacks(backends))
-	fitting := a.fitting(backends)
+func (a *Applier) addToGroup(ctx context.Context, group *model.Group, backends []alicloud.Backend) error {
+	add := a.addCall(ctx, group)
+	backends = a.allowedBackends(add, group.Lacks(backends))
+	fitting := a.fittingBackends(backends)
 	err := a.inParts(add, fitting)
 	switch {
 	case IsOverQuota(err) && (a.late || len(group.Backends) == 0):
-		return a.fill(add, fitting, err)
+		return a.fillGroup(add, fitting, err)
 	case err == nil && len(fitting) < len(backends):
 		return a.crowded
 	}
 	return err
 }
 
-// fitting returns those of the backend servers that the CLB has room for, as far as that is known.
-func (a *Applier) fitting(backends []alicloud.Backend) []alicloud.Backend {
-	return backends[:min(max(a.most-a.servers(), 0), len(backends))]
+// fittingBackends returns those of the backend servers that the CLB has room for, as far as that is known.
+func (a *Applier) fittingBackends(backends []alicloud.Backend) []alicloud.Backend {
+	return backends[:min(max(a.most-a.countServers(), 0), len(backends))]
 }
 
-// servers is how many backend servers all groups of the Service have together.
-func (a *Applier) servers() int {
+// countServers is how many backend servers all groups of the Service have together.
+func (a *Applier) countServers() int {
 	servers := 0
 	for i := range a.model.Groups {
 		servers += len(a.model.Groups[i].Backends)
@@ -80,19 +80,20 @@ func (a *Applier) servers() int {
 	return servers
 }
 
-func (a *Applier) adding(ctx context.Context, group *model.Group) backendCall {
+func (a *Applier) addCall(ctx context.Context, group *model.Group) backendCall {
 	return backendCall{model.OpAddBackends, group, func(part []alicloud.Backend) error {
-		return a.call(ctx, func() error { return a.api.AddBackends(ctx, group.ID, part) })
+		return a.callOnce(ctx, func() error { return a.api.AddBackends(ctx, group.ID, part) })
 	}, group.Put}
 }
 
-// fill adds as many backend servers as the CLB has room for, and returns the refusal of the others. Until the plan has removed some, no further one is tried.
-func (a *Applier) fill(add backendCall, backends []alicloud.Backend, refusal error) error {
-	least, most := 0, len(a.part(backends)) // so many fit, and so many do not
+// fillGroup adds as many backend servers as the CLB has room for, and returns the refusal of the others. Until the plan has removed some,
+// no further one is tried.
+func (a *Applier) fillGroup(add backendCall, backends []alicloud.Backend, refusal error) error {
+	least, most := 0, len(a.nextBatch(backends)) // so many fit, and so many do not
 	for most-least > 1 {
 		size := (most - least) / 2 //nolint:mnd // a binary search
 		rest := slices.DeleteFunc(add.group.Lacks(backends), func(b alicloud.Backend) bool { return a.refusedBefore(add, b) != nil })
-		switch err := a.isolate(add, rest[:min(size, len(rest))]); {
+		switch err := a.isolateRefused(add, rest[:min(size, len(rest))]); {
 		case err == nil:
 			least += size
 		case IsOverQuota(err):
@@ -101,13 +102,13 @@ func (a *Applier) fill(add backendCall, backends []alicloud.Backend, refusal err
 			return err
 		}
 	}
-	a.most, a.crowded = a.servers(), refusal
+	a.most, a.crowded = a.countServers(), refusal
 	return refusal
 }
 
-func (a *Applier) remove(ctx context.Context, group *model.Group, backends []alicloud.Backend) error {
+func (a *Applier) removeFromGroup(ctx context.Context, group *model.Group, backends []alicloud.Backend) error {
 	return a.inParts(backendCall{model.OpRemoveBackends, group, func(part []alicloud.Backend) error {
-		return a.call(ctx, func() error { return a.api.RemoveBackends(ctx, group.ID, part) })
+		return a.callOnce(ctx, func() error { return a.api.RemoveBackends(ctx, group.ID, part) })
 	}, group.Drop}, backends)
 }
 
@@ -118,11 +119,11 @@ func (a *Applier) replaceBackends(ctx context.Context, step model.Step) error {
 	if err != nil {
 		return err
 	}
-	added := a.allowed(a.adding(ctx, group), step.New)
+	added := a.allowedBackends(a.addCall(ctx, group), step.New)
 	old, left := step.Old[:len(added)], slices.Clone(step.Old[len(added):])
 	for len(added) > 0 {
-		gone, come := a.part(old), a.part(added)
-		kept, err := a.swap(ctx, group, gone, come)
+		gone, come := a.nextBatch(old), a.nextBatch(added)
+		kept, err := a.swapBackends(ctx, group, gone, come)
 		if a.tooMany(come, err) {
 			continue
 		}
@@ -135,12 +136,12 @@ func (a *Applier) replaceBackends(ctx context.Context, step model.Step) error {
 	if len(left) == 0 || !group.ServesWithout(left) {
 		return nil
 	}
-	return a.remove(ctx, group, left)
+	return a.removeFromGroup(ctx, group, left)
 }
 
-// swap replaces each of the old backend servers by one of as many others, and returns those whose replacement the cloud refuses.
-func (a *Applier) swap(ctx context.Context, group *model.Group, old, added []alicloud.Backend) ([]alicloud.Backend, error) {
-	err := a.call(ctx, func() error { return a.api.ReplaceBackends(ctx, group.ID, old, added) })
+// swapBackends replaces each of the old backend servers by one of as many others, and returns those whose replacement the cloud refuses.
+func (a *Applier) swapBackends(ctx context.Context, group *model.Group, old, added []alicloud.Backend) ([]alicloud.Backend, error) {
+	err := a.callOnce(ctx, func() error { return a.api.ReplaceBackends(ctx, group.ID, old, added) })
 	switch {
 	case err == nil:
 		group.Drop(old)
@@ -149,19 +150,19 @@ func (a *Applier) swap(ctx context.Context, group *model.Group, old, added []ali
 	case !refusesServer(err):
 		return nil, err
 	case len(added) == 1: // either of the two may be what the cloud refuses
-		return old, a.isolate(a.adding(ctx, group), added)
+		return old, a.isolateRefused(a.addCall(ctx, group), added)
 	}
 	half := len(added) / 2
-	left, err := a.swap(ctx, group, old[:half], added[:half])
+	left, err := a.swapBackends(ctx, group, old[:half], added[:half])
 	if err != nil {
 		return left, err
 	}
-	rest, err := a.swap(ctx, group, old[half:], added[half:])
+	rest, err := a.swapBackends(ctx, group, old[half:], added[half:])
 	return append(left, rest...), err
 }
 
-// part returns as many backend servers as a call takes.
-func (a *Applier) part(backends []alicloud.Backend) []alicloud.Backend {
+// nextBatch returns as many backend servers as a call takes.
+func (a *Applier) nextBatch(backends []alicloud.Backend) []alicloud.Backend {
 	return backends[:min(len(backends), a.api.BackendsPerCall())]
 }
 
@@ -178,11 +179,11 @@ type backendCall struct {
 	done  func([]alicloud.Backend)
 }
 
-func (c backendCall) change(b alicloud.Backend) change { return change{c.op, c.group.ID, b} }
+func (c backendCall) changeOf(b alicloud.Backend) change { return change{c.op, c.group.ID, b} }
 
 // refusedBefore returns why the cloud refused a backend server a short while ago.
 func (a *Applier) refusedBefore(call backendCall, b alicloud.Backend) error {
-	return a.memory.servers.Err(call.change(b), time.Now())
+	return a.memory.servers.Err(call.changeOf(b), time.Now())
 }
 
 // leaveOut notes that a call goes without a backend server that the cloud refuses.
@@ -191,8 +192,8 @@ func (a *Applier) leaveOut(call backendCall, b alicloud.Backend, err error) {
 	a.lacking[call.group.ID] = a.lacking[call.group.ID] || call.op == model.OpAddBackends
 }
 
-// allowed leaves out the backend servers that the cloud refused a short while ago.
-func (a *Applier) allowed(call backendCall, backends []alicloud.Backend) []alicloud.Backend {
+// allowedBackends leaves out the backend servers that the cloud refused a short while ago.
+func (a *Applier) allowedBackends(call backendCall, backends []alicloud.Backend) []alicloud.Backend {
 	return slices.DeleteFunc(slices.Clone(backends), func(b alicloud.Backend) bool {
 		err := a.refusedBefore(call, b)
 		if err != nil {
@@ -205,8 +206,8 @@ func (a *Applier) allowed(call backendCall, backends []alicloud.Backend) []alicl
 // inParts makes a call for as many backend servers as it takes at a time.
 func (a *Applier) inParts(call backendCall, backends []alicloud.Backend) error {
 	for len(backends) > 0 {
-		part := a.part(backends)
-		err := a.isolate(call, part)
+		part := a.nextBatch(backends)
+		err := a.isolateRefused(call, part)
 		if a.tooMany(part, err) {
 			continue
 		}
@@ -218,9 +219,9 @@ func (a *Applier) inParts(call backendCall, backends []alicloud.Backend) error {
 	return nil
 }
 
-// isolate makes a call for all backend servers, and where one of them makes it fail, for the halves, so that one bad server keeps no
+// isolateRefused makes a call for all backend servers, and where one of them makes it fail, for the halves, so that one bad server keeps no
 // other out. The refused ones are reported and hold up nothing that follows.
-func (a *Applier) isolate(call backendCall, backends []alicloud.Backend) error {
+func (a *Applier) isolateRefused(call backendCall, backends []alicloud.Backend) error {
 	if len(backends) == 0 {
 		return nil
 	}
@@ -230,7 +231,7 @@ func (a *Applier) isolate(call backendCall, backends []alicloud.Backend) error {
 		call.done(backends)
 		a.refusedInARow = 0
 		for _, b := range backends {
-			a.memory.servers.Drop(call.change(b))
+			a.memory.servers.Drop(call.changeOf(b))
 		}
 		return nil
 	case !refusesServer(err):
@@ -238,21 +239,22 @@ func (a *Applier) isolate(call backendCall, backends []alicloud.Backend) error {
 	case len(backends) == 1:
 		a.RefusedServer = true
 		if call.op != model.OpAddBackends {
-			a.Doubts[model.PartGroups] = string(call.op) + " was refused" // the group differs from what is known: one that is not there would stay out until the pass for drift
+			// The group differs from what is known: one that is not there would stay out until the pass for drift.
+			a.Doubts[model.PartGroups] = string(call.op) + " was refused"
 		}
 		if b := backends[0]; alicloud.IsQuota(err) && b.Type != alicloud.BackendENI {
 			a.Exhausted = append(a.Exhausted, b.ServerID)
 		}
 		a.leaveOut(call, backends[0], err)
-		a.memory.servers.Add(call.change(backends[0]), err, serverPause, time.Now())
+		a.memory.servers.Add(call.changeOf(backends[0]), err, serverPause, time.Now())
 		if a.refusedInARow++; a.refusedInARow >= maxInARow {
 			return err
 		}
 		return nil
 	}
 	half := len(backends) / 2
-	if err := a.isolate(call, backends[:half]); err != nil {
+	if err := a.isolateRefused(call, backends[:half]); err != nil {
 		return err
 	}
-	return a.isolate(call, backends[half:])
+	return a.isolateRefused(call, backends[half:])
 }

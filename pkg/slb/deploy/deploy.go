@@ -74,23 +74,25 @@ type Applier struct {
 func New(api Writer, memory *Memory, observed *model.Model) *Applier {
 	return &Applier{
 		api: api, memory: memory, model: observed, most: math.MaxInt, crowded: ErrCrowded,
-		failed: map[string]bool{}, former: map[string]bool{}, denied: map[string]bool{}, refused: map[model.Op]bool{}, throttled: map[model.Op]bool{}, short: map[model.Op]error{}, lacking: map[string]bool{}, Doubts: map[model.Part]string{},
+		failed: map[string]bool{}, former: map[string]bool{}, denied: map[string]bool{}, refused: map[model.Op]bool{},
+		throttled: map[model.Op]bool{}, short: map[model.Op]error{}, lacking: map[string]bool{}, Doubts: map[model.Part]string{},
 	}
 }
 
-// Limit has no call made for more backend servers in all groups together: the CLB has no room for them. What is left out fails with [ErrCrowded].
+// Limit has no call made for more backend servers in all groups together: the CLB has no room for them. What is left out fails with
+// [ErrCrowded].
 func (a *Applier) Limit(most int) { a.most = most }
 
 // Run carries out the plan as far as possible: a failed step stops those that build on it and no others.
 func (a *Applier) Run(ctx context.Context, plan model.Plan) error {
 	a.targets = targetsOf(plan)
 	for _, step := range plan.Steps {
-		a.try(ctx, step)
-		a.meanwhile(step)
+		a.tryStep(ctx, step)
+		a.followMeanwhile(step)
 		for len(a.followUp) > 0 {
 			next := a.followUp[0]
 			a.followUp = a.followUp[1:]
-			a.try(ctx, next)
+			a.tryStep(ctx, next)
 		}
 		if a.Lost != "" {
 			break
@@ -100,13 +102,13 @@ func (a *Applier) Run(ctx context.Context, plan model.Plan) error {
 	a.deferred = nil
 	for _, step := range late {
 		a.late = true
-		a.try(ctx, step)
+		a.tryStep(ctx, step)
 	}
 	return errors.Join(a.errs...)
 }
 
-// meanwhile has the group follow the endpoints that the listener of a failed step stays in. Two listeners may stay in one group.
-func (a *Applier) meanwhile(step model.Step) {
+// followMeanwhile has the group follow the endpoints that the listener of a failed step stays in. Two listeners may stay in one group.
+func (a *Applier) followMeanwhile(step model.Step) {
 	if len(step.Meanwhile) == 0 || !a.failed[step.Key()] || a.former[step.Meanwhile[0].GroupID] {
 		return
 	}
@@ -114,8 +116,8 @@ func (a *Applier) meanwhile(step model.Step) {
 	a.followUp = append(a.followUp, step.Meanwhile...)
 }
 
-// try carries out a step unless one that it builds on failed.
-func (a *Applier) try(ctx context.Context, step model.Step) {
+// tryStep carries out a step unless one that it builds on failed.
+func (a *Applier) tryStep(ctx context.Context, step model.Step) {
 	if a.failed[model.TargetAccess] {
 		var left bool
 		if step, left = step.WithoutAccess(); !left {
@@ -126,30 +128,30 @@ func (a *Applier) try(ctx context.Context, step model.Step) {
 	case a.Interrupted:
 		return
 	case a.failed[step.Key()], a.failed[model.TargetLoadBalancer], slices.ContainsFunc(step.Needs, func(t string) bool { return a.failed[t] }):
-		a.block(step)
+		a.blockDependents(step)
 		if slices.ContainsFunc(step.Needs, func(t string) bool { return a.denied[t] }) {
-			a.deny(step)
+			a.denyStep(step)
 		}
 		return
 	case a.throttled[step.Op]:
-		a.block(step) // trying again would only keep the worker waiting for the next minute
+		a.blockDependents(step) // trying again would only keep the worker waiting for the next minute
 		return
 	case ctx.Err() != nil:
-		a.block(step)
+		a.blockDependents(step)
 		a.errs = append(a.errs, fmt.Errorf("%s: %w", step.Op, ctx.Err()))
 		return
 	}
 	if err := a.shortOf(step.Op); err != nil {
-		a.fail(step, remembered{err})
+		a.failStep(step, remembered{err})
 		return
 	}
 	if err := a.refusedLately(&step); err != nil {
-		a.fail(step, err)
+		a.failStep(step, err)
 		return
 	}
 	a.refusedInARow = 0
 	id := a.model.LoadBalancer.ID
-	err := a.do(ctx, step)
+	err := a.doStep(ctx, step)
 	a.noteAttempt(id, &step, err)
 	a.noteQuota(step, err)
 	if step.Op == model.OpAddBackends && LacksRoom(err) && !a.late {
@@ -164,17 +166,17 @@ func (a *Applier) try(ctx context.Context, step model.Step) {
 	if IsOverQuota(err) {
 		err = fmt.Errorf("the quota of backend servers of the CLB is used up: %w", err)
 	}
-	a.fail(step, err)
+	a.failStep(step, err)
 }
 
-// block keeps steps from being tried that build on this one.
-func (a *Applier) block(step model.Step) {
+// blockDependents keeps steps from being tried that build on this one.
+func (a *Applier) blockDependents(step model.Step) {
 	for _, key := range step.Keys() {
 		a.failed[key] = true
 	}
 }
 
-func (a *Applier) deny(step model.Step) {
+func (a *Applier) denyStep(step model.Step) {
 	for _, key := range step.Keys() {
 		a.denied[key] = true
 	}
@@ -187,9 +189,9 @@ func (a *Applier) Denied(before map[string]bool) map[string]bool {
 	return all
 }
 
-func (a *Applier) fail(step model.Step, err error) {
+func (a *Applier) failStep(step model.Step, err error) {
 	if step.Op != model.OpTag || !isTagQuota(err) {
-		a.block(step)
+		a.blockDependents(step)
 	}
 	if alicloud.IsLocked(err) { // whatever else it is asked for, it refuses, too
 		a.failed[model.TargetLoadBalancer] = true
@@ -197,9 +199,9 @@ func (a *Applier) fail(step model.Step, err error) {
 	}
 	a.refused[step.Op] = !alicloud.IsAmbiguous(err)
 	if refusesListener(err) && !alicloud.IsThrottled(err) {
-		a.deny(step)
+		a.denyStep(step)
 	}
-	a.errs = append(a.errs, fmt.Errorf("%s: %w", a.describe(step), explainRefusal(step, a.model.LoadBalancer, err)))
+	a.errs = append(a.errs, fmt.Errorf("%s: %w", a.describeStep(step), explainRefusal(step, a.model.LoadBalancer, err)))
 	switch {
 	case errors.Is(err, alicloud.ErrInterrupted):
 		a.Interrupted = true
@@ -231,8 +233,8 @@ func (a *Applier) noteCreation(step model.Step, err error) {
 	}
 }
 
-// describe says what a step was about, for example "create listener tcp:80 of lb-1".
-func (a *Applier) describe(step model.Step) string {
+// describeStep says what a step was about, for example "create listener tcp:80 of lb-1".
+func (a *Applier) describeStep(step model.Step) string {
 	text := string(step.Op)
 	if step.Target != model.TargetLoadBalancer {
 		text += " " + step.Target
@@ -258,14 +260,16 @@ func (a *Applier) createInOneOf(ctx context.Context, step model.Step) error {
 	if lb.AddressType != alicloud.AddressIntranet {
 		candidates = []string{""}
 	} else if len(candidates) == 0 {
-		return &problem.ConfigError{Field: "vswitchid", Reason: "no vSwitch is known for a CLB of address type intranet; set it in the cloud config or by the annotation " + annotation.VSwitchID.Key()}
+		return &problem.ConfigError{Field: "vswitchid",
+			Reason: "no vSwitch is known for a CLB of address type intranet; set it in the cloud config or by the annotation " +
+				annotation.VSwitchID.Key()}
 	}
 	var err error
 	for _, id := range candidates {
 		lb.VSwitchID = id
 		var created alicloud.LoadBalancer
 		err = a.Create(ctx, lb, func(token string) (string, error) {
-			failure := a.call(ctx, func() (err error) {
+			failure := a.callOnce(ctx, func() (err error) {
 				created, err = a.api.CreateLoadBalancer(ctx, lb, token)
 				return err
 			})
@@ -285,10 +289,10 @@ func (a *Applier) createInOneOf(ctx context.Context, step model.Step) error {
 // deleteLoadBalancer: that the CLB does not exist is one answer, which proves nothing; the next pass asks in two ways.
 func (a *Applier) deleteLoadBalancer(ctx context.Context, _ model.Step) error {
 	id := a.model.LoadBalancer.ID
-	if err := a.call(ctx, func() error { return a.api.DeleteLoadBalancer(ctx, id) }); err != nil {
+	if err := a.callOnce(ctx, func() error { return a.api.DeleteLoadBalancer(ctx, id) }); err != nil {
 		return err
 	}
-	a.memory.forget(id)
+	a.memory.forgetCLB(id)
 	a.memory.Creations.Freed()
 	return nil
 }

@@ -166,7 +166,8 @@ func TestRun(t *testing.T) {
 		{
 			name: "tags that are refused stop nothing", observed: there(), steps: attributes,
 			cloud: recorder{refuses: map[string]error{"TagLoadBalancer": answer("Forbidden.RAM")}},
-			fails: true, doubts: []model.Part{model.PartLoadBalancer}, want: []string{named, specified, tagged + " = Forbidden.RAM", "CreateVServerGroup g-80 []"},
+			fails: true, doubts: []model.Part{model.PartLoadBalancer},
+			want: []string{named, specified, tagged + " = Forbidden.RAM", "CreateVServerGroup g-80 []"},
 		},
 		{
 			name: "a CLB that is gone ends the plan", observed: there(), steps: twoPorts, cloud: recorder{refuses: map[string]error{"g-80": gone}},

@@ -11,7 +11,7 @@ import (
 func (a *Applier) createExtension(ctx context.Context, step model.Step) error {
 	extension := step.Extension
 	var id string
-	err := a.call(ctx, func() (err error) {
+	err := a.callOnce(ctx, func() (err error) {
 		id, err = a.api.CreateDomainExtension(ctx, a.model.LoadBalancer.ID, step.Listener.Port, extension)
 		return err
 	})
@@ -26,7 +26,7 @@ func (a *Applier) createExtension(ctx context.Context, step model.Step) error {
 
 func (a *Applier) setExtension(ctx context.Context, step model.Step) error {
 	extension := step.Extension
-	if err := a.call(ctx, func() error { return a.api.SetDomainExtension(ctx, extension.ID, extension.CertificateID) }); err != nil {
+	if err := a.callOnce(ctx, func() error { return a.api.SetDomainExtension(ctx, extension.ID, extension.CertificateID) }); err != nil {
 		return err
 	}
 	listener := a.model.Listener(step.Listener.ListenerKey)
@@ -35,7 +35,7 @@ func (a *Applier) setExtension(ctx context.Context, step model.Step) error {
 }
 
 func (a *Applier) deleteExtension(ctx context.Context, step model.Step) error {
-	if err := a.call(ctx, func() error { return a.api.DeleteDomainExtension(ctx, step.Extension.ID) }); err != nil {
+	if err := a.callOnce(ctx, func() error { return a.api.DeleteDomainExtension(ctx, step.Extension.ID) }); err != nil {
 		return err
 	}
 	listener := a.model.Listener(step.Listener.ListenerKey)

@@ -12,7 +12,7 @@ import (
 // createGroup creates the group with as many first backend servers as a call takes. The others follow in a step of their own: where
 // that waits for room or fails, the group is there all the same, and listeners can use it.
 func (a *Applier) createGroup(ctx context.Context, step model.Step) error {
-	first := a.fitting(a.part(step.New))
+	first := a.fittingBackends(a.nextBatch(step.New))
 	id, err := a.createGroupWith(ctx, step.GroupName, first)
 	switch {
 	case a.tooMany(first, err):
@@ -35,7 +35,7 @@ func (a *Applier) createGroup(ctx context.Context, step model.Step) error {
 }
 
 func (a *Applier) createGroupWith(ctx context.Context, name string, backends []alicloud.Backend) (id string, err error) {
-	err = a.call(ctx, func() error {
+	err = a.callOnce(ctx, func() error {
 		id, err = a.api.CreateVServerGroup(ctx, a.model.LoadBalancer.ID, name, backends)
 		return err
 	})
@@ -46,7 +46,7 @@ func (a *Applier) deleteGroup(ctx context.Context, step model.Step) error {
 	if err := a.memory.uses.Err(step.GroupID, time.Now()); err != nil {
 		return remembered{err}
 	}
-	err := a.call(ctx, func() error { return a.api.DeleteVServerGroup(ctx, step.GroupID) })
+	err := a.callOnce(ctx, func() error { return a.api.DeleteVServerGroup(ctx, step.GroupID) })
 	a.memory.uses.Note(step.GroupID, err, IsInUse(err), time.Now())
 	if err != nil && !alicloud.IsNotFound(err) {
 		return err

@@ -23,11 +23,13 @@ func TestRefusedServersLeaveNoGroupEmpty(t *testing.T) {
 		want  []string
 		has   string
 	}{
-		{"all are refused", []model.Step{backends(replace, "g", servers("i-1"), servers("bad")), backends(remove, "g", servers("i-2", "i-3"), nil)},
+		{"all are refused",
+			[]model.Step{backends(replace, "g", servers("i-1"), servers("bad")), backends(remove, "g", servers("i-2", "i-3"), nil)},
 			[]string{"ReplaceBackends id-g [i-1] [bad]" + isBad, "AddBackends id-g [bad]" + isBad, "RemoveBackends id-g [i-1]"}, "[i-2 i-3]"},
 		{"one comes", []model.Step{backends(replace, "g", servers("i-1"), servers("i-4")), backends(remove, "g", servers("i-2", "i-3"), nil)},
 			[]string{"ReplaceBackends id-g [i-1] [i-4]", "RemoveBackends id-g [i-2 i-3]"}, "[i-4]"},
-		{"none is to come", []model.Step{backends(remove, "g", servers("i-1", "i-2", "i-3"), nil)}, []string{"RemoveBackends id-g [i-1 i-2 i-3]"}, "[]"},
+		{"none is to come", []model.Step{backends(remove, "g", servers("i-1", "i-2", "i-3"), nil)}, []string{"RemoveBackends id-g [i-1 i-2 i-3]"},
+			"[]"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
@@ -78,10 +80,12 @@ func TestRefusedSettingHoldsBackNoOther(t *testing.T) {
 			t.Parallel()
 			cloud := &settingsWriter{code: test.code}
 			observed := there(group("old", "i-1"), group("new", "i-1"))
-			observed.Listeners[0].Attributes = alicloud.Attributes{alicloud.AttributeScheduler: "rr", alicloud.AttributeServerCertificateID: "cert-1"}
+			observed.Listeners[0].Attributes = alicloud.Attributes{alicloud.AttributeScheduler: "rr",
+				alicloud.AttributeServerCertificateID: "cert-1"}
 			step := listener(model.OpSetListener, tcp80, test.group)
 			step.Listener.Description = "old"
-			step.Listener.Attributes = alicloud.Attributes{alicloud.AttributeScheduler: test.scheduler, alicloud.AttributeServerCertificateID: test.certificate}
+			step.Listener.Attributes = alicloud.Attributes{alicloud.AttributeScheduler: test.scheduler,
+				alicloud.AttributeServerCertificateID: test.certificate}
 			a := New(cloud, &Memory{}, observed)
 			err := a.Run(t.Context(), model.Plan{Steps: []model.Step{step}})
 			if _, refused := errors.AsType[*alicloud.Error](err); refused != (test.scheduler == "bad") {
@@ -89,7 +93,8 @@ func TestRefusedSettingHoldsBackNoOther(t *testing.T) {
 			}
 			have := a.model.Listeners[0]
 			got := []string{have.GroupID, have.Attributes[alicloud.AttributeServerCertificateID], have.Attributes[alicloud.AttributeScheduler]}
-			if diff := cmp.Diff([]string{test.wantGroup, test.wantCertificate, test.wantScheduler}, got); diff != "" || len(cloud.calls) != test.calls {
+			if diff := cmp.Diff([]string{test.wantGroup, test.wantCertificate, test.wantScheduler}, got); diff != "" ||
+				len(cloud.calls) != test.calls {
 				t.Errorf("%d calls %v, listener (-want +got):\n%s", len(cloud.calls), cloud.calls, diff)
 			}
 		})

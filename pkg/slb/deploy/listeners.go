@@ -12,14 +12,14 @@ import (
 )
 
 func (a *Applier) createListener(ctx context.Context, step model.Step) error {
-	listener, err := a.resolve(step)
+	listener, err := a.resolveListener(step)
 	if err != nil {
 		return err
 	}
-	if err := a.call(ctx, func() error { return a.api.CreateListener(ctx, a.model.LoadBalancer.ID, listener) }); err != nil {
+	if err := a.callOnce(ctx, func() error { return a.api.CreateListener(ctx, a.model.LoadBalancer.ID, listener) }); err != nil {
 		return a.putBack(ctx, listener, err)
 	}
-	a.memory.occupy(a.vacancy(listener.ListenerKey), false)
+	a.memory.noteOccupied(a.vacancyOf(listener.ListenerKey), false)
 	a.noteListener(listener)
 	return nil
 }
@@ -33,7 +33,7 @@ func (a *Applier) noteListener(listener alicloud.Listener) {
 }
 
 func (a *Applier) setListener(ctx context.Context, step model.Step) error {
-	listener, err := a.resolve(step)
+	listener, err := a.resolveListener(step)
 	if err != nil {
 		return err
 	}
@@ -52,7 +52,7 @@ func (a *Applier) setListener(ctx context.Context, step model.Step) error {
 }
 
 func (a *Applier) writeListener(ctx context.Context, have *model.Listener, listener alicloud.Listener) error {
-	if err := a.call(ctx, func() error { return a.api.SetListener(ctx, a.model.LoadBalancer.ID, listener) }); err != nil {
+	if err := a.callOnce(ctx, func() error { return a.api.SetListener(ctx, a.model.LoadBalancer.ID, listener) }); err != nil {
 		return err
 	}
 	have.Description, have.GroupID = listener.Description, listener.VServerGroupID
@@ -70,7 +70,8 @@ func (a *Applier) setOneByOne(ctx context.Context, have *model.Listener, want al
 		return
 	}
 	for _, name := range []string{"", alicloud.AttributeServerCertificateID} { // the group has no name
-		part := alicloud.Listener{ListenerKey: want.ListenerKey, Description: have.Description, VServerGroupID: have.GroupID, Attributes: alicloud.Attributes{}}
+		part := alicloud.Listener{ListenerKey: want.ListenerKey, Description: have.Description, VServerGroupID: have.GroupID,
+			Attributes: alicloud.Attributes{}}
 		for present := range want.Attributes {
 			if value, ok := have.Attributes[present]; ok {
 				part.Attributes[present] = value
@@ -101,7 +102,8 @@ func (a *Applier) emptyGroup(step model.Step, from string) error {
 	if slices.ContainsFunc(a.deferred, func(waiting model.Step) bool { return waiting.GroupName == step.GroupName }) {
 		return nil
 	}
-	return remembered{&problem.WaitError{Reason: fmt.Sprintf("it keeps using vServer group %s, because %s has no backend servers yet", old.Name, next.Name), For: minRefusedFor}}
+	return remembered{&problem.WaitError{Reason: fmt.Sprintf("it keeps using vServer group %s, because %s has no backend servers yet",
+		old.Name, next.Name), For: minRefusedFor}}
 }
 
 // isAsWanted reports whether a listener needs no write.
@@ -114,8 +116,8 @@ func isAsWanted(have *model.Listener, want alicloud.Listener) bool {
 	return have.Description == want.Description && have.GroupID == want.VServerGroupID
 }
 
-// resolve returns the listener of a step with the ids of what the same plan may have created before it.
-func (a *Applier) resolve(step model.Step) (alicloud.Listener, error) {
+// resolveListener returns the listener of a step with the ids of what the same plan may have created before it.
+func (a *Applier) resolveListener(step model.Step) (alicloud.Listener, error) {
 	listener := step.Listener
 	if step.GroupName != "" { // a listener that redirects has none
 		group := a.model.Group(step.GroupName)
@@ -133,17 +135,19 @@ func (a *Applier) resolve(step model.Step) (alicloud.Listener, error) {
 
 func (a *Applier) startListener(ctx context.Context, step model.Step) error {
 	key := step.Listener.ListenerKey
-	if err := a.call(ctx, func() error { return a.api.StartListener(ctx, a.model.LoadBalancer.ID, key) }); err != nil {
+	if err := a.callOnce(ctx, func() error { return a.api.StartListener(ctx, a.model.LoadBalancer.ID, key) }); err != nil {
 		return err
 	}
 	a.model.Listener(key).Status = alicloud.ListenerRunning
-	a.memory.occupy(a.vacancy(key), true)
+	a.memory.noteOccupied(a.vacancyOf(key), true)
 	return nil
 }
 
 func (a *Applier) deleteListener(ctx context.Context, step model.Step) error {
 	key := step.Listener.ListenerKey
-	if err := a.call(ctx, func() error { return a.api.DeleteListener(ctx, a.model.LoadBalancer.ID, key) }); err != nil && !model.ListenerGone(err) {
+	if err := a.callOnce(ctx, func() error {
+		return a.api.DeleteListener(ctx, a.model.LoadBalancer.ID, key)
+	}); err != nil && !model.ListenerGone(err) {
 		return err
 	}
 	a.model.Listeners = slices.DeleteFunc(a.model.Listeners, func(l model.Listener) bool { return l.ListenerKey == key })

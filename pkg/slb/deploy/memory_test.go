@@ -33,11 +33,11 @@ func TestPaceIsLearned(t *testing.T) {
 		cloud := &cloudThatSettles{settle: settle}
 		refused, accepted := 0, 0
 		for accepted < 500 {
-			if wait := m.wait("lb-1", now); wait > 0 {
+			if wait := m.writeIn("lb-1", now); wait > 0 {
 				now = now.Add(wait)
 			}
 			err := cloud.write(now)
-			m.note("lb-1", err, now)
+			m.noteAnswer("lb-1", err, now)
 			if err == nil {
 				accepted++
 				continue

@@ -50,27 +50,27 @@ var executors = map[model.Op]executor{
 	model.OpSetCharge:       {alicloud.PriorityAttribute, (*Applier).setCharge},
 	model.OpSetSpec:         {alicloud.PriorityAttribute, (*Applier).setSpec},
 	model.OpSetInternet:     {alicloud.PriorityAttribute, (*Applier).setInternet},
-	model.OpTag:             {alicloud.PriorityAttribute, (*Applier).tag},
-	model.OpUntag:           {alicloud.PriorityAttribute, (*Applier).untag},
+	model.OpTag:             {alicloud.PriorityAttribute, (*Applier).tagCLB},
+	model.OpUntag:           {alicloud.PriorityAttribute, (*Applier).untagCLB},
 }
 
-// do makes the calls of a step in its place among those that wait.
-func (a *Applier) do(ctx context.Context, step model.Step) error {
+// doStep makes the calls of a step in its place among those that wait.
+func (a *Applier) doStep(ctx context.Context, step model.Step) error {
 	by, ok := executors[step.Op]
 	if !ok {
 		return fmt.Errorf("operation %q is not known", step.Op)
 	}
 	waiting := alicloud.WaitingOf(ctx)
-	waiting.Priority, waiting.Target = priority(by, step), step.GroupID
+	waiting.Priority, waiting.Target = priorityOf(by, step), step.GroupID
 	if a.portIsVacant(step) {
-		waiting = urgent(waiting)
+		waiting = urgentWait(waiting)
 	}
 	return by.run(a, alicloud.WithWaiting(ctx, waiting), step)
 }
 
-// priority of a step. What only repairs drift can wait, but not a backend that no longer answers: one that gets the weight 0
+// priorityOf of a step. What only repairs drift can wait, but not a backend that no longer answers: one that gets the weight 0
 // is as urgent as one that is removed. One that works and only gives its place to another one is not.
-func priority(by executor, step model.Step) alicloud.Priority {
+func priorityOf(by executor, step model.Step) alicloud.Priority {
 	switch {
 	case step.Op == model.OpSetBackends && slices.ContainsFunc(step.New, func(b alicloud.Backend) bool { return b.Weight == 0 }),
 		by.priority == alicloud.PriorityRemoval && !step.Balances:

@@ -18,7 +18,7 @@ func TestWeightsWait(t *testing.T) {
 		{10, 11, alicloud.PriorityDrift}, {10, 0, alicloud.PriorityRemoval}, {0, 10, alicloud.PriorityBackend},
 	} {
 		step := model.Step{Op: model.OpSetBackends, Old: weight(test.from), New: weight(test.to)}
-		if got := priority(executors[step.Op], step); got != test.want {
+		if got := priorityOf(executors[step.Op], step); got != test.want {
 			t.Errorf("%d -> %d: priority %d, want %d", test.from, test.to, got, test.want)
 		}
 	}

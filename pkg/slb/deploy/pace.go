@@ -28,15 +28,15 @@ type pace struct {
 	tooShort time.Duration
 }
 
-// accepted: a little less may do.
-func (p *pace) accepted(now time.Time) {
+// noteAccepted: a little less may do.
+func (p *pace) noteAccepted(now time.Time) {
 	p.last = now
 	p.settle = max(p.tooShort*21/20, p.settle*19/20) //nolint:mnd // 5 % down, and stays 5 % above
 	p.tooShort -= p.tooShort / 2000                  //nolint:mnd // forgotten slowly: an attempt costs a call
 }
 
-// refused: it takes longer, about twice as long as long as nothing better is known.
-func (p *pace) refused(now time.Time, guess time.Duration) {
+// noteRefused: it takes longer, about twice as long as long as nothing better is known.
+func (p *pace) noteRefused(now time.Time, guess time.Duration) {
 	waited := now.Sub(p.last)
 	switch {
 	case waited > maxSettle: // somebody else's write keeps the CLB busy
@@ -51,8 +51,8 @@ func (p *pace) refused(now time.Time, guess time.Duration) {
 	p.tooShort = max(p.tooShort, waited)
 }
 
-// wait returns how long the next write on a CLB has to wait.
-func (m *Memory) wait(loadBalancerID string, now time.Time) time.Duration {
+// writeIn returns how long the next write on a CLB has to wait.
+func (m *Memory) writeIn(loadBalancerID string, now time.Time) time.Duration {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	known := m.paces[loadBalancerID]
@@ -62,8 +62,8 @@ func (m *Memory) wait(loadBalancerID string, now time.Time) time.Duration {
 	return known.last.Add(known.settle).Sub(now)
 }
 
-// note learns from the answer to a write on a CLB.
-func (m *Memory) note(loadBalancerID string, err error, now time.Time) {
+// noteAnswer learns from the answer to a write on a CLB.
+func (m *Memory) noteAnswer(loadBalancerID string, err error, now time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.paces == nil {
@@ -72,9 +72,9 @@ func (m *Memory) note(loadBalancerID string, err error, now time.Time) {
 	known := m.paces[loadBalancerID]
 	switch {
 	case err == nil:
-		known.accepted(now)
+		known.noteAccepted(now)
 	case alicloud.IsBusy(err):
-		known.refused(now, m.settle)
+		known.noteRefused(now, m.settle)
 	}
 	if known.settle > 0 {
 		m.settle = known.settle
@@ -82,17 +82,17 @@ func (m *Memory) note(loadBalancerID string, err error, now time.Time) {
 	m.paces[loadBalancerID] = known
 }
 
-// forget drops what is known of a CLB that is gone.
-func (m *Memory) forget(loadBalancerID string) {
+// forgetCLB drops what is known of a CLB that is gone.
+func (m *Memory) forgetCLB(loadBalancerID string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	delete(m.paces, loadBalancerID)
 	maps.DeleteFunc(m.vacancies, func(place vacancy, _ *model.Listener) bool { return place.loadBalancerID == loadBalancerID })
 }
 
-// pause waits until the CLB has settled as far as its answers have shown. It holds no worker meanwhile.
-func (a *Applier) pause(ctx context.Context) error {
-	left := a.memory.wait(a.model.LoadBalancer.ID, time.Now())
+// pauseWrites waits until the CLB has settled as far as its answers have shown. It holds no worker meanwhile.
+func (a *Applier) pauseWrites(ctx context.Context) error {
+	left := a.memory.writeIn(a.model.LoadBalancer.ID, time.Now())
 	if left <= 0 {
 		return nil
 	}
@@ -115,9 +115,9 @@ func (a *Applier) pause(ctx context.Context) error {
 	}
 }
 
-// call makes a write on the CLB and counts it.
-func (a *Applier) call(ctx context.Context, write func() error) error {
-	if err := a.pause(ctx); err != nil {
+// callOnce makes a write on the CLB and counts it.
+func (a *Applier) callOnce(ctx context.Context, write func() error) error {
+	if err := a.pauseWrites(ctx); err != nil {
 		return err
 	}
 	err := write()
@@ -126,7 +126,7 @@ func (a *Applier) call(ctx context.Context, write func() error) error {
 		a.Progress = true
 	}
 	if id := a.model.LoadBalancer.ID; id != "" {
-		a.memory.note(id, err, time.Now())
+		a.memory.noteAnswer(id, err, time.Now())
 	}
 	return err
 }

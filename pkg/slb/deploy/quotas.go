@@ -57,7 +57,8 @@ func (a *Applier) shortOf(op model.Op) error {
 // noteQuota remembers what a step has shown of the quotas of the CLB.
 func (a *Applier) noteQuota(step model.Step, err error) {
 	switch key, ok := a.shortageOf(step.Op); {
-	case err == nil && slices.Contains([]model.Op{model.OpDeleteListener, model.OpDeleteGroup, model.OpDeleteExtension, model.OpRemoveEntries}, step.Op):
+	case err == nil &&
+		slices.Contains([]model.Op{model.OpDeleteListener, model.OpDeleteGroup, model.OpDeleteExtension, model.OpRemoveEntries}, step.Op):
 		a.memory.shortages.DropFunc(func(key shortage, _ error) bool { return key.loadBalancerID == a.model.LoadBalancer.ID })
 	case ok && alicloud.IsQuota(err) && !IsOverQuota(err):
 		a.memory.shortages.Add(key, err, shortagePause, time.Now())

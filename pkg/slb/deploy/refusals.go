@@ -14,8 +14,8 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb/model"
 )
 
-// serverPause is how long a backend server that the cloud refused is left out. Whatever made the cloud refuse it (its VPC, its state, a quota of
-// its own) may end at any time.
+// serverPause is how long a backend server that the cloud refused is left out. Whatever made the cloud refuse it (its VPC, its state, a
+// quota of its own) may end at any time.
 var serverPause = refusal.Pause{Least: minRefusedFor, Longest: time.Hour}
 
 // minRefusedFor is how long what the cloud refused twice is not tried again.
@@ -38,7 +38,8 @@ func refusesServer(err error) bool {
 		return false
 	}
 	for _, other := range []func(error) bool{
-		alicloud.IsAmbiguous, alicloud.IsThrottled, alicloud.IsBusy, alicloud.IsAuth, alicloud.IsForbidden, resourceGone, alicloud.IsTooManyBackends, alicloud.IsLocked, IsOverQuota,
+		alicloud.IsAmbiguous, alicloud.IsThrottled, alicloud.IsBusy, alicloud.IsAuth, alicloud.IsForbidden, resourceGone,
+		alicloud.IsTooManyBackends, alicloud.IsLocked, IsOverQuota,
 	} {
 		if other(err) {
 			return false
@@ -100,19 +101,19 @@ type refusedServer struct {
 func (a *Applier) reportRefused(step model.Step) {
 	for len(a.left) > 0 {
 		first := a.left[0]
-		same := func(r refusedServer) bool { return code(r.err) == code(first.err) }
+		same := func(r refusedServer) bool { return errorCode(r.err) == errorCode(first.err) }
 		var names []string
 		for _, left := range a.left {
 			if same(left) {
 				names = append(names, left.backend.String())
 			}
 		}
-		a.errs = append(a.errs, fmt.Errorf("%s: the cloud refuses %s: %w", a.describe(step), problem.Some(names), first.err))
+		a.errs = append(a.errs, fmt.Errorf("%s: the cloud refuses %s: %w", a.describeStep(step), problem.Some(names), first.err))
 		a.left = slices.DeleteFunc(a.left, same)
 	}
 }
 
-func code(err error) string {
+func errorCode(err error) string {
 	if refused, ok := errors.AsType[*alicloud.Error](err); ok {
 		return refused.Code
 	}

@@ -33,26 +33,26 @@ type remembered struct{ error }
 
 func (e remembered) Unwrap() error { return e.error }
 
-func (a *Applier) vacancy(key alicloud.ListenerKey) vacancy {
+func (a *Applier) vacancyOf(key alicloud.ListenerKey) vacancy {
 	if key.Protocol == alicloud.ProtocolUDP {
 		return vacancy{}
 	}
 	return vacancy{a.model.LoadBalancer.ID, key.Port}
 }
 
-func (a *Applier) replacement(wanted alicloud.Listener) replacement {
-	return replacement{a.vacancy(wanted.ListenerKey), fmt.Sprintf("%s %s %s", wanted.ListenerKey, wanted.VServerGroupID, wanted.Attributes)}
+func (a *Applier) replacementFor(wanted alicloud.Listener) replacement {
+	return replacement{a.vacancyOf(wanted.ListenerKey), fmt.Sprintf("%s %s %s", wanted.ListenerKey, wanted.VServerGroupID, wanted.Attributes)}
 }
 
 // replaceListener deletes a listener, and creates and starts another one on its port. The cloud has no call for both, so that nothing
 // serves the port in between: everything that the creation needs is there before the deletion, also its place under the rate limit. One
 // that is refused all the same leaves the old listener as it was.
 func (a *Applier) replaceListener(ctx context.Context, step model.Step) error {
-	wanted, err := a.resolve(step)
+	wanted, err := a.resolveListener(step)
 	if err != nil {
 		return err
 	}
-	if err = a.memory.replacements.Err(a.replacement(wanted), time.Now()); err != nil {
+	if err = a.memory.replacements.Err(a.replacementFor(wanted), time.Now()); err != nil {
 		return remembered{err}
 	}
 	old := *step.Replaced
@@ -65,8 +65,8 @@ func (a *Applier) replaceListener(ctx context.Context, step model.Step) error {
 	if err = a.deleteListener(ctx, model.Step{Listener: alicloud.Listener{ListenerKey: old.ListenerKey}}); err != nil {
 		return err
 	}
-	a.memory.vacate(a.vacancy(old.ListenerKey), old)
-	ctx = alicloud.WithWaiting(ctx, urgent(alicloud.WaitingOf(ctx)))
+	a.memory.noteVacated(a.vacancyOf(old.ListenerKey), old)
+	ctx = alicloud.WithWaiting(ctx, urgentWait(alicloud.WaitingOf(ctx)))
 	if err = a.createListener(ctx, step); err != nil {
 		return err
 	}
@@ -78,31 +78,31 @@ func (a *Applier) portIsVacant(step model.Step) bool {
 	if step.Op != model.OpCreateListener && step.Op != model.OpStartListener {
 		return false
 	}
-	_, vacant := a.memory.vacated(a.vacancy(step.Listener.ListenerKey))
+	_, vacant := a.memory.vacatedListener(a.vacancyOf(step.Listener.ListenerKey))
 	return vacant
 }
 
-// urgent has a call go first, and to its end: nothing serves its port.
-func urgent(waiting alicloud.Waiting) alicloud.Waiting {
+// urgentWait has a call go first, and to its end: nothing serves its port.
+func urgentWait(waiting alicloud.Waiting) alicloud.Waiting {
 	waiting.Priority, waiting.Interrupt = alicloud.PriorityRemoval, nil
 	return waiting
 }
 
 // putBack creates the listener again that was deleted to make room for one that the cloud refuses. It returns the refusal.
 func (a *Applier) putBack(ctx context.Context, wanted alicloud.Listener, refused error) error {
-	place := a.vacancy(wanted.ListenerKey)
-	old, vacant := a.memory.vacated(place)
+	place := a.vacancyOf(wanted.ListenerKey)
+	old, vacant := a.memory.vacatedListener(place)
 	if !vacant || old == nil || !refusesListener(refused) {
 		return refused
 	}
 	listener := old.Restored()
-	if err := a.call(ctx, func() error { return a.api.CreateListener(ctx, place.loadBalancerID, listener) }); err != nil {
+	if err := a.callOnce(ctx, func() error { return a.api.CreateListener(ctx, place.loadBalancerID, listener) }); err != nil {
 		return errors.Join(refused, fmt.Errorf("restore listener %s: %w", old.ListenerKey, err))
 	}
 	if !alicloud.IsThrottled(refused) { // that has its own time
-		a.memory.replacements.Add(a.replacement(wanted), refused, replacePause, time.Now())
+		a.memory.replacements.Add(a.replacementFor(wanted), refused, replacePause, time.Now())
 	}
-	a.memory.occupy(place, false)
+	a.memory.noteOccupied(place, false)
 	a.noteListener(listener)
 	for _, extension := range old.Extensions {
 		a.followUp = append(a.followUp, model.Step{
@@ -119,11 +119,12 @@ func (a *Applier) putBack(ctx context.Context, wanted alicloud.Listener, refused
 // refusesListener reports whether the cloud refused to create a listener and will for a while.
 func refusesListener(err error) bool {
 	var refused *alicloud.Error
-	return errors.As(err, &refused) && refused.Code != "" && !alicloud.IsAmbiguous(err) && !alicloud.IsBusy(err) && !alicloud.HasCode(err, model.CodeLoadBalancerGone)
+	return errors.As(err, &refused) && refused.Code != "" && !alicloud.IsAmbiguous(err) && !alicloud.IsBusy(err) &&
+		!alicloud.HasCode(err, model.CodeLoadBalancerGone)
 }
 
-// vacate notes that the listener of a port was deleted, and what it was.
-func (m *Memory) vacate(place vacancy, old model.Listener) {
+// noteVacated notes that the listener of a port was deleted, and what it was.
+func (m *Memory) noteVacated(place vacancy, old model.Listener) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.vacancies == nil {
@@ -132,17 +133,17 @@ func (m *Memory) vacate(place vacancy, old model.Listener) {
 	m.vacancies[place] = &old
 }
 
-// vacated reports whether nothing serves a port because its listener was deleted to make room for another one. The listener is nil once
-// there is one, which only has to be started.
-func (m *Memory) vacated(place vacancy) (*model.Listener, bool) {
+// vacatedListener reports whether nothing serves a port because its listener was deleted to make room for another one. The listener is nil
+// once there is one, which only has to be started.
+func (m *Memory) vacatedListener(place vacancy) (*model.Listener, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	old, ok := m.vacancies[place]
 	return old, ok
 }
 
-// occupy notes that a port has a listener again, and whether it serves.
-func (m *Memory) occupy(place vacancy, serves bool) {
+// noteOccupied notes that a port has a listener again, and whether it serves.
+func (m *Memory) noteOccupied(place vacancy, serves bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if _, vacant := m.vacancies[place]; !vacant {

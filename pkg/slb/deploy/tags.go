@@ -8,9 +8,9 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb/model"
 )
 
-func (a *Applier) tag(ctx context.Context, step model.Step) error {
+func (a *Applier) tagCLB(ctx context.Context, step model.Step) error {
 	have, tags := &a.model.LoadBalancer, step.LoadBalancer.Tags
-	if err := a.call(ctx, func() error { return a.api.TagLoadBalancer(ctx, have.ID, tags) }); err != nil {
+	if err := a.callOnce(ctx, func() error { return a.api.TagLoadBalancer(ctx, have.ID, tags) }); err != nil {
 		return err
 	}
 	have.Tags = mergeTags(have.Tags, tags)

@@ -20,7 +20,7 @@ func (d *differ) accessList() {
 	}
 	var present []string
 	if have == nil {
-		d.step(model.Step{Op: model.OpCreateAccess, Target: model.TargetAccess, After: want.Name, Access: *want})
+		d.addStep(model.Step{Op: model.OpCreateAccess, Target: model.TargetAccess, After: want.Name, Access: *want})
 	} else {
 		present = have.Entries
 	}
@@ -36,7 +36,7 @@ func (d *differ) entrySteps(op model.Op, entries []string) {
 		} else {
 			step.Before = strings.Join(chunk, " ")
 		}
-		d.step(step)
+		d.addStep(step)
 	}
 }
 
@@ -53,7 +53,7 @@ func (d *differ) dropAccessList() {
 		return
 	}
 	if d.desired.InUse.Has(d.actual.Access.ID) {
-		d.problem(problem.ReasonKeptInUse, "%s", ListInUse(d.actual.Access))
+		d.addProblem(problem.ReasonKeptInUse, "%s", ListInUse(d.actual.Access))
 		return
 	}
 	step := deleteAccessStep(d.actual.Access)
@@ -69,7 +69,7 @@ func (d *differ) dropAccessList() {
 		}
 		step.Needs = append(step.Needs, target)
 	}
-	d.step(step)
+	d.addStep(step)
 }
 
 // ListInUse says that an access control list stays because somebody else uses it.
@@ -86,7 +86,8 @@ func deleteAccessStep(list *alicloud.AccessList) model.Step {
 // that is to go.
 func (d *differ) listenerAttributes(want, have *model.Listener) alicloud.Attributes {
 	attributes := model.WithAccessList(want.Attributes, d.actual.Access)
-	if attributes[alicloud.AttributeACLStatus] != "" || d.desired.Access != nil || d.desired.KeepAccess || have.Attributes[alicloud.AttributeACLStatus] != "on" || !model.UsesAccessList(have, d.actual.Access) {
+	if attributes[alicloud.AttributeACLStatus] != "" || d.desired.Access != nil || d.desired.KeepAccess ||
+		have.Attributes[alicloud.AttributeACLStatus] != "on" || !model.UsesAccessList(have, d.actual.Access) {
 		return attributes
 	}
 	open := alicloud.Attributes{alicloud.AttributeACLStatus: "off"}

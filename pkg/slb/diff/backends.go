@@ -62,10 +62,10 @@ func (d *differ) backendSteps(f func(name, id string, change backendChange)) {
 	}
 }
 
-// pairs returns how many backend servers are swapped, for each of which one comes and one leaves in the same call. That is better than a
-// removal and an addition, and needs no room under the quota of backend servers per CLB. If more dead ones leave than others come, two
+// countPairs returns how many backend servers are swapped, for each of which one comes and one leaves in the same call. That is better than
+// a removal and an addition, and needs no room under the quota of backend servers per CLB. If more dead ones leave than others come, two
 // calls are needed anyway: then the first one takes out all of them.
-func (c *backendChange) pairs() int {
+func (c *backendChange) countPairs() int {
 	if c.serves && c.dead && len(c.remove) > len(c.add) {
 		return 0
 	}
@@ -74,35 +74,35 @@ func (c *backendChange) pairs() int {
 
 // clearBackends makes the steps that take out what no longer answers, before anything else: its traffic is lost for as long.
 func (d *differ) clearBackends(name, id string, change backendChange) {
-	pairs := change.pairs()
+	pairs := change.countPairs()
 	if pairs > 0 {
 		step := d.backendStep(model.OpReplaceBackends, name, id, change.remove[:pairs], change.add[:pairs])
 		step.Balances = change.balances
-		d.step(step)
+		d.addStep(step)
 	}
 	if change.serves {
-		d.backends(model.OpRemoveBackends, name, id, change.remove[pairs:], nil)
+		d.addBackendSteps(model.OpRemoveBackends, name, id, change.remove[pairs:], nil)
 	}
 }
 
 // addBackends makes the steps that bring backend servers in.
 func (d *differ) addBackends(name, id string, change backendChange) {
-	pairs := change.pairs()
-	d.backends(model.OpAddBackends, name, id, nil, change.add[pairs:])
-	d.backends(model.OpSetBackends, name, id, change.setBefore, change.set)
+	pairs := change.countPairs()
+	d.addBackendSteps(model.OpAddBackends, name, id, nil, change.add[pairs:])
+	d.addBackendSteps(model.OpSetBackends, name, id, change.setBefore, change.set)
 }
 
 // removeLastBackends makes the step that takes out the last backend servers of a group, after the new ones are in.
 func (d *differ) removeLastBackends(name, id string, change backendChange) {
-	if pairs := change.pairs(); !change.serves {
-		d.backends(model.OpRemoveBackends, name, id, change.remove[pairs:], nil)
+	if pairs := change.countPairs(); !change.serves {
+		d.addBackendSteps(model.OpRemoveBackends, name, id, change.remove[pairs:], nil)
 	}
 }
 
-// backends makes a step on the backend servers of a group unless there is nothing to do.
-func (d *differ) backends(op model.Op, name, id string, old, added []alicloud.Backend) {
+// addBackendSteps makes a step on the backend servers of a group unless there is nothing to do.
+func (d *differ) addBackendSteps(op model.Op, name, id string, old, added []alicloud.Backend) {
 	if len(old)+len(added) > 0 {
-		d.step(d.backendStep(op, name, id, old, added))
+		d.addStep(d.backendStep(op, name, id, old, added))
 	}
 }
 
@@ -122,7 +122,7 @@ func (d *differ) compareBackends(want, have *model.Group) backendChange {
 	change := backendChange{balances: want.Balances}
 	for i := range want.Backends {
 		server := &want.Backends[i]
-		at := present.find(&server.BackendKey)
+		at := present.findBackend(&server.BackendKey)
 		if at < 0 {
 			change.add = append(change.add, *server)
 			continue
@@ -132,26 +132,26 @@ func (d *differ) compareBackends(want, have *model.Group) backendChange {
 		d.compareBackend(&change, want, server, &have.Backends[at], false)
 	}
 	for i := range want.Draining {
-		if at := present.find(&want.Draining[i].BackendKey); at >= 0 {
+		if at := present.findBackend(&want.Draining[i].BackendKey); at >= 0 {
 			keep[at] = true
 			d.compareBackend(&change, want, &want.Draining[i], &have.Backends[at], true)
 		}
 	}
-	if d.negligible(&change, want, have) {
+	if d.isNegligible(&change, want, have) {
 		change.set, change.setBefore = nil, nil
 	}
-	change.remove = d.leaving(want, have, keep)
+	change.remove = d.leavingBackends(want, have, keep)
 	change.dead = !slices.ContainsFunc(change.remove, func(b alicloud.Backend) bool { return !want.Dead.Has(b.ServerID) })
 	return change
 }
 
-// negligible reports whether the weights that differ would only shift shares of traffic, by less than is worth a call.
-func (d *differ) negligible(change *backendChange, want, have *model.Group) bool {
+// isNegligible reports whether the weights that differ would only shift shares of traffic, by less than is worth a call.
+func (d *differ) isNegligible(change *backendChange, want, have *model.Group) bool {
 	return want.Counted && len(change.set) > 0 && onlyShares(*change) && !d.sharesDiffer(want, have)
 }
 
-// leaving returns the backend servers that are not to be kept and that may leave.
-func (d *differ) leaving(want, have *model.Group, keep []bool) []alicloud.Backend {
+// leavingBackends returns the backend servers that are not to be kept and that may leave.
+func (d *differ) leavingBackends(want, have *model.Group, keep []bool) []alicloud.Backend {
 	var leaving []alicloud.Backend
 	for i := range have.Backends {
 		if !keep[i] && d.mayLeave(want, have.Backends[i]) {
@@ -174,8 +174,8 @@ type finder struct {
 	byKey    map[alicloud.BackendKey]int
 }
 
-// find returns the index of a backend server, -1 for none.
-func (f *finder) find(key *alicloud.BackendKey) int {
+// findBackend returns the index of a backend server, -1 for none.
+func (f *finder) findBackend(key *alicloud.BackendKey) int {
 	for at := f.next; at < min(f.next+2, len(f.backends)); at++ { // one of them may have to leave
 		if f.backends[at].BackendKey == *key {
 			f.next = at + 1
@@ -199,7 +199,8 @@ func (f *finder) find(key *alicloud.BackendKey) int {
 // mayLeave reports whether a backend server may be removed: only one of ours that is not held, and in doubt
 // only one that is known to be gone.
 func (d *differ) mayLeave(group *model.Group, server alicloud.Backend) bool {
-	return d.owner.Owns(server.Description) && (!group.Doubt || group.Gone.Has(server.ServerID)) && !group.Held.Has(server.ServerIP) && !group.Held.Has(server.ServerID)
+	return d.owner.Owns(server.Description) && (!group.Doubt || group.Gone.Has(server.ServerID)) && !group.Held.Has(server.ServerIP) &&
+		!group.Held.Has(server.ServerID)
 }
 
 // compareBackend notes a backend server that differs. One that somebody else put in stands for ours, and stays as it is.

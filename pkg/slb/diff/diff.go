@@ -25,29 +25,29 @@ func Diff(desired, actual *model.Model, service types.NamespacedName, clusterID 
 			d.actual.Access = actual.Access // outlives its CLB
 		}
 		d.createLoadBalancer()
-	case desired.Reused && !serves(desired, actual):
+	case desired.Reused && !servesExisting(desired, actual):
 	case desired.Reused:
 		// First of all: without the tag a tear-down would not recognize the CLB as one that may have something of the Service.
-		d.tags(desired.LoadBalancer.Tags, &actual.LoadBalancer)
+		d.tagSteps(desired.LoadBalancer.Tags, &actual.LoadBalancer)
 	}
 	d.compareGroups()
 	d.backendSteps(d.clearBackends)
 	d.accessList()
 	d.createGroups()
 	d.backendSteps(d.addBackends)
-	d.listeners()
+	d.listenerSteps()
 	d.deleteListeners()
 	d.backendSteps(d.removeLastBackends)
 	d.deleteGroups()
 	d.dropAccessList()
 	if !creates {
-		d.attributes()
+		d.attributeSteps()
 	}
 	return d.plan
 }
 
-// serves reports whether the Service has, or is to have, anything on an existing CLB.
-func serves(desired, actual *model.Model) bool {
+// servesExisting reports whether the Service has, or is to have, anything on an existing CLB.
+func servesExisting(desired, actual *model.Model) bool {
 	_, marked := actual.LoadBalancer.Tag(mark.TagReused)
 	return marked || len(desired.Listeners) > 0
 }
@@ -62,15 +62,15 @@ type differ struct {
 	changes []groupChange
 }
 
-func (d *differ) step(step model.Step) { d.plan.Steps = append(d.plan.Steps, step) }
+func (d *differ) addStep(step model.Step) { d.plan.Steps = append(d.plan.Steps, step) }
 
-func (d *differ) problem(reason, format string, args ...any) {
+func (d *differ) addProblem(reason, format string, args ...any) {
 	d.plan.Problems = append(d.plan.Problems, problem.Newf(reason, format, args...))
 }
 
 func (d *differ) createLoadBalancer() {
 	create := d.desired.Create
-	d.step(model.Step{
+	d.addStep(model.Step{
 		Op: model.OpCreateLoadBalancer, Target: model.TargetLoadBalancer, After: create.AddressType + " " + create.Name,
 		LoadBalancer: create, VSwitchIDs: d.desired.VSwitchIDs,
 	})
@@ -82,7 +82,7 @@ func (d *differ) createGroups() {
 		if d.actual.Group(group.Name) != nil {
 			continue
 		}
-		d.step(d.backendStep(model.OpCreateGroup, group.Name, "", nil, group.Backends))
+		d.addStep(d.backendStep(model.OpCreateGroup, group.Name, "", nil, group.Backends))
 	}
 }
 
@@ -95,22 +95,25 @@ func (d *differ) deleteGroups() {
 		group := &d.actual.Groups[i]
 		users := d.usersOf(group)
 		switch {
-		case d.wanted(group):
+		case d.isWanted(group):
 		case group.Foreign(), d.owner.Owns(group.Name) && d.hasForeignBackends(group):
 			d.leaveGroup(group, users.leave)
 		case !d.owner.Owns(group.Name):
 		case len(users.others) > 0:
 			d.leaveGroup(group, users.leave)
-			d.problem(problem.ReasonKeptInUse, "vServer group %s (%s) stays, without backend servers of this Service: it is used by %s, which this Service does not manage; once nothing uses the group, delete it",
+			d.addProblem(problem.ReasonKeptInUse,
+				"vServer group %s (%s) stays, without backend servers of this Service: it is used by %s, which this Service does not manage; once nothing uses the group, delete it",
 				group.ID, group.Name, problem.Some(users.others))
 		case len(users.ours) > 0: // the cloud would refuse to delete it for as long
 		case d.desired.InUse.Has(group.ID):
 			d.leaveGroup(group, users.leave)
-			d.problem(problem.ReasonKeptInUse, "vServer group %s (%s) stays, without backend servers of this Service: the cloud says that something else uses it, for example a forwarding rule; once nothing does, delete the group",
+			d.addProblem(problem.ReasonKeptInUse,
+				"vServer group %s (%s) stays, without backend servers of this Service: the cloud says that something else uses it, for example a forwarding rule; once nothing does, delete the group",
 				group.ID, group.Name)
 		default:
-			d.step(model.Step{
-				Op: model.OpDeleteGroup, Target: model.TargetGroup(group.Name), Before: group.ID, GroupName: group.Name, GroupID: group.ID, Needs: users.leave,
+			d.addStep(model.Step{
+				Op: model.OpDeleteGroup, Target: model.TargetGroup(group.Name), Before: group.ID, GroupName: group.Name, GroupID: group.ID,
+				Needs: users.leave,
 			})
 		}
 	}
@@ -130,7 +133,7 @@ func (d *differ) usersOf(group *model.Group) users {
 		listener := &d.actual.Listeners[i]
 		switch {
 		case listener.GroupID != group.ID:
-		case d.leaves(listener):
+		case d.leavesGroup(listener):
 			found.leave = append(found.leave, model.TargetListener(listener.ListenerKey))
 		case d.managesListeners() && d.owner.Owns(listener.Description):
 			found.ours = append(found.ours, listener.String())
@@ -141,11 +144,12 @@ func (d *differ) usersOf(group *model.Group) users {
 	return found
 }
 
-// leaves reports whether the plan takes a listener out of the group that it uses, which nothing wants any more.
-func (d *differ) leaves(listener *model.Listener) bool {
+// leavesGroup reports whether the plan takes a listener out of the group that it uses, which nothing wants any more.
+func (d *differ) leavesGroup(listener *model.Listener) bool {
 	target := model.TargetListener(listener.ListenerKey)
 	return slices.ContainsFunc(d.plan.Steps, func(s model.Step) bool {
-		return s.Replaced == listener || s.Target == target && (s.Op == model.OpDeleteListener || s.Op == model.OpSetListener && s.GroupName != "")
+		return s.Replaced == listener ||
+			s.Target == target && (s.Op == model.OpDeleteListener || s.Op == model.OpSetListener && s.GroupName != "")
 	})
 }
 
@@ -162,11 +166,11 @@ func (d *differ) leaveGroup(group *model.Group, users []string) {
 	}
 	step := d.backendStep(model.OpRemoveBackends, group.Name, group.ID, ours, nil)
 	step.Needs = users
-	d.step(step)
+	d.addStep(step)
 }
 
-// wanted reports whether the observed group is the one that stands for a wanted group.
-func (d *differ) wanted(group *model.Group) bool {
+// isWanted reports whether the observed group is the one that stands for a wanted group.
+func (d *differ) isWanted(group *model.Group) bool {
 	return slices.ContainsFunc(d.desired.Groups, func(want model.Group) bool { return want.Name == group.Name }) &&
 		d.actual.Group(group.Name) == group
 }

@@ -107,7 +107,9 @@ func TestDiff(t *testing.T) {
 			[]string{"replace backends: " + group + ": i-z:30080 weight 100 -> i-b:30080 weight 100"}},
 		{"weight", nil, func(m *model.Model) { m.Groups[0].Backends[0].Weight = 1 },
 			[]string{"set backends: " + group + ": i-a:30080 weight 1 -> i-a:30080 weight 100"}},
-		{"weight left alone", func(c *fixture) { annotate(c.svc, annotation.IgnoreWeightUpdate, "on") }, func(m *model.Model) { m.Groups[0].Backends[0].Weight = 1 }, nil},
+		{"weight left alone", func(c *fixture) { annotate(c.svc, annotation.IgnoreWeightUpdate, "on") }, func(m *model.Model) {
+			m.Groups[0].Backends[0].Weight = 1
+		}, nil},
 		{"somebody else's backend server", nil, func(m *model.Model) { m.Groups[0].Put([]alicloud.Backend{server("i-z", "mine", 100)}) }, nil},
 		{"our backend server put in by somebody else", nil, func(m *model.Model) { m.Groups[0].Backends[0] = server("i-a", "mine", 5) }, nil},
 		{"backend server too many while in doubt", func(c *fixture) { c.nodes = append(c.nodes, testkit.Node("c", testkit.ProviderID(""))) },
@@ -120,12 +122,15 @@ func TestDiff(t *testing.T) {
 			[]string{`create listener: tcp:80: HealthCheckSwitch="on" Scheduler="rr"`, "start listener: tcp:80"}},
 		{"listener stopped", nil, func(m *model.Model) { m.Listeners[0].Status = alicloud.ListenerStopped }, []string{"start listener: tcp:80"}},
 		{"unmanaged attribute changed by hand", nil, func(m *model.Model) { m.Listeners[0].Attributes["Scheduler"] = "wlc" }, nil},
-		{"managed attribute changed by hand", func(c *fixture) { annotate(c.svc, annotation.Scheduler, "rr") }, func(m *model.Model) { m.Listeners[0].Attributes["Scheduler"] = "wlc" },
+		{"managed attribute changed by hand", func(c *fixture) { annotate(c.svc, annotation.Scheduler, "rr") }, func(m *model.Model) {
+			m.Listeners[0].Attributes["Scheduler"] = "wlc"
+		},
 			[]string{`set listener: tcp:80: Scheduler="wlc" -> Scheduler="rr"`}},
 		{"health check port by another spelling", func(c *fixture) { annotate(c.svc, annotation.HealthCheckConnectPort, "-520") },
 			func(m *model.Model) { delete(m.Listeners[0].Attributes, "HealthCheckConnectPort") }, nil},
 		{"listener of ours too many", nil, func(m *model.Model) {
-			m.Listeners = append(m.Listeners, model.Listener{ListenerKey: alicloud.ListenerKey{Port: 99, Protocol: "tcp"}, Description: "k8s/99/web/default/c1"})
+			m.Listeners = append(m.Listeners,
+				model.Listener{ListenerKey: alicloud.ListenerKey{Port: 99, Protocol: "tcp"}, Description: "k8s/99/web/default/c1"})
 		}, []string{"delete listener: tcp:99"}},
 		{"listener of a human", nil, func(m *model.Model) {
 			m.Listeners = append(m.Listeners, model.Listener{ListenerKey: alicloud.ListenerKey{Port: 99, Protocol: "tcp"}, Description: "by hand"})
@@ -152,34 +157,48 @@ func TestDiff(t *testing.T) {
 		}, nil, nil},
 		{"no annotation about forwarding", func(c *fixture) { annotate(c.svc, annotation.ProtocolPort, "http:80") }, nil, nil},
 		{"group of ours too many", nil, func(m *model.Model) {
-			m.Groups = append(m.Groups, model.Group{ID: "rsp-9", Name: "k8s/1/web/default/c1", Backends: []alicloud.Backend{server("i-a", "k8s/1/web/default/c1", 1)}})
+			m.Groups = append(m.Groups,
+				model.Group{ID: "rsp-9", Name: "k8s/1/web/default/c1", Backends: []alicloud.Backend{server("i-a", "k8s/1/web/default/c1", 1)}})
 		}, []string{"delete group: k8s/1/web/default/c1: rsp-9"}},
 		{"second group of the name", nil, func(m *model.Model) {
 			m.Groups = append([]model.Group{{ID: "rsp-9", Name: m.Groups[0].Name}}, m.Groups...)
 		},
 			[]string{"delete group: " + group + ": rsp-9"}},
 		{"group with somebody else's backend server", nil, func(m *model.Model) {
-			m.Groups = append(m.Groups, model.Group{ID: "rsp-9", Name: "k8s/1/web/default/c1", Backends: []alicloud.Backend{server("i-a", "mine", 1)}})
+			m.Groups = append(m.Groups,
+				model.Group{ID: "rsp-9", Name: "k8s/1/web/default/c1", Backends: []alicloud.Backend{server("i-a", "mine", 1)}})
 		}, nil},
 		{"group of another Service", nil, func(m *model.Model) {
 			m.Groups = append(m.Groups, model.Group{ID: "rsp-9", Name: "k8s/1/other/default/c1"})
 		}, nil},
-		{"tag removed", nil, func(m *model.Model) { m.LoadBalancer.Tags = m.LoadBalancer.Tags[1:] }, []string{"set tags: " + mark.TagOwner + "=a0f5e8a1cweb"}},
+		{"tag removed", nil, func(m *model.Model) {
+			m.LoadBalancer.Tags = m.LoadBalancer.Tags[1:]
+		}, []string{"set tags: " + mark.TagOwner + "=a0f5e8a1cweb"}},
 		{"tag of others", nil, func(m *model.Model) {
 			m.LoadBalancer.Tags = append(m.LoadBalancer.Tags, alicloud.Tag{Key: "x", Value: "y"})
 		}, nil},
 		{"unmanaged protection", nil, func(m *model.Model) { m.LoadBalancer.DeleteProtection = "off" }, nil},
-		{"managed protection", func(c *fixture) { annotate(c.svc, annotation.DeleteProtection, "on") }, func(m *model.Model) { m.LoadBalancer.DeleteProtection = "off" },
+		{"managed protection", func(c *fixture) { annotate(c.svc, annotation.DeleteProtection, "on") }, func(m *model.Model) {
+			m.LoadBalancer.DeleteProtection = "off"
+		},
 			[]string{"set delete protection: off -> on"}},
 		{"modification protection", func(c *fixture) { annotate(c.svc, annotation.ModificationProtection, "NonProtection") },
 			func(m *model.Model) { m.LoadBalancer.ModificationProtection = "ConsoleProtection" },
 			[]string{"set modification protection: ConsoleProtection -> NonProtection"}},
-		{"name", func(c *fixture) { annotate(c.svc, annotation.Name, "shop") }, func(m *model.Model) { m.LoadBalancer.Name = "x" }, []string{"set name: x -> shop"}},
+		{"name", func(c *fixture) { annotate(c.svc, annotation.Name, "shop") }, func(m *model.Model) {
+			m.LoadBalancer.Name = "x"
+		}, []string{"set name: x -> shop"}},
 		{"address type cannot change", nil, func(m *model.Model) { m.LoadBalancer.AddressType = "internet" }, nil},
-		{"unknown charge type", func(c *fixture) { annotate(c.svc, annotation.InstanceChargeType, "PayBySpec") }, func(m *model.Model) { m.LoadBalancer.InstanceChargeType = "" }, nil},
-		{"charge type", func(c *fixture) { annotate(c.svc, annotation.InstanceChargeType, "PayByCLCU") }, func(m *model.Model) { m.LoadBalancer.InstanceChargeType = "PayBySpec" },
+		{"unknown charge type", func(c *fixture) { annotate(c.svc, annotation.InstanceChargeType, "PayBySpec") }, func(m *model.Model) {
+			m.LoadBalancer.InstanceChargeType = ""
+		}, nil},
+		{"charge type", func(c *fixture) { annotate(c.svc, annotation.InstanceChargeType, "PayByCLCU") }, func(m *model.Model) {
+			m.LoadBalancer.InstanceChargeType = "PayBySpec"
+		},
 			[]string{"set instance charge type: PayBySpec -> PayByCLCU"}},
-		{"charge type cannot go back", func(c *fixture) { annotate(c.svc, annotation.InstanceChargeType, "PayBySpec") }, func(m *model.Model) { m.LoadBalancer.InstanceChargeType = "PayByCLCU" }, nil},
+		{"charge type cannot go back", func(c *fixture) { annotate(c.svc, annotation.InstanceChargeType, "PayBySpec") }, func(m *model.Model) {
+			m.LoadBalancer.InstanceChargeType = "PayByCLCU"
+		}, nil},
 		{"specification", func(c *fixture) {
 			annotate(c.svc, annotation.InstanceChargeType, "PayBySpec")
 			annotate(c.svc, annotation.Spec, "slb.s2.small")
@@ -241,11 +260,13 @@ func TestDeadLeaveInOneCall(t *testing.T) {
 		servers  []string
 		expected []string
 	}{
-		"all that leave are dead": {sets.New("i-y", "i-z"), []string{"i-a", "i-y", "i-z"}, []string{"remove backends -2 +0", "add backends -0 +1"}},
-		"one of them works":       {sets.New("i-y"), []string{"i-a", "i-y", "i-z"}, swap},
-		"nobody knows":            {nil, []string{"i-a", "i-y", "i-z"}, swap},
-		"as many come":            {sets.New("i-z"), []string{"i-a", "i-z"}, []string{"replace backends -1 +1"}},
-		"nothing else serves":     {sets.New("i-x", "i-y", "i-z"), []string{"i-x", "i-y", "i-z"}, []string{"replace backends -2 +2", "remove backends -1 +0"}},
+		"all that leave are dead": {sets.New("i-y", "i-z"), []string{"i-a", "i-y", "i-z"},
+			[]string{"remove backends -2 +0", "add backends -0 +1"}},
+		"one of them works": {sets.New("i-y"), []string{"i-a", "i-y", "i-z"}, swap},
+		"nobody knows":      {nil, []string{"i-a", "i-y", "i-z"}, swap},
+		"as many come":      {sets.New("i-z"), []string{"i-a", "i-z"}, []string{"replace backends -1 +1"}},
+		"nothing else serves": {sets.New("i-x", "i-y", "i-z"), []string{"i-x", "i-y", "i-z"},
+			[]string{"replace backends -2 +2", "remove backends -1 +0"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -289,10 +310,12 @@ func TestDiffOfAccessLists(t *testing.T) {
 		attributes alicloud.Attributes
 		want       []string
 	}{
-		{"attached", alicloud.Attributes{"AclStatus": "on", "AclId": "acl-9"}, []string{`set listener: tcp:80: AclStatus="on" -> AclStatus="off"`}},
+		{"attached", alicloud.Attributes{"AclStatus": "on", "AclId": "acl-9"},
+			[]string{`set listener: tcp:80: AclStatus="on" -> AclStatus="off"`}},
 		{"still referred to", alicloud.Attributes{"AclStatus": "off", "AclId": "acl-9"}, nil},
 		{"free", alicloud.Attributes{"AclStatus": "off"}, []string{"delete access control list: source ranges: acl-9"}},
-		{"another list attached", alicloud.Attributes{"AclStatus": "on", "AclId": "acl-1"}, []string{"delete access control list: source ranges: acl-9"}},
+		{"another list attached", alicloud.Attributes{"AclStatus": "on", "AclId": "acl-1"},
+			[]string{"delete access control list: source ranges: acl-9"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()

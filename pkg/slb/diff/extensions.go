@@ -12,9 +12,9 @@ import (
 // Source: https://www.alibabacloud.com/help/en/slb/classic-load-balancer/developer-reference/api-slb-2014-05-15-createdomainextension.
 const usualExtensions = 3
 
-// extensions makes the steps on the domain extensions of a listener; have is nil for a listener that the plan creates.
+// extensionSteps makes the steps on the domain extensions of a listener; have is nil for a listener that the plan creates.
 // Extensions that the annotation never named stay. New ones come before old ones go, unless there is no room for both.
-func (d *differ) extensions(want, have *model.Listener) {
+func (d *differ) extensionSteps(want, have *model.Listener) {
 	var present, added, gone []alicloud.DomainExtension
 	if have != nil {
 		present = have.Extensions
@@ -52,7 +52,7 @@ func (d *differ) createExtensions(listener *model.Listener, extensions []aliclou
 
 func (d *differ) extensionStep(op model.Op, listener *model.Listener, extension alicloud.DomainExtension, before, after string) {
 	key := listener.ListenerKey
-	d.step(model.Step{
+	d.addStep(model.Step{
 		Op: op, Target: model.TargetListener(key) + " " + extension.Domain, Before: before, After: after,
 		Needs: []string{model.TargetListener(key)}, Listener: alicloud.Listener{ListenerKey: key}, Extension: extension,
 	})

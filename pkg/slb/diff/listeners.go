@@ -16,7 +16,7 @@ import (
 // otherwise.
 func (d *differ) managesListeners() bool { return !d.desired.Reused || d.desired.Override }
 
-func (d *differ) listeners() {
+func (d *differ) listenerSteps() {
 	if !d.managesListeners() {
 		return
 	}
@@ -24,19 +24,20 @@ func (d *differ) listeners() {
 		want := &d.desired.Listeners[i]
 		have := d.actual.Listener(want.ListenerKey)
 		switch {
-		case want.Blocked, want.UpdateOnly && (have == nil || recreates(want, have)):
+		case want.Blocked, want.UpdateOnly && (have == nil || needsRecreation(want, have)):
 		case have == nil:
 			if old, free := d.inTheWay(want); free {
 				d.createOrReplace(want, old)
-				d.extensions(want, nil)
+				d.extensionSteps(want, nil)
 			}
 		case d.owner.OwnedByOther(have.Description):
-			d.problem(problem.ReasonListenerConflict, "listener %s belongs to %s", have.ListenerKey, mark.Maker(have.Description, d.owner.ClusterID))
-		case recreates(want, have):
+			d.addProblem(problem.ReasonListenerConflict, "listener %s belongs to %s", have.ListenerKey,
+				mark.Maker(have.Description, d.owner.ClusterID))
+		case needsRecreation(want, have):
 			d.createOrReplace(want, have)
 		default:
 			d.updateListener(want, have)
-			d.extensions(want, have)
+			d.extensionSteps(want, have)
 		}
 	}
 }
@@ -50,7 +51,8 @@ func (d *differ) inTheWay(want *model.Listener) (ours *model.Listener, free bool
 			continue
 		}
 		if !d.owner.Owns(have.Description) {
-			d.problem(problem.ReasonListenerConflict, "port %d is in use by listener %s of %s", want.Port, have.ListenerKey, mark.Maker(have.Description, d.owner.ClusterID))
+			d.addProblem(problem.ReasonListenerConflict, "port %d is in use by listener %s of %s", want.Port, have.ListenerKey,
+				mark.Maker(have.Description, d.owner.ClusterID))
 			return nil, false
 		}
 		ours = have
@@ -58,13 +60,14 @@ func (d *differ) inTheWay(want *model.Listener) (ours *model.Listener, free bool
 	return ours, true
 }
 
-// recreates reports whether a listener must be created anew: whether an http listener forwards is set only at creation.
-func recreates(want, have *model.Listener) bool {
+// needsRecreation reports whether a listener must be created anew: whether an http listener forwards is set only at creation.
+func needsRecreation(want, have *model.Listener) bool {
 	if want.Protocol != alicloud.ProtocolHTTP {
 		return false
 	}
 	return !want.Attributes.Same(alicloud.AttributeListenerForward, have.Attributes) ||
-		want.Attributes[alicloud.AttributeForwardPort] != "" && want.Attributes[alicloud.AttributeForwardPort] != have.Attributes[alicloud.AttributeForwardPort]
+		want.Attributes[alicloud.AttributeForwardPort] != "" &&
+			want.Attributes[alicloud.AttributeForwardPort] != have.Attributes[alicloud.AttributeForwardPort]
 }
 
 // createOrReplace makes the steps that create a listener, in the place of an old one if there is one.
@@ -76,17 +79,18 @@ func (d *differ) createOrReplace(want, old *model.Listener) {
 	maps.Copy(attributes, model.WithAccessList(want.Attributes, d.actual.Access))
 	step := model.Step{
 		Op: model.OpCreateListener, Target: model.TargetListener(want.ListenerKey), After: ListenerText(attributes),
-		Needs: d.needsOf(want, want.Attributes[alicloud.AttributeACLIDs] == model.OwnAccessList), GroupName: want.Group, Awaits: d.awaits(want.Group),
+		Needs: d.needsOf(want, want.Attributes[alicloud.AttributeACLIDs] == model.OwnAccessList), GroupName: want.Group,
+		Awaits:   d.awaitsBackends(want.Group),
 		Listener: alicloud.Listener{ListenerKey: want.ListenerKey, Description: want.Description, Attributes: attributes},
 	}
 	if old != nil {
 		step.Op, step.Before, step.Replaced = model.OpReplaceListener, strings.TrimSpace(old.String()+" "+ListenerText(old.Attributes)), old
-		step.Meanwhile = d.meanwhile(old)
+		step.Meanwhile = d.meanwhileSteps(old)
 		d.replaced = append(d.replaced, old.ListenerKey)
-		d.step(step)
+		d.addStep(step)
 		return
 	}
-	d.step(step)
+	d.addStep(step)
 	d.startListener(want)
 }
 
@@ -102,15 +106,15 @@ func (d *differ) needsOf(want *model.Listener, restricts bool) []string {
 	return needs
 }
 
-// awaits reports whether a group is to have backend servers that take traffic, or may have to: in doubt nobody knows. There may also be
-// endpoints none of which can be a backend: then a listener that serves goes on to do so where it is.
-func (d *differ) awaits(name string) bool {
+// awaitsBackends reports whether a group is to have backend servers that take traffic, or may have to: in doubt nobody knows. There may
+// also be endpoints none of which can be a backend: then a listener that serves goes on to do so where it is.
+func (d *differ) awaitsBackends(name string) bool {
 	group := d.desired.Group(name)
 	return group != nil && (group.Doubt || len(group.Held) > 0 || group.Serves())
 }
 
-// meanwhile makes the steps that keep the group of a listener in line with the endpoints while the listener stays in it.
-func (d *differ) meanwhile(listener *model.Listener) []model.Step {
+// meanwhileSteps makes the steps that keep the group of a listener in line with the endpoints while the listener stays in it.
+func (d *differ) meanwhileSteps(listener *model.Listener) []model.Step {
 	want, have := d.desired.FormerGroup(listener.GroupID), d.actual.GroupByID(listener.GroupID)
 	if want == nil || have == nil {
 		return nil
@@ -124,7 +128,7 @@ func (d *differ) meanwhile(listener *model.Listener) []model.Step {
 }
 
 func (d *differ) startListener(want *model.Listener, needs ...string) {
-	d.step(model.Step{
+	d.addStep(model.Step{
 		Op: model.OpStartListener, Target: model.TargetListener(want.ListenerKey), Needs: needs,
 		Listener: alicloud.Listener{ListenerKey: want.ListenerKey},
 	})
@@ -149,17 +153,19 @@ func (d *differ) updateListener(want, have *model.Listener) {
 			note(name, have.Attributes[name], attributes[name])
 			access, settings = access || model.IsAccess(name), settings || !model.IsAccess(name)
 			if name == alicloud.AttributeProxyProtocol {
-				d.problem(problem.ReasonAnnotationChanged, "the PROXY protocol of listener %s changes: open connections break, and backends must support the new setting", have.ListenerKey)
+				d.addProblem(problem.ReasonAnnotationChanged,
+					"the PROXY protocol of listener %s changes: open connections break, and backends must support the new setting", have.ListenerKey)
 			}
 		}
 	}
 	restricts := access && d.changesOwnList(want, have)
 	if len(after) > 0 {
-		d.step(model.Step{
+		d.addStep(model.Step{
 			Op: model.OpSetListener, Target: model.TargetListener(want.ListenerKey),
 			Before: strings.Join(before, " "), After: strings.Join(after, " "),
-			Needs: d.needsOf(want, restricts), OnlyAccess: !settings, GroupName: want.Group, Awaits: d.awaits(want.Group), Meanwhile: d.meanwhile(have),
-			Listener: alicloud.Listener{ListenerKey: want.ListenerKey, Description: want.Description, Attributes: attributes},
+			Needs: d.needsOf(want, restricts), OnlyAccess: !settings, GroupName: want.Group, Awaits: d.awaitsBackends(want.Group),
+			Meanwhile: d.meanwhileSteps(have),
+			Listener:  alicloud.Listener{ListenerKey: want.ListenerKey, Description: want.Description, Attributes: attributes},
 		})
 	}
 	switch {
@@ -185,10 +191,11 @@ func (d *differ) deleteListeners() {
 		if !d.managesListeners() && d.desired.Ports.Has(have.Port) {
 			continue
 		}
-		if !d.owner.Owns(have.Description) || slices.Contains(d.replaced, have.ListenerKey) || d.desired.Listener(have.ListenerKey) != nil || d.standsIn(have) {
+		if !d.owner.Owns(have.Description) || slices.Contains(d.replaced, have.ListenerKey) || d.desired.Listener(have.ListenerKey) != nil ||
+			d.standsIn(have) {
 			continue
 		}
-		d.step(model.Step{
+		d.addStep(model.Step{
 			Op: model.OpDeleteListener, Target: model.TargetListener(have.ListenerKey), Before: ListenerText(have.Attributes),
 			Listener: alicloud.Listener{ListenerKey: have.ListenerKey},
 		})

@@ -11,48 +11,49 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb/model"
 )
 
-// attributes makes the steps on the CLB itself.
-func (d *differ) attributes() {
+// attributeSteps makes the steps on the CLB itself.
+func (d *differ) attributeSteps() {
 	want, have := &d.desired.LoadBalancer, &d.actual.LoadBalancer
 	if !d.managesListeners() {
 		return // its owner's, like the listeners
 	}
-	d.set(model.OpSetName, want.Name, have.Name)
-	d.set(model.OpSetProtection, want.DeleteProtection, have.DeleteProtection)
-	d.set(model.OpSetModification, want.ModificationProtection, have.ModificationProtection)
-	d.charges(want, have)
+	d.setValue(model.OpSetName, want.Name, have.Name)
+	d.setValue(model.OpSetProtection, want.DeleteProtection, have.DeleteProtection)
+	d.setValue(model.OpSetModification, want.ModificationProtection, have.ModificationProtection)
+	d.chargeSteps(want, have)
 	if !d.desired.Reused {
-		d.tags(want.Tags, have)
+		d.tagSteps(want.Tags, have)
 	}
-	d.immutable(want, have)
+	d.reportImmutable(want, have)
 }
 
-// set adds a step for a value that is managed and differs.
-func (d *differ) set(op model.Op, want, have string) {
+// setValue adds a step for a value that is managed and differs.
+func (d *differ) setValue(op model.Op, want, have string) {
 	if want != "" && want != have {
-		d.step(model.Step{Op: op, Target: model.TargetLoadBalancer, Before: have, After: want, LoadBalancer: d.desired.LoadBalancer})
+		d.addStep(model.Step{Op: op, Target: model.TargetLoadBalancer, Before: have, After: want, LoadBalancer: d.desired.LoadBalancer})
 	}
 }
 
-func (d *differ) charges(want, have *alicloud.LoadBalancer) {
+func (d *differ) chargeSteps(want, have *alicloud.LoadBalancer) {
 	switch {
 	case have.InstanceChargeType == "":
 		// Not every answer has the charge type: unknown is no difference.
 	case want.InstanceChargeType == "", strings.EqualFold(want.InstanceChargeType, have.InstanceChargeType):
 		if strings.EqualFold(have.InstanceChargeType, model.PayBySpec) {
-			d.set(model.OpSetSpec, want.Spec, have.Spec)
+			d.setValue(model.OpSetSpec, want.Spec, have.Spec)
 		}
 	case strings.EqualFold(want.InstanceChargeType, model.PayBySpec):
-		d.problem(problem.ReasonImmutableAttribute, "%s cannot change from %s to %s", annotation.InstanceChargeType, have.InstanceChargeType, want.InstanceChargeType)
+		d.addProblem(problem.ReasonImmutableAttribute, "%s cannot change from %s to %s", annotation.InstanceChargeType, have.InstanceChargeType,
+			want.InstanceChargeType)
 	default:
-		d.set(model.OpSetCharge, want.InstanceChargeType, have.InstanceChargeType)
+		d.setValue(model.OpSetCharge, want.InstanceChargeType, have.InstanceChargeType)
 	}
 	if want.InternetChargeType == "" || have.AddressType == alicloud.AddressIntranet {
 		return
 	}
 	wantText, haveText := internetText(want), internetText(have)
 	if wantText != haveText {
-		d.set(model.OpSetInternet, wantText, haveText)
+		d.setValue(model.OpSetInternet, wantText, haveText)
 	}
 }
 
@@ -64,9 +65,9 @@ func internetText(lb *alicloud.LoadBalancer) string {
 	return fmt.Sprintf("%s %d Mbit/s", lb.InternetChargeType, lb.Bandwidth)
 }
 
-// tags adds the tags that are missing or differ, and removes those that left the annotation. Tags of others stay; what they leave no
+// tagSteps adds the tags that are missing or differ, and removes those that left the annotation. Tags of others stay; what they leave no
 // room for is not set, because a CLB serves without our tags, too.
-func (d *differ) tags(want []alicloud.Tag, have *alicloud.LoadBalancer) {
+func (d *differ) tagSteps(want []alicloud.Tag, have *alicloud.LoadBalancer) {
 	var missing []alicloud.Tag
 	var texts, left []string
 	gone := d.tagsToRemove(want)
@@ -86,13 +87,14 @@ func (d *differ) tags(want []alicloud.Tag, have *alicloud.LoadBalancer) {
 		texts = append(texts, tag.Key+"="+tag.Value)
 	}
 	if len(left) > 0 {
-		d.problem(problem.ReasonAnnotationNoEffect, "tags %s are not set: CLB %s has the %d tags that a resource can have", strings.Join(left, ", "), have.ID, annotation.MaxTags)
+		d.addProblem(problem.ReasonAnnotationNoEffect, "tags %s are not set: CLB %s has the %d tags that a resource can have",
+			strings.Join(left, ", "), have.ID, annotation.MaxTags)
 	}
 	if len(gone) > 0 {
-		d.step(model.Step{Op: model.OpUntag, Target: model.TargetLoadBalancer, Before: strings.Join(gone, " "), TagKeys: gone})
+		d.addStep(model.Step{Op: model.OpUntag, Target: model.TargetLoadBalancer, Before: strings.Join(gone, " "), TagKeys: gone})
 	}
 	if len(missing) > 0 {
-		d.step(model.Step{
+		d.addStep(model.Step{
 			Op: model.OpTag, Target: model.TargetLoadBalancer, After: strings.Join(texts, " "), LoadBalancer: alicloud.LoadBalancer{Tags: missing},
 		})
 	}
@@ -114,8 +116,8 @@ func presentTags(lb *alicloud.LoadBalancer, keys []string) []string {
 	})
 }
 
-// immutable reports what only a new CLB could have.
-func (d *differ) immutable(want, have *alicloud.LoadBalancer) {
+// reportImmutable reports what only a new CLB could have.
+func (d *differ) reportImmutable(want, have *alicloud.LoadBalancer) {
 	for _, field := range []struct {
 		suffix     annotation.Suffix
 		want, have string
@@ -130,7 +132,8 @@ func (d *differ) immutable(want, have *alicloud.LoadBalancer) {
 		{annotation.ResourceGroupID, want.ResourceGroupID, have.ResourceGroupID},
 	} {
 		if field.want != "" && field.have != "" && field.want != field.have {
-			d.problem(problem.ReasonImmutableAttribute, "%s cannot change from %s to %s; only a new CLB can have the new value", field.suffix, field.have, field.want)
+			d.addProblem(problem.ReasonImmutableAttribute, "%s cannot change from %s to %s; only a new CLB can have the new value", field.suffix,
+				field.have, field.want)
 		}
 	}
 }

@@ -14,10 +14,13 @@ import (
 func Deletion(actual *model.Model, owner ...alicloud.Tag) model.Plan {
 	var plan model.Plan
 	if _, tagged := actual.LoadBalancer.Tag(mark.TagOwner); !tagged && len(owner) > 0 {
-		plan.Steps = append(plan.Steps, model.Step{Op: model.OpTag, Target: model.TargetLoadBalancer, After: tagsText(owner), LoadBalancer: alicloud.LoadBalancer{Tags: owner}})
+		plan.Steps = append(plan.Steps,
+			model.Step{Op: model.OpTag, Target: model.TargetLoadBalancer, After: tagsText(owner), LoadBalancer: alicloud.LoadBalancer{Tags: owner}})
 	}
-	plan.Steps = append(plan.Steps, unprotect(actual)...)
-	plan.Steps = append(plan.Steps, model.Step{Op: model.OpDeleteLoadBalancer, Target: model.TargetLoadBalancer, Before: actual.LoadBalancer.ID, Needs: []string{string(model.OpTag), string(model.OpSetProtection)}})
+	plan.Steps = append(plan.Steps, unprotectSteps(actual)...)
+	plan.Steps = append(plan.Steps,
+		model.Step{Op: model.OpDeleteLoadBalancer, Target: model.TargetLoadBalancer, Before: actual.LoadBalancer.ID,
+			Needs: []string{string(model.OpTag), string(model.OpSetProtection)}})
 	if actual.Access != nil {
 		plan.Steps = append(plan.Steps, deleteAccessStep(actual.Access))
 	}
@@ -37,8 +40,8 @@ func tagsText(tags []alicloud.Tag) string {
 	return strings.Join(texts, " ")
 }
 
-// unprotect is the step that a deletion needs first, none where the delete protection is off.
-func unprotect(actual *model.Model) []model.Step {
+// unprotectSteps is the step that a deletion needs first, none where the delete protection is off.
+func unprotectSteps(actual *model.Model) []model.Step {
 	if actual.LoadBalancer.DeleteProtection == alicloud.ProtectionOff {
 		return nil
 	}
@@ -50,13 +53,14 @@ func unprotect(actual *model.Model) []model.Step {
 
 // Preserving changes nothing that carries traffic. preserved is the value of [mark.TagPreserved].
 func Preserving(actual *model.Model, preserved string) model.Plan {
-	plan := model.Plan{Steps: unprotect(actual)}
+	plan := model.Plan{Steps: unprotectSteps(actual)}
 	if value, _ := actual.LoadBalancer.Tag(mark.TagPreserved); value != preserved {
 		plan.Steps = append(plan.Steps, tagPreserved(actual, preserved)...)
 	}
 	if actual.LoadBalancer.ModificationProtection != alicloud.NonProtection {
 		plan.Steps = append(plan.Steps, model.Step{
-			Op: model.OpSetModification, Target: model.TargetLoadBalancer, Before: actual.LoadBalancer.ModificationProtection, After: alicloud.NonProtection,
+			Op: model.OpSetModification, Target: model.TargetLoadBalancer, Before: actual.LoadBalancer.ModificationProtection,
+			After:        alicloud.NonProtection,
 			LoadBalancer: alicloud.LoadBalancer{ModificationProtection: alicloud.NonProtection},
 		})
 	}

@@ -28,7 +28,7 @@ func (d *differ) sharesDiffer(want, have *model.Group) bool {
 	wantTotal, staleTotal := 0, 0
 	for i := range want.Backends {
 		stale[i] = want.Backends[i].Weight
-		if at := present.find(&want.Backends[i].BackendKey); at >= 0 {
+		if at := present.findBackend(&want.Backends[i].BackendKey); at >= 0 {
 			stale[i] = have.Backends[at].Weight
 		}
 		wantTotal, staleTotal = wantTotal+want.Backends[i].Weight, staleTotal+stale[i]

@@ -31,7 +31,8 @@ func TestSharesThatHardlyDiffer(t *testing.T) {
 		{"one endpoint more, drift", []int{10, 10}, []int{10, 11}, true, true, false},
 		{"second endpoint", []int{1, 1}, []int{1, 2}, true, false, true},
 		{"second endpoint of one node of many", []int{1, 1, 1, 1, 1, 1, 1, 1, 1, 1}, []int{2, 1, 1, 1, 1, 1, 1, 1, 1, 1}, true, false, false},
-		{"second endpoint of one node of many, drift", []int{1, 1, 1, 1, 1, 1, 1, 1, 1, 1}, []int{2, 1, 1, 1, 1, 1, 1, 1, 1, 1}, true, true, true},
+		{"second endpoint of one node of many, drift", []int{1, 1, 1, 1, 1, 1, 1, 1, 1, 1}, []int{2, 1, 1, 1, 1, 1, 1, 1, 1, 1}, true, true,
+			true},
 		{"all twice", []int{1, 2, 3}, []int{2, 4, 6}, true, true, false},
 		{"first endpoint", []int{0, 100, 100}, []int{1, 100, 100}, true, false, true},
 		{"last endpoint", []int{1, 100, 100}, []int{0, 100, 100}, true, false, true},
@@ -41,7 +42,8 @@ func TestSharesThatHardlyDiffer(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			desired := &model.Model{Exact: test.exact, Groups: []model.Group{{Name: group, Backends: servers(test.want), Counted: test.counted}}}
-			actual := &model.Model{LoadBalancer: alicloud.LoadBalancer{ID: "lb-1"}, Groups: []model.Group{{ID: "rsp-1", Name: group, Backends: servers(test.have)}}}
+			actual := &model.Model{LoadBalancer: alicloud.LoadBalancer{ID: "lb-1"},
+				Groups: []model.Group{{ID: "rsp-1", Name: group, Backends: servers(test.have)}}}
 			written := false
 			for _, step := range diff.Diff(desired, actual, webName, "c1").Steps {
 				written = written || step.Op == model.OpSetBackends

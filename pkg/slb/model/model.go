@@ -161,7 +161,7 @@ func (m *Model) Group(name string) *Group {
 		if m.Groups[i].Name != name {
 			continue
 		}
-		if found == nil || m.used(m.Groups[i].ID) && !m.used(found.ID) {
+		if found == nil || m.isUsed(m.Groups[i].ID) && !m.isUsed(found.ID) {
 			found = &m.Groups[i]
 		}
 	}
@@ -202,8 +202,8 @@ func (m *Model) FormerGroup(id string) *Group {
 	return nil
 }
 
-// used reports whether a listener sends to the group.
-func (m *Model) used(groupID string) bool {
+// isUsed reports whether a listener sends to the group.
+func (m *Model) isUsed(groupID string) bool {
 	for i := range m.Listeners {
 		if m.Listeners[i].GroupID == groupID {
 			return true
@@ -228,7 +228,8 @@ func (m *Model) ServesAll(desired *Model) bool {
 
 func (m *Model) answersOn(want Listener) bool {
 	have := m.Listener(want.ListenerKey)
-	return have != nil && want.Description == have.Description && (have.Status == alicloud.ListenerRunning || have.Status == alicloud.ListenerStarting)
+	return have != nil && want.Description == have.Description &&
+		(have.Status == alicloud.ListenerRunning || have.Status == alicloud.ListenerStarting)
 }
 
 // Creatable reports whether a new CLB would have a listener.
@@ -241,18 +242,18 @@ func IsRegistered(address string, desired, actual *Model) bool {
 	if desired == nil || actual == nil {
 		return false
 	}
-	wanted, lacks := wants(address, desired, actual)
+	wanted, lacks := wantsAddress(address, desired, actual)
 	return wanted && !lacks
 }
 
 // IsMissing reports whether the address of a pod gets no traffic in a group that is to have it.
 func IsMissing(address string, desired, actual *Model) bool {
-	_, lacks := wants(address, desired, actual)
+	_, lacks := wantsAddress(address, desired, actual)
 	return lacks
 }
 
-// wants reports whether a group is to have the address of a pod, and whether one of those lacks it.
-func wants(address string, desired, actual *Model) (wanted, lacks bool) {
+// wantsAddress reports whether a group is to have the address of a pod, and whether one of those lacks it.
+func wantsAddress(address string, desired, actual *Model) (wanted, lacks bool) {
 	for i := range desired.Groups {
 		for _, want := range desired.Groups[i].Backends {
 			if want.ServerIP == address {

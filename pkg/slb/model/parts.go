@@ -74,8 +74,8 @@ func (s Step) WithoutAccess() (Step, bool) {
 	return s, !s.OnlyAccess
 }
 
-// WithoutSteps leaves out the steps that wait for parts that could not be read, and those that build on them. stands says of an error whether
-// what was read before stands.
+// WithoutSteps leaves out the steps that wait for parts that could not be read, and those that build on them. stands says of an error
+// whether what was read before stands.
 func (p Plan) WithoutSteps(unread map[Part]error, stands func(error) bool) Plan {
 	if len(unread) == 0 {
 		return p
@@ -109,7 +109,9 @@ func (p Plan) WithoutSteps(unread map[Part]error, stands func(error) bool) Plan 
 // A port that it has gets another group where its endpoints are in one.
 func (p Plan) WithoutNewPorts() Plan {
 	moves := func(group string) bool {
-		return slices.ContainsFunc(p.Steps, func(s Step) bool { return s.GroupName == group && (s.Op == OpSetListener || s.Op == OpReplaceListener) })
+		return slices.ContainsFunc(p.Steps, func(s Step) bool {
+			return s.GroupName == group && (s.Op == OpSetListener || s.Op == OpReplaceListener)
+		})
 	}
 	created := map[string]bool{}
 	p.Steps = slices.DeleteFunc(slices.Clone(p.Steps), func(s Step) bool {

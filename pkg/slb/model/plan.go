@@ -155,15 +155,15 @@ func (p Plan) Repairing(known Plan) Plan {
 // Balancing marks the steps that take out only backend servers that work, of which serves knows by their instances: it is not urgent that
 // they leave.
 func (p Plan) Balancing(serves func(instanceID string) bool) Plan {
-	balancing(p.Steps, serves)
+	balancingSteps(p.Steps, serves)
 	return p
 }
 
-func balancing(steps []Step, serves func(instanceID string) bool) {
+func balancingSteps(steps []Step, serves func(instanceID string) bool) {
 	for i := range steps {
 		step := &steps[i]
 		step.Balances = len(step.Old) > 0 && !slices.ContainsFunc(step.Old, func(b alicloud.Backend) bool { return !serves(b.ServerID) })
-		balancing(step.Meanwhile, serves)
+		balancingSteps(step.Meanwhile, serves)
 	}
 }
 

@@ -15,7 +15,9 @@ import (
 // AccessList returns the list of the Service with its entries, nil when there is none. known are ids that may be the list's, and expected
 // says that there should be one: that one search by tag finds nothing does not prove that there is none, because tags are indexed
 // late and people remove them. missing says that the cloud denies one of the ids, which one answer does not prove.
-func AccessList(ctx context.Context, api Reader, svc *corev1.Service, known []string, expected bool) (list *alicloud.AccessList, missing bool, err error) {
+func AccessList(
+	ctx context.Context, api Reader, svc *corev1.Service, known []string, expected bool,
+) (list *alicloud.AccessList, missing bool, err error) {
 	lists, err := accessListsOf(ctx, api, svc)
 	if err == nil && len(lists) == 0 && len(known) == 0 && expected {
 		lists, err = accessListsOf(ctx, api, svc)

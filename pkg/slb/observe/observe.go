@@ -41,8 +41,10 @@ func Find(ctx context.Context, api Reader, svc *corev1.Service, lastID string) (
 	}
 	lb, others = Among(found, lastID)
 	if lb == nil && len(others) > 0 {
-		return nil, nil, &problem.ConfigError{Field: "tag " + mark.TagOwner, Reason: fmt.Sprintf("%d CLBs have the value %s: %s; the label of the Service names none of them; remove the tag from all but one",
-			len(others), mark.DefaultName(svc.UID), problem.Some(others))}
+		return nil, nil,
+			&problem.ConfigError{Field: "tag " + mark.TagOwner,
+				Reason: fmt.Sprintf("%d CLBs have the value %s: %s; the label of the Service names none of them; remove the tag from all but one",
+					len(others), mark.DefaultName(svc.UID), problem.Some(others))}
 	}
 	return lb, others, nil
 }
@@ -85,9 +87,9 @@ func New(lb alicloud.LoadBalancer, listeners []alicloud.Listener) *model.Model {
 // ErrContradiction says that the listeners and the groups of a CLB cannot both be as they were read.
 var ErrContradiction = errors.New("what was read contradicts itself")
 
-// complete fails where a list of groups lacks one that a listener of the Service uses. The cloud deletes no such group, so that the list
-// is not all there is, and a second group in its place would take over the listener.
-func complete(observed *model.Model, groups []alicloud.VServerGroup, service types.NamespacedName) error {
+// checkComplete fails where a list of groups lacks one that a listener of the Service uses. The cloud deletes no such group, so that the
+// list is not all there is, and a second group in its place would take over the listener.
+func checkComplete(observed *model.Model, groups []alicloud.VServerGroup, service types.NamespacedName) error {
 	for i := range observed.Listeners {
 		listener := &observed.Listeners[i]
 		marked, _, ok := mark.Parse(listener.Description)
@@ -95,7 +97,8 @@ func complete(observed *model.Model, groups []alicloud.VServerGroup, service typ
 			continue
 		}
 		if !slices.ContainsFunc(groups, func(g alicloud.VServerGroup) bool { return g.ID == listener.GroupID }) {
-			return fmt.Errorf("%w: the list of the groups of %s lacks %s, which listener %s uses", ErrContradiction, observed.LoadBalancer.ID, listener.GroupID, listener.ListenerKey)
+			return fmt.Errorf("%w: the list of the groups of %s lacks %s, which listener %s uses", ErrContradiction, observed.LoadBalancer.ID,
+				listener.GroupID, listener.ListenerKey)
 		}
 	}
 	return nil
@@ -109,7 +112,7 @@ func Groups(ctx context.Context, api Reader, observed *model.Model, service type
 	if err != nil {
 		return nil, fmt.Errorf("read the groups of %s: %w", lb.ID, err)
 	}
-	if err := complete(observed, groups, service); err != nil {
+	if err := checkComplete(observed, groups, service); err != nil {
 		return nil, err
 	}
 	for _, group := range groups {

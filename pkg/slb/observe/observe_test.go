@@ -116,7 +116,8 @@ func TestFind(t *testing.T) {
 			lastID: "lb-2", id: "lb-2", others: []string{"lb-1"}, asked: []string{"by tag"}},
 		{name: "of two nobody knows which", cloud: reader{tagged: []alicloud.LoadBalancer{lb("lb-1", owner), lb("lb-2", owner)}}, lastID: "lb-3",
 			err: "2 CLBs have the value " + name + ": lb-1, lb-2", asked: []string{"by tag"}},
-		{name: "a search that fails is no answer", cloud: reader{fails: map[string]error{"by tag": errNo}}, err: "no answer", asked: []string{"by tag"}},
+		{name: "a search that fails is no answer", cloud: reader{fails: map[string]error{"by tag": errNo}}, err: "no answer",
+			asked: []string{"by tag"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()

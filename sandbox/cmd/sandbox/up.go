@@ -54,20 +54,26 @@ Prints "ready" when clients can use the cluster, then how to reach it, the addre
 	flags.IntVar(&opts.OnPremises, "on-premises", 0, "number of machines that belong to no cloud")
 	flags.IntVar(&opts.VirtualNodes, "virtual-nodes", 0, "number of virtual nodes, whose pods have their own network interfaces (real nodes)")
 	flags.IntVar(&opts.WindowsNodes, "windows-nodes", 0, "number of additional instances whose Nodes have the Windows label (real nodes)")
-	flags.StringVar(&opts.BinDir, "bin-dir", "", "directory of the built programs, to run pods of cloud-controller-manager and provider-initor on light nodes, and to build images for real nodes (default: the directory of this program)")
+	flags.StringVar(&opts.BinDir, "bin-dir", "",
+		"directory of the built programs, to run pods of cloud-controller-manager and provider-initor on light nodes, and to build images for real nodes (default: the directory of this program)")
 	flags.StringSliceVar(&opts.Images, "images", nil, "archives of additional container images, as written by docker save (real nodes)")
-	flags.StringVar(&opts.Published, "published", "", "directory with the archives of make image, to run the programs of this project from these images (default: images made of the programs in --bin-dir) (real nodes)")
+	flags.StringVar(&opts.Published, "published", "",
+		"directory with the archives of make image, to run the programs of this project from these images (default: images made of the programs in --bin-dir) (real nodes)")
 	flags.StringVar(&opts.ClusterDNS, "cluster-dns", "", "address of the name server of pods; the sandbox has none (real nodes)")
 	flags.StringVar(&opts.OpenKruise, "open-kruise", "",
 		"directory that hack/kruise/build.sh created, to run the real OpenKruise manager for BroadcastJobs")
 	addKubernetes(flags, &opts.Kubernetes)
-	flags.StringVar(&opts.PodCIDR, "pod-cidr", "", "range of the pod CIDRs of nodes: a /24 per node and, after a comma, a /64 of an IPv6 range (default: an IPv4 range with room to grow)")
-	flags.StringVar(&opts.Cloud, "cloud", "", "URL of another sandbox with real nodes, to run a second cluster in its cloud; --pod-cidr must differ (real nodes)")
-	flags.StringVar(&config, "emulator-config", "", "file with the resources in the cloud, as for alicloud-emulator --config (default: built in)")
+	flags.StringVar(&opts.PodCIDR, "pod-cidr", "",
+		"range of the pod CIDRs of nodes: a /24 per node and, after a comma, a /64 of an IPv6 range (default: an IPv4 range with room to grow)")
+	flags.StringVar(&opts.Cloud, "cloud", "",
+		"URL of another sandbox with real nodes, to run a second cluster in its cloud; --pod-cidr must differ (real nodes)")
+	flags.StringVar(&config, "emulator-config", "",
+		"file with the resources in the cloud, as for alicloud-emulator --config (default: built in)")
 	flags.DurationVar(&opts.Emulator.Latency, "latency", 0, "time to add to every call of the cloud's API")
 	flags.DurationVar(&opts.Emulator.Settle, "settle", 0, "duration of asynchronous state changes in the cloud")
 	flags.StringVar(&opts.Emulator.RateLimits, "rate-limits", "off", "rate limits of the cloud's API: off or published")
-	flags.StringVar(&opts.AuditLog, "audit-log", "", "file to append one line of JSON to for each request of a ServiceAccount to the API server (default: none)")
+	flags.StringVar(&opts.AuditLog, "audit-log", "",
+		"file to append one line of JSON to for each request of a ServiceAccount to the API server (default: none)")
 	flags.BoolVar(&opts.NodeIP, "node-ip", false, "start kubelets as with --node-ip, so that Nodes report their InternalIP from the start")
 	return command
 }

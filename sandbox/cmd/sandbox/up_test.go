@@ -42,7 +42,8 @@ func TestVersion(t *testing.T) {
 	command := newCommand()
 	command.SetArgs([]string{"--version"})
 	command.SetOut(&out)
-	if err := command.Execute(); err != nil || !regexp.MustCompile(`^sandbox with Kubernetes v\S+ \(commit \S+, go\S+, \w+/\w+\)\n$`).MatchString(out.String()) {
+	if err := command.Execute(); err != nil ||
+		!regexp.MustCompile(`^sandbox with Kubernetes v\S+ \(commit \S+, go\S+, \w+/\w+\)\n$`).MatchString(out.String()) {
 		t.Errorf("%v, %q", err, out.String())
 	}
 }

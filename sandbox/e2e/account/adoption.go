@@ -87,7 +87,8 @@ func (s *Suite) servedByOfficial(ctx context.Context, name string) (address, id 
 func (s *Suite) forget(name string) func(context.Context) error {
 	return func(ctx context.Context) error {
 		patch := fmt.Sprintf(`{"metadata":{"labels":{%q:null}}}`, service.LabelHash)
-		if _, err := s.o.Client.CoreV1().Services(Namespace).Patch(ctx, name, types.MergePatchType, []byte(patch), metav1.PatchOptions{}); err != nil {
+		if _, err := s.o.Client.CoreV1().Services(Namespace).Patch(ctx, name, types.MergePatchType, []byte(patch),
+			metav1.PatchOptions{}); err != nil {
 			return fmt.Errorf("remove the hash of the Service %s: %w", name, err)
 		}
 		return nil

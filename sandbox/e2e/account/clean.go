@@ -18,7 +18,8 @@ import (
 // noteJoining notes that a Node joins, before it does.
 func (s *Suite) noteJoining(ctx context.Context) error {
 	patch := fmt.Sprintf(`{"data":{%q:%q}}`, keyJoined, joined)
-	if _, err := s.o.Client.CoreV1().ConfigMaps(Namespace).Patch(ctx, record, types.MergePatchType, []byte(patch), metav1.PatchOptions{}); err != nil {
+	if _, err := s.o.Client.CoreV1().ConfigMaps(Namespace).Patch(ctx, record, types.MergePatchType, []byte(patch),
+		metav1.PatchOptions{}); err != nil {
 		return fmt.Errorf("note that a Node joins: %w", err)
 	}
 	return nil
@@ -98,7 +99,8 @@ func (s *Suite) endServices(ctx context.Context) error {
 			if svc.DeletionTimestamp != nil {
 				continue
 			}
-			if err := s.o.Client.CoreV1().Services(Namespace).Delete(ctx, svc.Name, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
+			if err := s.o.Client.CoreV1().Services(Namespace).Delete(ctx, svc.Name, metav1.DeleteOptions{}); err != nil &&
+				!apierrors.IsNotFound(err) {
 				return err.Error()
 			}
 		}

@@ -31,23 +31,27 @@ const (
 func clbWrites(ports, groupChanges int) map[string]int {
 	return map[string]int{
 		createCLB: 1, "slb CreateVServerGroup": ports, "slb CreateLoadBalancerTCPListener": ports, "slb StartLoadBalancerListener": ports,
-		"slb AddVServerGroupBackendServers": groupChanges, "slb RemoveVServerGroupBackendServers": groupChanges, "slb ModifyVServerGroupBackendServers": groupChanges,
-		"slb SetLoadBalancerDeleteProtection": 1, "slb SetLoadBalancerModificationProtection": 1, "slb DeleteLoadBalancer": 1,
+		"slb AddVServerGroupBackendServers": groupChanges, "slb RemoveVServerGroupBackendServers": groupChanges,
+		"slb ModifyVServerGroupBackendServers": groupChanges,
+		"slb SetLoadBalancerDeleteProtection":  1, "slb SetLoadBalancerModificationProtection": 1, "slb DeleteLoadBalancer": 1,
 	}
 }
 
 // nlbWrites are the writes of one NLB with one port.
 func nlbWrites() map[string]int {
 	return map[string]int{
-		createNLB: 1, "nlb CreateServerGroup": 1, "nlb CreateListener": 1, "nlb AddServersToServerGroup": 2, "nlb RemoveServersFromServerGroup": 1,
-		"nlb UpdateLoadBalancerProtection": 2, "nlb DeleteListener": 1, "nlb DeleteLoadBalancer": 1, "nlb DeleteServerGroup": 1, "nlb TagResources": 1,
+		createNLB: 1, "nlb CreateServerGroup": 1, "nlb CreateListener": 1, "nlb AddServersToServerGroup": 2,
+		"nlb RemoveServersFromServerGroup": 1,
+		"nlb UpdateLoadBalancerProtection": 2, "nlb DeleteListener": 1, "nlb DeleteLoadBalancer": 1, "nlb DeleteServerGroup": 1,
+		"nlb TagResources": 1,
 	}
 }
 
 // Stories returns all stories in the order in which they run.
 func Stories() []Story {
 	return []Story{
-		{"clb", "a Service on a CLB answers from outside, also on a port that is added while the manager is killed", clbWrites(2, 2), (*Suite).clb},
+		{"clb", "a Service on a CLB answers from outside, also on a port that is added while the manager is killed", clbWrites(2, 2),
+			(*Suite).clb},
 		{"nlb", "a Service on an NLB answers from outside under its name", nlbWrites(), (*Suite).nlb},
 		{"routes", "pods of different nodes reach each other, and each node has its route entry", nil, (*Suite).routes},
 		{"node", "an instance joins, becomes a Node and a backend server, is released, and leaves neither", clbWrites(1, 4), (*Suite).node},
@@ -72,7 +76,8 @@ func (s *Suite) Write(w io.Writer) error {
 		}
 	}
 	if s.o.ClusterCIDR != "" {
-		fmt.Fprintln(w, "besides, for each node that has none: one route entry, which is deleted at the end, and once the end of the check of source and destination")
+		fmt.Fprintln(w,
+			"besides, for each node that has none: one route entry, which is deleted at the end, and once the end of the check of source and destination")
 	}
 	total := 0
 	for _, n := range writes {
@@ -88,6 +93,7 @@ func (s *Suite) Write(w io.Writer) error {
 			price += each * float64(writes[call])
 		}
 	}
-	_, err := fmt.Fprintf(w, "together at most %.2f CNY, traffic and joining instances not included; these are assumed upper bounds: look up the prices of your region\n", price)
+	_, err := fmt.Fprintf(w,
+		"together at most %.2f CNY, traffic and joining instances not included; these are assumed upper bounds: look up the prices of your region\n", price)
 	return err //nolint:wrapcheck // the writer's own
 }

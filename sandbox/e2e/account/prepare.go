@@ -54,7 +54,8 @@ func (s *Suite) belongTogether(ctx context.Context) error {
 		return fmt.Errorf("CLOUD_CONFIG: read the vSwitches of the VPC %s: %w", s.o.VPC, err)
 	}
 	if len(vSwitches) == 0 {
-		return fmt.Errorf("CLOUD_CONFIG: %w: the VPC %s has no vSwitch in the region: set region and vpcid to those of the cluster", errMissing, s.o.VPC)
+		return fmt.Errorf("CLOUD_CONFIG: %w: the VPC %s has no vSwitch in the region: set region and vpcid to those of the cluster", errMissing,
+			s.o.VPC)
 	}
 	for i := range list.Items {
 		is, err := s.isInstance(ctx, &list.Items[i])
@@ -89,13 +90,16 @@ func (s *Suite) servesNobody(ctx context.Context) error {
 	}
 	for i := range services.Items {
 		if svc := &services.Items[i]; svc.Spec.Type == corev1.ServiceTypeLoadBalancer {
-			return fmt.Errorf("the Service %s/%s has a load balancer: the scenarios start and kill managers, which must not serve other Services", svc.Namespace, svc.Name)
+			return fmt.Errorf("the Service %s/%s has a load balancer: the scenarios start and kill managers, which must not serve other Services",
+				svc.Namespace, svc.Name)
 		}
 	}
 	for _, name := range []string{"cloud-controller-manager", "ccm"} {
 		lease, err := s.o.Client.CoordinationV1().Leases(metav1.NamespaceSystem).Get(ctx, name, metav1.GetOptions{})
-		if err == nil && ptr.Deref(lease.Spec.HolderIdentity, "") != "" && lease.Spec.RenewTime != nil && time.Since(lease.Spec.RenewTime.Time) < leaseFresh {
-			return fmt.Errorf("%s holds the lease kube-system/%s: end the cloud controller manager of the cluster first", *lease.Spec.HolderIdentity, name)
+		if err == nil && ptr.Deref(lease.Spec.HolderIdentity, "") != "" && lease.Spec.RenewTime != nil &&
+			time.Since(lease.Spec.RenewTime.Time) < leaseFresh {
+			return fmt.Errorf("%s holds the lease kube-system/%s: end the cloud controller manager of the cluster first", *lease.Spec.HolderIdentity,
+				name)
 		}
 	}
 	return nil
@@ -104,7 +108,8 @@ func (s *Suite) servesNobody(ctx context.Context) error {
 // orphans asks the program whether something has no Service any more.
 func (s *Suite) orphans(ctx context.Context) error {
 	m := s.o.Manager
-	cmd := exec.CommandContext(ctx, m.Program, "orphans", "--cloud-provider=alicloud", "--cloud-config="+m.CloudConfig, "--kubeconfig="+m.Kubeconfig,
+	cmd := exec.CommandContext(ctx, m.Program, "orphans", "--cloud-provider=alicloud", "--cloud-config="+m.CloudConfig,
+		"--kubeconfig="+m.Kubeconfig,
 		"--configure-cloud-routes=false")
 	cmd.Env = append(cmd.Environ(), m.Environment...)
 	out, err := cmd.Output()
@@ -124,7 +129,8 @@ func (s *Suite) prepare(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	before := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: record}, Data: map[string]string{keyRoutes: strings.Join(names(routes), "\n")}}
+	before := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: record},
+		Data: map[string]string{keyRoutes: strings.Join(names(routes), "\n")}}
 	if _, err := s.o.Client.CoreV1().ConfigMaps(Namespace).Create(ctx, before, metav1.CreateOptions{}); err != nil {
 		return fmt.Errorf("note what there is: %w", err)
 	}
@@ -234,7 +240,8 @@ func (s *Suite) deploy(ctx context.Context) error {
 				Spec: corev1.PodSpec{
 					TerminationGracePeriodSeconds: ptr.To[int64](1),
 					TopologySpreadConstraints: []corev1.TopologySpreadConstraint{{
-						MaxSkew: 1, TopologyKey: corev1.LabelHostname, WhenUnsatisfiable: corev1.ScheduleAnyway, LabelSelector: &metav1.LabelSelector{MatchLabels: labels},
+						MaxSkew: 1, TopologyKey: corev1.LabelHostname, WhenUnsatisfiable: corev1.ScheduleAnyway,
+						LabelSelector: &metav1.LabelSelector{MatchLabels: labels},
 					}},
 					Containers: []corev1.Container{{
 						Name: web, Image: s.o.Image, Args: []string{"netexec", fmt.Sprintf("--http-port=%d", webPort)},

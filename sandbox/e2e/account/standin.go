@@ -81,7 +81,8 @@ func (o *StandIn) round(ctx context.Context) error {
 	}
 	var errs []error
 	for i := range services.Items {
-		if svc := &services.Items[i]; svc.Spec.Type == corev1.ServiceTypeLoadBalancer && svc.Spec.LoadBalancerClass == nil && svc.DeletionTimestamp == nil {
+		if svc := &services.Items[i]; svc.Spec.Type == corev1.ServiceTypeLoadBalancer && svc.Spec.LoadBalancerClass == nil &&
+			svc.DeletionTimestamp == nil {
 			errs = append(errs, o.serve(ctx, svc))
 		}
 	}
@@ -149,7 +150,8 @@ func (o *StandIn) make(ctx context.Context, svc *corev1.Service, tag alicloud.Ta
 		for i := range nodes.Items {
 			if id := instanceOf(&nodes.Items[i]); id != "" {
 				backends = append(backends, alicloud.Backend{
-					BackendKey: alicloud.BackendKey{Type: alicloud.BackendECS, ServerID: id, Port: int(port.NodePort)}, Weight: 100, Description: mark(port.NodePort),
+					BackendKey: alicloud.BackendKey{Type: alicloud.BackendECS, ServerID: id, Port: int(port.NodePort)}, Weight: 100,
+					Description: mark(port.NodePort),
 				})
 			}
 		}

@@ -36,7 +36,8 @@ func (s *Suite) clb(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := all(ctx, s.answered(address, 80), s.kill, s.addPort("clb", 81), s.start, s.answered(address, 81), s.answered(address, 80)); err != nil {
+	if err := all(ctx, s.answered(address, 80), s.kill, s.addPort("clb", 81), s.start, s.answered(address, 81),
+		s.answered(address, 80)); err != nil {
 		return err
 	}
 	return s.removed(ctx, "clb", func(ctx context.Context) error {
@@ -125,7 +126,9 @@ func instanceOf(node *corev1.Node) string {
 
 func routed(entries []alicloud.RouteEntry, cidr, instance string) bool {
 	return slices.ContainsFunc(entries, func(e alicloud.RouteEntry) bool {
-		return e.CIDR == cidr && e.Status == alicloud.RouteAvailable && slices.ContainsFunc(e.NextHops, func(h alicloud.NextHop) bool { return h.ID == instance })
+		return e.CIDR == cidr && e.Status == alicloud.RouteAvailable && slices.ContainsFunc(e.NextHops, func(h alicloud.NextHop) bool {
+			return h.ID == instance
+		})
 	})
 }
 
@@ -227,7 +230,8 @@ func (s *Suite) create(ctx context.Context, name, class string, asked map[string
 func (s *Suite) addPort(name string, port int32) func(context.Context) error {
 	return func(ctx context.Context) error {
 		patch := fmt.Sprintf(`[{"op":"add","path":"/spec/ports/-","value":{"name":"http-%d","port":%d,"targetPort":%d}}]`, port, port, webPort)
-		if _, err := s.o.Client.CoreV1().Services(Namespace).Patch(ctx, name, types.JSONPatchType, []byte(patch), metav1.PatchOptions{}); err != nil {
+		if _, err := s.o.Client.CoreV1().Services(Namespace).Patch(ctx, name, types.JSONPatchType, []byte(patch),
+			metav1.PatchOptions{}); err != nil {
 			return fmt.Errorf("add a port to the Service %s: %w", name, err)
 		}
 		return nil

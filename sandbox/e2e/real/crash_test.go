@@ -25,7 +25,8 @@ func TestKilledSandbox(t *testing.T) {
 	next := up(t, second, "--windows-nodes", "1")
 	t.Logf("a sandbox with two machines is ready %.1fs after its start", time.Since(begin).Seconds())
 	until(t, "its second machine is one of Windows", func(context.Context) string {
-		system := kubectlAt(t, filepath.Join(second, "kubeconfig"), "", "get", "node", windows, "-o", `jsonpath={.metadata.labels.kubernetes\.io/os}`)
+		system := kubectlAt(t, filepath.Join(second, "kubeconfig"), "", "get", "node", windows, "-o",
+			`jsonpath={.metadata.labels.kubernetes\.io/os}`)
 		if system != "windows" {
 			return system
 		}
@@ -82,7 +83,8 @@ func mustList(t *testing.T, dir string) []string {
 // up starts a sandbox with one machine and returns when it is ready.
 func up(t *testing.T, dir string, args ...string) *exec.Cmd {
 	t.Helper()
-	cmd := exec.Command(filepath.Join(sandbox.binDir, "sandbox"), append([]string{"up", "--dir", dir, "--node-kind", "real", "--nodes", "1", "--published", published()}, args...)...)
+	cmd := exec.Command(filepath.Join(sandbox.binDir, "sandbox"),
+		append([]string{"up", "--dir", dir, "--node-kind", "real", "--nodes", "1", "--published", published()}, args...)...)
 	cmd.Stderr = os.Stderr
 	// No Pdeathsig: a test runs on a thread that may end before it.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}

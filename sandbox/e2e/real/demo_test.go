@@ -15,7 +15,8 @@ import (
 // TestDemo tells the README's story on real machines: this project's programs are pods there.
 func TestDemo(t *testing.T) {
 	tmp := t.TempDir()
-	cmd := exec.Command(filepath.Join(sandbox.binDir, "sandbox"), "demo", "--node-kind", "real", "--output", "json", "--bin-dir", sandbox.binDir)
+	cmd := exec.Command(filepath.Join(sandbox.binDir, "sandbox"), "demo", "--node-kind", "real", "--output", "json", "--bin-dir",
+		sandbox.binDir)
 	cmd.Env = append(os.Environ(), "TMPDIR="+tmp)
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr

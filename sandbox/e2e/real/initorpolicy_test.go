@@ -27,7 +27,8 @@ func TestInitializerPolicyOfKubelets(t *testing.T) {
 	nodeIs(t, taken, true)
 	for _, node := range []string{taken, victim} {
 		apply(t, fmt.Sprintf(`{apiVersion: v1, kind: Pod, metadata: {name: initor-%[1]s, namespace: kube-system}, spec: {nodeName: %[1]s, serviceAccountName: %[2]s,
-			hostNetwork: true, tolerations: [{operator: Exists}], containers: [{name: pause, image: %[3]q}]}}`, node, intruder.Account, cluster.TestServerImage))
+			hostNetwork: true, tolerations: [{operator: Exists}], containers: [{name: pause, image: %[3]q}]}}`, node, intruder.Account,
+			cluster.TestServerImage))
 	}
 	kubelet := kubeletOf(t, instanceID(1))
 	if err := intruder.Patch(t.Context(), kubelet, victim, `{"metadata":{"labels":{"a":"b"}}}`); !apierrors.IsForbidden(err) {
@@ -54,11 +55,13 @@ func TestInitializerPolicyOfKubelets(t *testing.T) {
 	ours := fmt.Sprintf(`{"spec":{"providerID":"%s.%s"}}`, cluster.Region, instanceID(1))
 	for _, attempt := range []intruder.Attempt{
 		{What: "provider ID of another node", Node: victim, Patch: ours, Refused: others},
-		{What: "role", Node: taken, Patch: `{"metadata":{"labels":{"node-role.kubernetes.io/control-plane":""}}}`, Refused: "may not change labels"},
+		{What: "role", Node: taken, Patch: `{"metadata":{"labels":{"node-role.kubernetes.io/control-plane":""}}}`,
+			Refused: "may not change labels"},
 		{What: "taints", Node: taken, Patch: `{"spec":{"taints":[{"key":"a","effect":"NoExecute"}]}}`, Refused: "may only set spec.providerID"},
 		{What: "cordon", Node: taken, Patch: `{"spec":{"unschedulable":true}}`, Refused: "may only set spec.providerID"},
 		{What: "provider ID", Node: taken, Patch: ours}, // empty, or the same from an earlier test
-		{What: "another provider ID", Node: taken, Patch: `{"spec":{"providerID":"` + cluster.Region + `.i-other"}}`, Refused: "cannot be modified once set"},
+		{What: "another provider ID", Node: taken, Patch: `{"spec":{"providerID":"` + cluster.Region + `.i-other"}}`,
+			Refused: "cannot be modified once set"},
 	} {
 		if err := attempt.Check(t.Context(), pod); err != nil {
 			t.Error(err)

@@ -67,7 +67,8 @@ func processesIn(dir string) ([]string, error) {
 // hostFiles are places of the host in which programs of the machines write when they take it for theirs.
 func hostFiles() []string {
 	var files []string
-	for _, pattern := range []string{"/var/log/containers/*", "/var/log/pods/*", "/var/lib/cni/*", "/var/lib/kubelet/*", "/run/containerd/*", "/run/flannel/*"} {
+	for _, pattern := range []string{"/var/log/containers/*", "/var/log/pods/*", "/var/lib/cni/*", "/var/lib/kubelet/*", "/run/containerd/*",
+		"/run/flannel/*"} {
 		found, _ := filepath.Glob(pattern) // the patterns are good
 		files = append(files, found...)
 	}

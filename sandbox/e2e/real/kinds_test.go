@@ -36,7 +36,8 @@ const windows = "windows-1"
 func TestKindsOfNodes(t *testing.T) {
 	manifestOfUsers(t)
 	apply(t, everywhere)
-	order(t, http.MethodPut, "/_emulator/instances/i-windows1", fmt.Sprintf(`{"InstanceName":%q,"VSwitchId":"vsw-a","SourceDestCheck":true}`, windows))
+	order(t, http.MethodPut, "/_emulator/instances/i-windows1",
+		fmt.Sprintf(`{"InstanceName":%q,"VSwitchId":"vsw-a","SourceDestCheck":true}`, windows))
 	nodeIs(t, windows, true)
 	for name, zone := range map[string]string{nodeName(1): "cn-hangzhou-a", nodeName(2): "cn-hangzhou-b", windows: "cn-hangzhou-a"} {
 		until(t, name+" is initialized", func(context.Context) string { return initialized(node(t, name), zone) })
@@ -68,7 +69,8 @@ func TestKindsOfNodes(t *testing.T) {
 		for _, name := range []string{"idc-1", "virtual-1"} {
 			n := node(t, name)
 			if n.Spec.ProviderID != "" || n.Labels[corev1.LabelTopologyZone] != "" || n.Spec.PodCIDR == "" {
-				t.Errorf("%s has the provider ID %q, the zone %q and the pod CIDR %q", name, n.Spec.ProviderID, n.Labels[corev1.LabelTopologyZone], n.Spec.PodCIDR)
+				t.Errorf("%s has the provider ID %q, the zone %q and the pod CIDR %q", name, n.Spec.ProviderID, n.Labels[corev1.LabelTopologyZone],
+					n.Spec.PodCIDR)
 			}
 			if routeOf(t.Context(), t, n.Spec.PodCIDR, "") == "" {
 				t.Errorf("a route leads to the pods of %s", name)

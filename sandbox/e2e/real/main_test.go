@@ -144,7 +144,8 @@ const thirdVSwitch = "vsw-c"
 // writeCloud writes the built-in cloud with the third vSwitch.
 func writeCloud(path string) error {
 	config := cloud.DefaultConfig()
-	config.VSwitches = append(config.VSwitches, cloud.VSwitchConfig{ID: thirdVSwitch, VPCID: config.VPCs[0].ID, Zone: "cn-hangzhou-c", CIDR: "10.3.0.0/16"})
+	config.VSwitches = append(config.VSwitches,
+		cloud.VSwitchConfig{ID: thirdVSwitch, VPCID: config.VPCs[0].ID, Zone: "cn-hangzhou-c", CIDR: "10.3.0.0/16"})
 	text, err := yaml.Marshal(config)
 	if err != nil {
 		return err

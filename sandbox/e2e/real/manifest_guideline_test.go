@@ -45,7 +45,9 @@ func TestGuideline(t *testing.T) {
 	const selector = "k8s-app=cloud-controller-manager"
 
 	t.Run("it runs on the tainted machine and initializes it", func(t *testing.T) {
-		until(t, "the manager runs there only", func(ctx context.Context) string { return podsRun(ctx, metav1.NamespaceSystem, selector, master) })
+		until(t, "the manager runs there only", func(ctx context.Context) string {
+			return podsRun(ctx, metav1.NamespaceSystem, selector, master)
+		})
 		until(t, "the machine is initialized", func(context.Context) string {
 			n := node(t, master)
 			if n.Spec.ProviderID == "" || slices.Contains(taintKeys(n), cloudproviderapi.TaintExternalCloudProvider) {

@@ -77,7 +77,8 @@ func TestManifestsOfUsers(t *testing.T) {
 // warningsOfLeader looks for what the manager has to say about the old manifest: each thing in exactly one line of the leader's log.
 func warningsOfLeader(t *testing.T) {
 	t.Helper()
-	lease, err := sandbox.client.CoordinationV1().Leases(metav1.NamespaceSystem).Get(t.Context(), "cloud-controller-manager", metav1.GetOptions{})
+	lease, err := sandbox.client.CoordinationV1().Leases(metav1.NamespaceSystem).Get(t.Context(), "cloud-controller-manager",
+		metav1.GetOptions{})
 	if err != nil || lease.Spec.HolderIdentity == nil {
 		t.Fatalf("nobody leads: %v", err)
 	}

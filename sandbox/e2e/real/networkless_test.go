@@ -33,7 +33,8 @@ func TestInitializerNeedsNoNetwork(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	changed := strings.Replace(string(manifest), "dnsPolicy: Default\n", "dnsPolicy: None\n      dnsConfig: {nameservers: ["+resolver+"]}\n", 1)
+	changed := strings.Replace(string(manifest), "dnsPolicy: Default\n", "dnsPolicy: None\n      dnsConfig: {nameservers: ["+resolver+"]}\n",
+		1)
 	if changed == string(manifest) {
 		t.Fatal("the manifest has no dnsPolicy any more")
 	}

@@ -77,7 +77,9 @@ func TestNLBUnderLoad(t *testing.T) {
 		respread(t)
 	})
 	t.Run("node released, and a new one", func(t *testing.T) {
-		nodeReleased(t, outside, []string{"http://" + zones[0], "http://" + zones[2]}, func(instances ...int) { serversAre(t, name, instances...) })
+		nodeReleased(t, outside, []string{"http://" + zones[0], "http://" + zones[2]}, func(instances ...int) {
+			serversAre(t, name, instances...)
+		})
 	})
 	t.Run("a zone is taken away and comes back", func(t *testing.T) {
 		var left []string
@@ -111,7 +113,8 @@ func TestNLBUnderLoad(t *testing.T) {
 
 // containerNLB is [container] behind an NLB in two zones.
 var containerNLB = strings.NewReplacer(
-	"name: container\n  annotations: {", "name: container\n  annotations: {service.beta.kubernetes.io/alibaba-cloud-loadbalancer-zone-maps: \""+twoZones+"\", ",
+	"name: container\n  annotations: {",
+	"name: container\n  annotations: {service.beta.kubernetes.io/alibaba-cloud-loadbalancer-zone-maps: \""+twoZones+"\", ",
 	"  type: LoadBalancer\n", "  type: LoadBalancer\n  loadBalancerClass: alibabacloud.com/nlb\n",
 ).Replace(container)
 

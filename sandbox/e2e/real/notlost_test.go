@@ -118,7 +118,8 @@ func newStory(t *testing.T) *story {
 	s := &story{T: t, manager: newManager(t)}
 	t.Cleanup(func() { order(t, http.MethodDelete, "/_emulator/faults", "") })
 	dropRoutes(t)
-	answer, err := clouds.Call(t.Context(), sandbox.url, api.VersionVPC, "CreateRouteTable", map[string]string{"VpcId": "vpc-emulator", "RouteTableName": "pods"})
+	answer, err := clouds.Call(t.Context(), sandbox.url, api.VersionVPC, "CreateRouteTable",
+		map[string]string{"VpcId": "vpc-emulator", "RouteTableName": "pods"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -174,7 +175,8 @@ func (s *story) trap(name string, happen func(t *testing.T)) {
 		for i := range s.pairs {
 			sent, failed = sent+after[i].sent-before[i].sent, failed+after[i].failed-before[i].failed
 		}
-		t.Logf("%s: %d Nodes and %d routes lost, %d of %d requests between pods failed, %d of %d from the internet", name, lostNodes-nodes, lostRoutes-routes,
+		t.Logf("%s: %d Nodes and %d routes lost, %d of %d requests between pods failed, %d of %d from the internet", name, lostNodes-nodes,
+			lostRoutes-routes,
 			failed, sent, after[2].failed-before[2].failed, after[2].sent-before[2].sent)
 		if lostNodes > nodes || lostRoutes > routes {
 			t.Errorf("%d Nodes and %d routes were lost", lostNodes-nodes, lostRoutes-routes)
@@ -348,7 +350,8 @@ func (s *story) deleteTable(ctx context.Context) {
 	for deadline := time.Now().Add(eventDeadline); ; {
 		routes, err := routesOf(ctx, s.table)
 		for cidr, instance := range routes {
-			_, err = clouds.Call(ctx, sandbox.url, api.VersionVPC, "DeleteRouteEntry", map[string]string{"RouteTableId": s.table, "DestinationCidrBlock": cidr, "NextHopId": instance})
+			_, err = clouds.Call(ctx, sandbox.url, api.VersionVPC, "DeleteRouteEntry",
+				map[string]string{"RouteTableId": s.table, "DestinationCidrBlock": cidr, "NextHopId": instance})
 		}
 		if err == nil {
 			_, err = clouds.Call(ctx, sandbox.url, api.VersionVPC, "DeleteRouteTable", map[string]string{"RouteTableId": s.table})

@@ -59,8 +59,9 @@ func newManager(t *testing.T) *manager {
 		t.Fatal(err)
 	}
 	return &manager{
-		kubeconfig: as.Kubeconfig, config: filepath.Join(dir, "cloud-config.conf"), log: filepath.Join(dir, "log"), gateway: clouds.NewGateway(t, sandbox.url),
-		denied: clouds.Denied(t),
+		kubeconfig: as.Kubeconfig, config: filepath.Join(dir, "cloud-config.conf"), log: filepath.Join(dir, "log"),
+		gateway: clouds.NewGateway(t, sandbox.url),
+		denied:  clouds.Denied(t),
 	}
 }
 
@@ -96,9 +97,11 @@ func (m *manager) start(t *testing.T) {
 	m.cmd = exec.Command(filepath.Join(sandbox.binDir, "cloud-controller-manager"),
 		"--cloud-provider=alicloud", "--cloud-config="+m.config, "--kubeconfig="+m.kubeconfig, "--cluster-cidr="+podCIDR,
 		"--leader-elect=false", "--bind-address=127.0.0.1", fmt.Sprintf("--secure-port=%d", testkit.FreePort(t)),
-		"--node-monitor-period=1s", "--node-gone-confirmations=2", "--node-gone-over=1s", "--node-deletion-interval=15s", "--route-reconciliation-period=1s")
+		"--node-monitor-period=1s", "--node-gone-confirmations=2", "--node-gone-over=1s", "--node-deletion-interval=15s",
+		"--route-reconciliation-period=1s")
 	m.cmd.Env = append(os.Environ(), "ALICLOUD_CLIENT_SCHEME=HTTP",
-		"SLB_ENDPOINT="+m.gateway.Address, "NLB_ENDPOINT="+m.gateway.Address, "VPC_ENDPOINT="+m.gateway.Address, "ECS_ENDPOINT="+m.gateway.Address)
+		"SLB_ENDPOINT="+m.gateway.Address, "NLB_ENDPOINT="+m.gateway.Address, "VPC_ENDPOINT="+m.gateway.Address,
+		"ECS_ENDPOINT="+m.gateway.Address)
 	m.cmd.Env = append(m.cmd.Env, m.environment...)
 	m.cmd.Stdout, m.cmd.Stderr = log, log
 	if err := m.cmd.Start(); err != nil {
@@ -137,7 +140,9 @@ func dropRoutes(t *testing.T) {
 	client := cloudClient(t)
 	entries, err := client.DescribeRouteEntries(t.Context(), systemTable, false)
 	if err == nil && len(entries) > 0 {
-		_, err = client.DeleteRouteEntries(t.Context(), slices.DeleteFunc(entries, func(e alicloud.RouteEntry) bool { return e.Type != "Custom" }))
+		_, err = client.DeleteRouteEntries(t.Context(), slices.DeleteFunc(entries, func(e alicloud.RouteEntry) bool {
+			return e.Type != "Custom"
+		}))
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -147,7 +152,8 @@ func dropRoutes(t *testing.T) {
 // join lets a machine join in a zone. [forget] removes it.
 func join(t *testing.T, i int, vSwitch string) {
 	t.Helper()
-	order(t, http.MethodPut, "/_emulator/instances/"+instanceID(i), fmt.Sprintf(`{"InstanceName":%q,"VSwitchId":%q,"SourceDestCheck":true}`, nodeName(i), vSwitch))
+	order(t, http.MethodPut, "/_emulator/instances/"+instanceID(i),
+		fmt.Sprintf(`{"InstanceName":%q,"VSwitchId":%q,"SourceDestCheck":true}`, nodeName(i), vSwitch))
 }
 
 // forget removes what is left of a machine that joined.

@@ -22,7 +22,8 @@ type product struct {
 var products = []product{
 	{name: "clb", addresses: func(_ *testing.T, shown string) []string { return []string{shown} }, servers: backends},
 	{
-		name: "nlb", annotation: annotations + "zone-maps: " + twoZones + "\n    " + annotations + `health-check-flag: "on"`, spec: "loadBalancerClass: alibabacloud.com/nlb",
+		name: "nlb", annotation: annotations + "zone-maps: " + twoZones + "\n    " + annotations + `health-check-flag: "on"`,
+		spec:      "loadBalancerClass: alibabacloud.com/nlb",
 		addresses: func(t *testing.T, shown string) []string { return zonesOf(t, shown, 2) },
 		servers: func(ctx context.Context, shown string) ([]string, error) {
 			_, servers, err := stateOf(ctx, shown)

@@ -215,7 +215,8 @@ func sharedLoadBalancer(t *testing.T) (lb alicloud.LoadBalancer, group string) {
 // load balancer, one whose backend servers join a shared group.
 func sharingServices(lb, group string, port int) string {
 	id := annotations + "id: " + lb
-	return serviceOf(fmt.Sprintf("own-%d", port), fmt.Sprintf("{port: %d, targetPort: 8080}", port), id+"\n    "+annotations+`force-override-listeners: "true"`, "") +
+	return serviceOf(fmt.Sprintf("own-%d", port), fmt.Sprintf("{port: %d, targetPort: 8080}", port),
+		id+"\n    "+annotations+`force-override-listeners: "true"`, "") +
 		"---" + serviceOf(fmt.Sprintf("sharing-%d", port), fmt.Sprintf("{port: %d, targetPort: 8080}", sharedPort),
 		id+"\n    "+annotations+fmt.Sprintf("vgroup-port: %q", fmt.Sprintf("%s:%d", group, sharedPort))+"\n    "+annotations+`weight: "50"`, "")
 }

@@ -142,7 +142,8 @@ func (m moves) begin(t *testing.T, service, group string) *move {
 	}
 	patch := fmt.Sprintf(`{"metadata":{"annotations":{%q:%s}}}`, annotations+"group", value)
 	// Without the time that kubectl needs to start, which would pass between the change of the status and the first look at it.
-	_, err := sandbox.client.CoreV1().Services(metav1.NamespaceDefault).Patch(t.Context(), m.fullName(service), types.MergePatchType, []byte(patch), metav1.PatchOptions{})
+	_, err := sandbox.client.CoreV1().Services(metav1.NamespaceDefault).Patch(t.Context(), m.fullName(service), types.MergePatchType,
+		[]byte(patch), metav1.PatchOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}

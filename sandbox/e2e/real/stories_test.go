@@ -64,7 +64,8 @@ func (machines) InPod(ctx context.Context, pod *corev1.Pod, target string) (stri
 
 // Join implements account.Cluster.
 func (machines) Join(ctx context.Context, node string) error {
-	_, err := ask(ctx, http.MethodPut, "/_emulator/instances/"+joining, fmt.Sprintf(`{"InstanceName":%q,"VSwitchId":"vsw-b","SourceDestCheck":true}`, node))
+	_, err := ask(ctx, http.MethodPut, "/_emulator/instances/"+joining,
+		fmt.Sprintf(`{"InstanceName":%q,"VSwitchId":"vsw-b","SourceDestCheck":true}`, node))
 	return err
 }
 
@@ -86,7 +87,8 @@ func TestAccountStories(t *testing.T) {
 	nobodyLeads(t)
 	host := strings.TrimPrefix(sandbox.url, "http://")
 	environment := map[string]string{
-		"ALICLOUD_CLIENT_SCHEME": "HTTP", "SLB_ENDPOINT": host, "NLB_ENDPOINT": host, "VPC_ENDPOINT": host, "ECS_ENDPOINT": host, "STS_ENDPOINT": host,
+		"ALICLOUD_CLIENT_SCHEME": "HTTP", "SLB_ENDPOINT": host, "NLB_ENDPOINT": host, "VPC_ENDPOINT": host, "ECS_ENDPOINT": host,
+		"STS_ENDPOINT": host,
 	}
 	cloudConfig := filepath.Join(sandbox.dir, "cloud-config.conf")
 	connection, err := account.Connect(kubeconfig(), cloudConfig, func(name string) string { return environment[name] })
@@ -102,7 +104,8 @@ func TestAccountStories(t *testing.T) {
 		Cluster: machines{official}, Client: connection.Client, Cloud: connection.Cloud, VPC: connection.VPC, Zones: twoZones,
 		Manager: account.Manager{
 			Program: filepath.Join(sandbox.binDir, "cloud-controller-manager"), Kubeconfig: kubeconfig(), CloudConfig: cloudConfig,
-			Arguments: []string{"--node-monitor-period=1s", "--node-gone-confirmations=2", "--node-gone-over=1s", "--route-reconciliation-period=1s"},
+			Arguments: []string{"--node-monitor-period=1s", "--node-gone-confirmations=2", "--node-gone-over=1s",
+				"--route-reconciliation-period=1s"},
 			// It does not end with this process: the kernel would end it with the thread that started it, and those that have been in a
 			// namespace do end.
 			Environment: variables, Log: filepath.Join(t.TempDir(), "manager.log"),
@@ -128,7 +131,8 @@ func nobodyLeads(t *testing.T) {
 			case apierrors.IsNotFound(err):
 			case err != nil:
 				return err.Error()
-			case ptr.Deref(lease.Spec.HolderIdentity, "") != "" && lease.Spec.RenewTime != nil && time.Since(lease.Spec.RenewTime.Time) < time.Minute:
+			case ptr.Deref(lease.Spec.HolderIdentity, "") != "" && lease.Spec.RenewTime != nil &&
+				time.Since(lease.Spec.RenewTime.Time) < time.Minute:
 				return *lease.Spec.HolderIdentity + " holds " + name
 			}
 		}

@@ -140,13 +140,14 @@ func until(t *testing.T, what string, see func(ctx context.Context) string) {
 	missing := ""
 	begin := time.Now()
 	// Clean-ups wait, too, when the test's context has ended.
-	err := wait.PollUntilContextTimeout(context.WithoutCancel(t.Context()), look, eventDeadline, true, func(ctx context.Context) (bool, error) {
-		seen := see(ctx)
-		if ctx.Err() == nil { // what fails because the time is over says nothing
-			missing = seen
-		}
-		return seen == "", nil
-	})
+	err := wait.PollUntilContextTimeout(context.WithoutCancel(t.Context()), look, eventDeadline, true,
+		func(ctx context.Context) (bool, error) {
+			seen := see(ctx)
+			if ctx.Err() == nil { // what fails because the time is over says nothing
+				missing = seen
+			}
+			return seen == "", nil
+		})
 	if err != nil {
 		t.Fatalf("%s: %s: %v", what, missing, err)
 	}
@@ -303,7 +304,8 @@ func manifestOfUsers(t *testing.T) {
 		t.Cleanup(func() { kubectl(t, "", "label", "node", nodeName(i+1), "node-role.kubernetes.io/master-") })
 	}
 	configMapOfUsers(t)
-	apply(t, testdata(t, "ccm.yaml", cluster.ManagerImage, "- --cluster-cidr=${ClusterCIDR}", "- --cluster-cidr="+podCIDR+"\n        - --node-gone-over=10s"))
+	apply(t, testdata(t, "ccm.yaml", cluster.ManagerImage, "- --cluster-cidr=${ClusterCIDR}",
+		"- --cluster-cidr="+podCIDR+"\n        - --node-gone-over=10s"))
 }
 
 // configMapOfUsers makes the ConfigMap as users do, until the test ends.

@@ -65,7 +65,7 @@ func (e *engine) apiServerPort(ctx context.Context, svc *corev1.Service, listene
 		if was && !usesPort(svc, listeners[i].Port) {
 			continue
 		}
-		leads, err := e.leads(ctx, &listeners[i], server, checked)
+		leads, err := e.leadsToCluster(ctx, &listeners[i], server, checked)
 		if err != nil {
 			return 0, err
 		}
@@ -76,8 +76,10 @@ func (e *engine) apiServerPort(ctx context.Context, svc *corev1.Service, listene
 	return 0, nil
 }
 
-// leads reports whether a listener that no manager made leads to an API server. checked are the groups that do not.
-func (e *engine) leads(ctx context.Context, listener *alicloud.NLBListener, server policy.APIServer, checked map[string]bool) (bool, error) {
+// leadsToCluster reports whether a listener that no manager made leads to an API server. checked are the groups that do not.
+func (e *engine) leadsToCluster(
+	ctx context.Context, listener *alicloud.NLBListener, server policy.APIServer, checked map[string]bool,
+) (bool, error) {
 	if _, _, marked := mark.ParseNLB(valueOf(listener.Description)); marked {
 		return false, nil
 	}

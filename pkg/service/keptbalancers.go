@@ -29,8 +29,8 @@ const ConditionsKept = "kept.service.alibabacloud.com/"
 // reasonKept is the reason of the [ConditionsKept].
 const reasonKept = "StaysForService"
 
-// kept is what one of the [ConditionsKept] holds, as JSON in its message.
-type kept struct {
+// keptBalancer is what one of the [ConditionsKept] holds, as JSON in its message.
+type keptBalancer struct {
 	// Product is the name of that of the load balancer.
 	Product string `json:"product"`
 	// Group is the mark of its group.
@@ -40,9 +40,10 @@ type kept struct {
 }
 
 // keptBy returns what a condition says that is one of the [ConditionsKept] and about this Service.
-func keptBy(svc *corev1.Service, condition *metav1.Condition) (id string, found kept, ok bool) {
-	if id, ok = strings.CutPrefix(condition.Type, ConditionsKept); !ok || json.Unmarshal([]byte(condition.Message), &found) != nil || found.UID != svc.UID {
-		return "", kept{}, false
+func keptBy(svc *corev1.Service, condition *metav1.Condition) (id string, found keptBalancer, ok bool) {
+	if id, ok = strings.CutPrefix(condition.Type, ConditionsKept); !ok || json.Unmarshal([]byte(condition.Message), &found) != nil ||
+		found.UID != svc.UID {
+		return "", keptBalancer{}, false
 	}
 	return id, found, true
 }
@@ -65,10 +66,10 @@ func IsKeptFor(svc *corev1.Service, id string) bool {
 }
 
 // keptAs returns what a Service holds of a load balancer that stays for it, false for any other one.
-func keptAs(svc *corev1.Service, id string) (kept, bool) {
+func keptAs(svc *corev1.Service, id string) (keptBalancer, bool) {
 	condition := meta.FindStatusCondition(svc.Status.Conditions, ConditionsKept+id)
 	if condition == nil {
-		return kept{}, false
+		return keptBalancer{}, false
 	}
 	_, found, ok := keptBy(svc, condition)
 	return found, ok
@@ -82,11 +83,11 @@ func dropKept(svc *corev1.Service, id string) {
 // noteKept notes on the Services for which a load balancer stays that it does, before the one goes that would delete it.
 func (r *Reconciler) noteKept(ctx context.Context, engine Engine, removal Removal) error {
 	for _, guest := range removal.KeptFor.Services {
-		text, err := json.Marshal(kept{engine.Product().Name, removal.KeptFor.Group, guest.UID})
+		text, err := json.Marshal(keptBalancer{engine.Product().Name, removal.KeptFor.Group, guest.UID})
 		if err != nil {
 			return fmt.Errorf("encode why %s stays: %w", removal.ID, err)
 		}
-		written, err := r.writer.change(ctx, guest, func(guest *corev1.Service) {
+		written, err := r.writer.changeService(ctx, guest, func(guest *corev1.Service) {
 			if guest.DeletionTimestamp == nil && r.opts.pausedBy(guest) == "" {
 				addFinalizer(guest, engine) // or it could go without a pass
 			}
@@ -107,9 +108,9 @@ func (r *Reconciler) noteKept(ctx context.Context, engine Engine, removal Remova
 	return nil
 }
 
-// unnamed returns the load balancers of [Product.KeptFor] that a Service which wants a load balancer names no more, and that it will not be
-// on: it is not on them, does not leave them, which takes a while, and does not ask for their group.
-func (r *Reconciler) unnamed(svc *corev1.Service, known state) []string {
+// unnamedBalancers returns the load balancers of [Product.KeptFor] that a Service which wants a load balancer names no more, and that it
+// will not be on: it is not on them, does not leave them, which takes a while, and does not ask for their group.
+func (r *Reconciler) unnamedBalancers(svc *corev1.Service, known state) []string {
 	ids := known.engine.Product().KeptFor(svc)
 	if len(ids) == 0 {
 		return nil
@@ -128,7 +129,9 @@ func (r *Reconciler) unnamed(svc *corev1.Service, known state) []string {
 
 // leaveKept deletes load balancers that stay in the cloud for a Service. Those that somebody else uses or names stay. It returns the
 // Service as it is then.
-func (r *Reconciler) leaveKept(ctx context.Context, svc *corev1.Service, ids []string, known state, held *locks) (*corev1.Service, state, error) {
+func (r *Reconciler) leaveKept(
+	ctx context.Context, svc *corev1.Service, ids []string, known state, held *locks,
+) (*corev1.Service, state, error) {
 	mover, ok := known.balancer.(Mover)
 	if !ok {
 		return svc, known, nil
@@ -152,7 +155,7 @@ func (r *Reconciler) leaveKept(ctx context.Context, svc *corev1.Service, ids []s
 		default:
 			delete(known.kept, id)
 			var written *corev1.Service
-			if written, err = r.writer.change(ctx, svc, func(svc *corev1.Service) { dropKept(svc, id) }); err != nil {
+			if written, err = r.writer.changeService(ctx, svc, func(svc *corev1.Service) { dropKept(svc, id) }); err != nil {
 				err = fmt.Errorf("record that %s no longer stays for the Service: %w", id, err)
 			} else if written != nil {
 				svc = written
@@ -173,7 +176,7 @@ func (r *Reconciler) leaveUnnamed(ctx context.Context, done ensured, known state
 	if known.pausedBy != "" || !done.located && !allConfig(syncErr) {
 		return known, 0
 	}
-	_, known, err := r.leaveKept(alicloud.WithReason(ctx, causeMove), svc, r.unnamed(svc, known), known, held)
+	_, known, err := r.leaveKept(alicloud.WithReason(ctx, causeMove), svc, r.unnamedBalancers(svc, known), known, held)
 	if err == nil || ctx.Err() != nil {
 		known.keptFailure = ""
 		return known, 0
@@ -181,7 +184,7 @@ func (r *Reconciler) leaveUnnamed(ctx context.Context, done ensured, known state
 	wait, later := waitTime(err)
 	if !later {
 		wait = keptPause
-		if failure := signature(err); failure != known.keptFailure {
+		if failure := failureSignature(err); failure != known.keptFailure {
 			known.keptFailure = failure
 			r.emitFailure(svc, problem.ReasonCleanFailed, failure, err)
 		}

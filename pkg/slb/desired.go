@@ -23,16 +23,17 @@ import (
 // Backends implements service.Balancer.
 func (c clb) Backends(in service.Inputs) backend.Input {
 	in.Params = c.stayingParams(in.Service, in.Params)
-	return c.input(in).Backends()
+	return c.buildInput(in).Backends()
 }
 
-// input is what the wanted state depends on, but for certificates and what is to be removed.
-func (c clb) input(in service.Inputs) build.Input {
-	actual := c.model()
+// buildInput is what the wanted state depends on, but for certificates and what is to be removed.
+func (c clb) buildInput(in service.Inputs) build.Input {
+	actual := c.wholeModel()
 	clusterID, _ := c.markedOn(in.Service, serverOf(in))
 	return build.Input{
 		Service: in.Service, Params: in.Params, Config: c.config, ClusterID: clusterID, Observed: actual,
-		Nodes: in.Nodes, Slices: in.Slices, Waiting: in.Waiting, Held: in.Held, Interfaces: in.Interfaces, InterfacesUnread: in.InterfacesUnread, Blocks: in.Blocks, Now: in.Now, Choice: in.Choice,
+		Nodes: in.Nodes, Slices: in.Slices, Waiting: in.Waiting, Held: in.Held, Interfaces: in.Interfaces, InterfacesUnread: in.InterfacesUnread,
+		Blocks: in.Blocks, Now: in.Now, Choice: in.Choice,
 	}
 }
 
@@ -47,45 +48,45 @@ func (c clb) recordFor(in service.Inputs, shared *sharing.Shared) service.Record
 }
 
 // Plan implements service.Balancer.
-func (c clb) Plan(ctx context.Context, in service.Inputs) (service.Goal, error) {
-	actual := c.model()
+func (c clb) Plan(ctx context.Context, in service.Inputs) (service.Decision, error) {
+	actual := c.wholeModel()
 	in.Params = c.stayingParams(in.Service, in.Params)
-	c = c.serving(in.Service.Spec.Ports)
-	goal := service.Goal{Plan: plan{clb: c}}
+	c = c.servingPorts(in.Service.Spec.Ports)
+	decision := service.Decision{Plan: plan{clb: c}}
 	if c.group.IsZero() {
-		goal.Problems = placement(actual, in.Params)
+		decision.Problems = reportPlacement(actual, in.Params)
 	}
 	shared, err := c.sharedWith(in.Service)
 	if err != nil {
-		return goal, err
+		return decision, err
 	}
 	if c.Reused() {
 		id, proven := c.markedOn(in.Service, serverOf(in))
 		if !proven {
-			return goal, errUnproven(in.Service, c.ID())
+			return decision, errUnproven(in.Service, c.ID())
 		}
 		c.marking = marking{c.ID(), id}
 	}
 	record := c.recordFor(in, shared)
 	removable, err := c.removableTags(in.Service, in.Applied, record)
 	if err != nil {
-		return goal, err
+		return decision, err
 	}
-	input := c.input(in)
+	input := c.buildInput(in)
 	input.Shared, input.PortRoom = shared, c.portRoom(in)
 	input.Scheduler, record.Scheduler = in.Applied.Scheduler, input.DefaultScheduler()
-	input.Params = reversal(in.Params, in.Applied, actual)
+	input.Params = revertedParams(in.Params, in.Applied, actual)
 	input.RemoveTags, input.RemoveDomains = removable, diff.NotIn(in.Applied.Domains, record.Domains)
 	input.Certificates = c.readCertificates(ctx, in.Params)
 	desired, problems := build.Build(input)
 	tagProblems, err := c.keepOwnersTags(desired, &record, in.Applied, actual)
 	if err != nil {
-		return goal, err
+		return decision, err
 	}
 	problems = append(problems, tagProblems...)
 	if instead := c.withoutUnwanted(in, desired); instead != nil {
-		goal.Plan = instead
-		return goal, nil
+		decision.Plan = instead
+		return decision, nil
 	}
 	c.leaveUntagged(in.Service, desired)
 	c.protectAgain(desired, in.Reclaimed)
@@ -100,35 +101,37 @@ func (c clb) Plan(ctx context.Context, in service.Inputs) (service.Goal, error) 
 	if in.Choice.Some {
 		steps = steps.Balancing(in.Nodes.Serves)
 	}
-	goal.Problems = append(append(goal.Problems, problems...), steps.Problems...)
-	record = c.placed(record)
-	goal.Applied = &record
-	goal.Problems = append(goal.Problems, c.stays.Problems()...)
+	decision.Problems = append(append(decision.Problems, problems...), steps.Problems...)
+	record = c.recordPlaces(record)
+	decision.Applied = &record
+	decision.Problems = append(decision.Problems, c.stays.Problems()...)
 	if !in.Invalid {
-		goal.Ineffective = build.Ineffective(in.Params, desired)
+		decision.Ineffective = build.Ineffective(in.Params, desired)
 	}
 	steps = steps.WithoutSteps(c.unread, service.IsUnread)
 	if c.Reused() && c.unread[model.PartLoadBalancer] != nil {
 		steps = steps.WithoutNewPorts()
 	}
-	goal.Problems = append(goal.Problems, serviceability(actual)...)
+	decision.Problems = append(decision.Problems, reportUnserviceable(actual)...)
 	if actual != nil && actual.LoadBalancer.Locked() { // the cloud would refuse each step
 		c.loadBalancer.Invalidate("it is locked")
-		steps, goal.Applied = model.Plan{}, nil
+		steps, decision.Applied = model.Plan{}, nil
 	}
-	goal.Plan = plan{clb: c, desired: desired, Plan: steps}
-	return goal, nil
+	decision.Plan = plan{clb: c, desired: desired, Plan: steps}
+	return decision, nil
 }
 
-// serviceability says why a CLB carries no traffic although it has all that the Service asks for.
-func serviceability(actual *model.Model) []problem.Problem {
+// reportUnserviceable says why a CLB carries no traffic although it has all that the Service asks for.
+func reportUnserviceable(actual *model.Model) []problem.Problem {
 	switch {
 	case actual == nil:
 	case actual.LoadBalancer.Locked():
-		return []problem.Problem{problem.Newf(problem.ReasonLoadBalancerLocked, "CLB %s is locked, for example because of arrears: it carries no traffic, and takes no change until it is unlocked; see the bills of the account",
+		return []problem.Problem{problem.Newf(problem.ReasonLoadBalancerLocked,
+			"CLB %s is locked, for example because of arrears: it carries no traffic, and takes no change until it is unlocked; see the bills of the account",
 			actual.LoadBalancer.ID)}
 	case actual.LoadBalancer.Stopped():
-		return []problem.Problem{problem.Newf(problem.ReasonLoadBalancerStopped, "CLB %s was stopped, and carries no traffic until somebody starts it again in the console", actual.LoadBalancer.ID)}
+		return []problem.Problem{problem.Newf(problem.ReasonLoadBalancerStopped,
+			"CLB %s was stopped, and carries no traffic until somebody starts it again in the console", actual.LoadBalancer.ID)}
 	}
 	return nil
 }
@@ -149,18 +152,19 @@ func (c clb) leaveUntagged(svc *corev1.Service, desired *model.Model) {
 func (c clb) withoutUnwanted(in service.Inputs, desired *model.Model) service.Plan {
 	lb := &c.loadBalancer.Value
 	record, _ := service.RecordOn(in.Service)
-	if !c.group.IsZero() || c.ID() == "" || c.ID() != record.Made || len(c.listeners.Value)+len(in.Service.Status.LoadBalancer.Ingress) > 0 || !isTagged(lb, in.Service) {
+	if !c.group.IsZero() || c.ID() == "" || c.ID() != record.Made || len(c.listeners.Value)+len(in.Service.Status.LoadBalancer.Ingress) > 0 ||
+		!isTagged(lb, in.Service) {
 		return nil
 	}
-	steps := diff.Diff(desired, c.model(), mark.ServiceName(in.Service), "")
+	steps := diff.Diff(desired, c.wholeModel(), mark.ServiceName(in.Service), "")
 	if !problem.HasReason(steps.Problems, problem.ReasonImmutableAttribute) && c.Refuse(in.Params) == nil {
 		return nil
 	}
-	return plan{clb: c, Plan: diff.Deletion(c.model()), unwanted: true}
+	return plan{clb: c, Plan: diff.Deletion(c.wholeModel()), unwanted: true}
 }
 
-// serving takes note of the ports that a plan is for.
-func (c clb) serving(ports []corev1.ServicePort) clb {
+// servingPorts takes note of the ports that a plan is for.
+func (c clb) servingPorts(ports []corev1.ServicePort) clb {
 	if !slices.Equal(ports, c.ports) {
 		c.ports, c.refused = ports, nil
 	}
@@ -178,9 +182,9 @@ func (c clb) protectAgain(desired *model.Model, reclaimed string) {
 	}
 }
 
-// reversal returns the parameters with the values to go back to, for annotations that were applied and are gone. The attributes
+// revertedParams returns the parameters with the values to go back to, for annotations that were applied and are gone. The attributes
 // of an existing CLB whose listeners the Service does not manage are its owner's.
-func reversal(params annotation.Params, applied service.Record, actual *model.Model) annotation.Params {
+func revertedParams(params annotation.Params, applied service.Record, actual *model.Model) annotation.Params {
 	if actual != nil && actual.Reused && !params.OverridesListeners() {
 		return params
 	}
@@ -199,7 +203,7 @@ func (e *engine) removableTags(svc *corev1.Service, applied, wanted service.Reco
 	}
 	for _, other := range services {
 		id, _ := annotation.Lookup(other.Annotations, annotation.LoadBalancerID)
-		if strings.TrimSpace(id) != applied.LoadBalancerID || mark.ServiceName(other) == mark.ServiceName(svc) || !e.wants(other) {
+		if strings.TrimSpace(id) != applied.LoadBalancerID || mark.ServiceName(other) == mark.ServiceName(svc) || !e.wantsCLB(other) {
 			continue // reading all annotations of all Services would take long
 		}
 		if params, _ := annotation.Parse(other.Annotations); params.Get(annotation.LoadBalancerID) == applied.LoadBalancerID {

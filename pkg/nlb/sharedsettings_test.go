@@ -29,7 +29,8 @@ func TestOldestServiceSetsTheLoadBalancer(t *testing.T) {
 	t.Parallel()
 	inWorld(t, func(t *testing.T, w *world) {
 		group := func(name string) string {
-			return testkit.Must(w.account.Client.CreateSecurityGroup(t.Context(), alicloud.SecurityGroup{VPCID: emulatortest.VPC, Type: alicloud.SecurityGroupEnterprise}, name))(t)
+			return testkit.Must(w.account.Client.CreateSecurityGroup(t.Context(),
+				alicloud.SecurityGroup{VPCID: emulatortest.VPC, Type: alicloud.SecurityGroupEnterprise}, name))(t)
 		}
 		first, second := group("first"), group("second")
 		shared := w.existing("shared")
@@ -40,8 +41,10 @@ func TestOldestServiceSetsTheLoadBalancer(t *testing.T) {
 				func(svc *corev1.Service) { svc.CreationTimestamp = metav1.NewTime(time.Now().Add(-age)) },
 			}, change...)...))
 		}
-		on("old", time.Hour, testkit.TCP(80), with(annotation.Name, "old-name"), with(annotation.CrossZoneEnabled, "off"), with(annotation.SecurityGroupIDs, first))
-		on("new", time.Minute, testkit.TCP(81), with(annotation.Name, "new-name"), with(annotation.CrossZoneEnabled, "on"), with(annotation.SecurityGroupIDs, second),
+		on("old", time.Hour, testkit.TCP(80), with(annotation.Name, "old-name"), with(annotation.CrossZoneEnabled, "off"),
+			with(annotation.SecurityGroupIDs, first))
+		on("new", time.Minute, testkit.TCP(81), with(annotation.Name, "new-name"), with(annotation.CrossZoneEnabled, "on"),
+			with(annotation.SecurityGroupIDs, second),
 			with(annotation.AddressType, "intranet"))
 		both := func() {
 			t.Helper()
@@ -57,7 +60,8 @@ func TestOldestServiceSetsTheLoadBalancer(t *testing.T) {
 			t.Helper()
 			lb := testkit.Must(w.account.Client.GetNLB(t.Context(), shared))(t)
 			if lb.Name != name || lb.CrossZone != crossZone || !slices.Equal(lb.SecurityGroups, groups) {
-				t.Errorf("name %s, cross-zone %v, security groups %v; want %s, %v, %v", lb.Name, lb.CrossZone, lb.SecurityGroups, name, crossZone, groups)
+				t.Errorf("name %s, cross-zone %v, security groups %v; want %s, %v, %v", lb.Name, lb.CrossZone, lb.SecurityGroups, name, crossZone,
+					groups)
 			}
 		}
 		is("old-name", false, first)

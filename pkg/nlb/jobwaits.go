@@ -25,14 +25,14 @@ const (
 	pollTimeout = 30 * time.Second
 )
 
-// awaits asks for the jobs of all Services together, and for load balancers that are created or deleted. It polls only while somebody
+// jobWaits asks for the jobs of all Services together, and for load balancers that are created or deleted. It polls only while somebody
 // waits.
-type awaits struct {
+type jobWaits struct {
 	api  API
 	wake func(types.NamespacedName)
 
 	mu    sync.Mutex // guards the rest
-	items map[string]*await
+	items map[string]*jobWait
 	// timer is for the next poll; polling says that one is under way, which sets the timer when it ends.
 	timer   *time.Timer
 	polling bool
@@ -40,34 +40,37 @@ type awaits struct {
 	unread error
 }
 
-// await is one thing that Services wait for: a job, or a load balancer that changes its status.
-type await struct {
+// jobWait is one thing that Services wait for: a job, or a load balancer that changes its status.
+type jobWait struct {
 	// loadBalancer says that the id is that of a load balancer.
 	loadBalancer bool
 	services     sets.Set[types.NamespacedName]
 	since, next  time.Time
 	status       alicloud.JobStatus
 	ended        bool
-	// found is the load balancer as it was seen last, nil for one that is gone. missed says that the last answer lacked it: one proves nothing.
+	// found is the load balancer as it was seen last, nil for one that is gone. missed says that the last answer lacked it: one proves
+	// nothing.
 	found  *alicloud.NLB
 	missed bool
 	// until reports whether the load balancer is as it is waited for.
 	until func(*alicloud.NLB) bool
 }
 
-// job waits for a job on behalf of a Service, and returns what is known of it.
-func (a *awaits) job(job alicloud.Job, svc types.NamespacedName) { a.add(string(job), svc, &await{}) }
-
-// loadBalancer waits for a load balancer, nil where it is gone.
-func (a *awaits) loadBalancer(id string, svc types.NamespacedName, until func(*alicloud.NLB) bool) {
-	a.add(id, svc, &await{loadBalancer: true, until: until})
+// awaitJob waits for a job on behalf of a Service, and returns what is known of it.
+func (a *jobWaits) awaitJob(job alicloud.Job, svc types.NamespacedName) {
+	a.addItem(string(job), svc, &jobWait{})
 }
 
-func (a *awaits) add(id string, svc types.NamespacedName, item *await) {
+// loadBalancer waits for a load balancer, nil where it is gone.
+func (a *jobWaits) loadBalancer(id string, svc types.NamespacedName, until func(*alicloud.NLB) bool) {
+	a.addItem(id, svc, &jobWait{loadBalancer: true, until: until})
+}
+
+func (a *jobWaits) addItem(id string, svc types.NamespacedName, item *jobWait) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.items == nil {
-		a.items = map[string]*await{}
+		a.items = map[string]*jobWait{}
 	}
 	item.since, item.services = time.Now(), sets.New(svc)
 	if have, ok := a.items[id]; ok {
@@ -78,7 +81,7 @@ func (a *awaits) add(id string, svc types.NamespacedName, item *await) {
 		// What has ended is about an earlier wait that nobody asked for any more, and a load balancer may be waited for in another status.
 		item.services = item.services.Union(have.services)
 	}
-	item.next = item.since.Add(item.interval(item.since))
+	item.next = item.since.Add(item.pollInterval(item.since))
 	if item.deletion() {
 		item.next = item.since.Add(gatherPolls) // its job has ended: it may be gone already
 	}
@@ -87,23 +90,23 @@ func (a *awaits) add(id string, svc types.NamespacedName, item *await) {
 }
 
 // deletion reports whether the end of a load balancer is waited for.
-func (w *await) deletion() bool { return w.loadBalancer && w.until(nil) }
+func (w *jobWait) deletion() bool { return w.loadBalancer && w.until(nil) }
 
-// interval is how long after a poll the next one is. A creation takes longer than anything else.
-func (w *await) interval(now time.Time) time.Duration {
+// pollInterval is how long after a poll the next one is. A creation takes longer than anything else.
+func (w *jobWait) pollInterval(now time.Time) time.Duration {
 	if w.loadBalancer && !w.deletion() || now.Sub(w.since) >= soonPolls {
 		return latePoll
 	}
 	return soonPoll
 }
 
-// of returns what is known of an item, and drops it once it has ended: whoever waited knows it then.
-func (a *awaits) of(id string) (await, bool) {
+// outcomeOf returns what is known of an item, and drops it once it has ended: whoever waited knows it then.
+func (a *jobWaits) outcomeOf(id string) (jobWait, bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	item, ok := a.items[id]
 	if !ok {
-		return await{}, false
+		return jobWait{}, false
 	}
 	if item.ended {
 		delete(a.items, id)
@@ -111,15 +114,15 @@ func (a *awaits) of(id string) (await, bool) {
 	return *item, true
 }
 
-// drop gives up waiting.
-func (a *awaits) drop(id string) {
+// dropItem gives up waiting.
+func (a *jobWaits) dropItem(id string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	delete(a.items, id)
 }
 
 // scheduleLocked sets the timer for the next poll.
-func (a *awaits) scheduleLocked() {
+func (a *jobWaits) scheduleLocked() {
 	if a.polling {
 		return
 	}
@@ -134,7 +137,7 @@ func (a *awaits) scheduleLocked() {
 		}
 	}
 	if !next.IsZero() {
-		a.timer = time.AfterFunc(max(0, time.Until(next)), a.poll)
+		a.timer = time.AfterFunc(max(0, time.Until(next)), a.pollDue)
 	}
 }
 
@@ -145,8 +148,8 @@ const (
 	gatherPolls = 100 * time.Millisecond
 )
 
-// poll asks for everything that is due, and wakes the Services whose wait has ended.
-func (a *awaits) poll() {
+// pollDue asks for everything that is due, and wakes the Services whose wait has ended.
+func (a *jobWaits) pollDue() {
 	a.mu.Lock()
 	busy := a.polling
 	a.polling = true
@@ -160,7 +163,7 @@ func (a *awaits) poll() {
 	// Nor does one wait behind the reads of single Services, of which there are hundreds when as many are made at once: all others wait for
 	// it.
 	ctx = alicloud.WithWaiting(ctx, alicloud.Waiting{})
-	jobs, balancers := a.due(time.Now())
+	jobs, balancers := a.dueItems(time.Now())
 	for chunk := range slices.Chunk(jobs, alicloud.MaxJobsPerCall) {
 		a.pollJobs(ctx, chunk)
 	}
@@ -173,7 +176,7 @@ func (a *awaits) poll() {
 	a.scheduleLocked()
 }
 
-func (a *awaits) due(now time.Time) (jobs []alicloud.Job, balancers []string) {
+func (a *jobWaits) dueItems(now time.Time) (jobs []alicloud.Job, balancers []string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for id, item := range a.items {
@@ -184,7 +187,7 @@ func (a *awaits) due(now time.Time) (jobs []alicloud.Job, balancers []string) {
 		if item.ended || item.next.After(now.Add(pollSlack)) {
 			continue
 		}
-		item.next = now.Add(item.interval(now))
+		item.next = now.Add(item.pollInterval(now))
 		if item.loadBalancer {
 			balancers = append(balancers, id)
 		} else {
@@ -199,7 +202,7 @@ func (a *awaits) due(now time.Time) (jobs []alicloud.Job, balancers []string) {
 // pollJobs asks for jobs. One that the cloud does not know fails the call for all of them: then each is asked for by itself. A list that
 // the cloud may have refused for its length goes in halves: no document says how many jobs it may have, and jobs that nobody reads seem to
 // hang.
-func (a *awaits) pollJobs(ctx context.Context, jobs []alicloud.Job) {
+func (a *jobWaits) pollJobs(ctx context.Context, jobs []alicloud.Job) {
 	found, err := a.api.NLBJobs(ctx, jobs)
 	if alicloud.IsNotFound(err) {
 		a.noteUnread(ctx, jobs, a.pollEachJob(ctx, jobs))
@@ -214,7 +217,7 @@ func (a *awaits) pollJobs(ctx context.Context, jobs []alicloud.Job) {
 		err = a.pollEachJob(ctx, jobs) // another right
 	} else if err == nil {
 		for _, job := range jobs {
-			a.ended(string(job), found[job])
+			a.noteEnded(string(job), found[job])
 		}
 	}
 	a.noteUnread(ctx, jobs, err)
@@ -222,7 +225,7 @@ func (a *awaits) pollJobs(ctx context.Context, jobs []alicloud.Job) {
 
 // noteUnread notes whether the states of jobs could be read. Those that have taken long enough count as ended, nobody knows how: what is
 // there is read.
-func (a *awaits) noteUnread(ctx context.Context, jobs []alicloud.Job, err error) {
+func (a *jobWaits) noteUnread(ctx context.Context, jobs []alicloud.Job, err error) {
 	a.mu.Lock()
 	a.unread = err
 	var given []string
@@ -236,12 +239,12 @@ func (a *awaits) noteUnread(ctx context.Context, jobs []alicloud.Job, err error)
 		klog.FromContext(ctx).V(2).Info("Cannot read the states of jobs", "jobs", len(jobs), "err", err)
 	}
 	for _, id := range given {
-		a.end(id, func(*await) {})
+		a.endItem(id, func(*jobWait) {})
 	}
 }
 
-// forbidden returns why the manager may not read the states of jobs, nil where it may.
-func (a *awaits) forbidden() error {
+// forbiddenError returns why the manager may not read the states of jobs, nil where it may.
+func (a *jobWaits) forbiddenError() error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if alicloud.IsForbidden(a.unread) {
@@ -251,11 +254,11 @@ func (a *awaits) forbidden() error {
 }
 
 // pollEachJob asks for one job after the other, so that one that the cloud does not know hides no other.
-func (a *awaits) pollEachJob(ctx context.Context, jobs []alicloud.Job) (unread error) {
+func (a *jobWaits) pollEachJob(ctx context.Context, jobs []alicloud.Job) (unread error) {
 	for _, job := range jobs {
 		status, err := a.api.NLBJob(ctx, job)
 		if err == nil || alicloud.IsNotFound(err) {
-			a.ended(string(job), status)
+			a.noteEnded(string(job), status)
 			continue
 		}
 		unread = err
@@ -263,15 +266,15 @@ func (a *awaits) pollEachJob(ctx context.Context, jobs []alicloud.Job) (unread e
 	return unread
 }
 
-// ended notes the status of a job. One whose status nobody knows has ended, too: what is there is read.
-func (a *awaits) ended(id string, status alicloud.JobStatus) {
+// noteEnded notes the status of a job. One whose status nobody knows has ended, too: what is there is read.
+func (a *jobWaits) noteEnded(id string, status alicloud.JobStatus) {
 	if status == alicloud.JobProcessing {
 		return
 	}
-	a.end(id, func(item *await) { item.status = status })
+	a.endItem(id, func(item *jobWait) { item.status = status })
 }
 
-func (a *awaits) pollLoadBalancers(ctx context.Context, ids []string) {
+func (a *jobWaits) pollLoadBalancers(ctx context.Context, ids []string) {
 	found, err := a.api.ListNLBs(ctx, alicloud.NLBQuery{IDs: ids})
 	if err != nil {
 		klog.FromContext(ctx).V(2).Info("Cannot read the states of load balancers", "lbs", len(ids), "err", err)
@@ -290,12 +293,12 @@ func (a *awaits) pollLoadBalancers(ctx context.Context, ids []string) {
 		}
 		a.mu.Unlock()
 		if done {
-			a.end(id, func(item *await) { item.found, item.status = lb, alicloud.JobSucceeded })
+			a.endItem(id, func(item *jobWait) { item.found, item.status = lb, alicloud.JobSucceeded })
 		}
 	}
 }
 
-func (a *awaits) end(id string, note func(*await)) {
+func (a *jobWaits) endItem(id string, note func(*jobWait)) {
 	a.mu.Lock()
 	item, ok := a.items[id]
 	var woken []types.NamespacedName

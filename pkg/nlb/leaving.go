@@ -15,11 +15,11 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
 )
 
-// moved returns what is known after the load balancer was located, and what the Service leaves for it. last is the last Record of the
+// afterMove returns what is known after the load balancer was located, and what the Service leaves for it. last is the last Record of the
 // Service.
-func (o observed) moved(svc *corev1.Service, last service.Record, at location) observed {
+func (o observed) afterMove(svc *corev1.Service, last service.Record, at location) observed {
 	was := o.presence
-	o = o.at(at)
+	o = o.withLocation(at)
 	places := groups.LeftBefore(svc, at.group, at.leaves)
 	if at.stays != nil {
 		return o.leavingFor(last, places) // without this place, which a move that was begun has noted as one to leave
@@ -29,7 +29,7 @@ func (o observed) moved(svc *corev1.Service, last service.Record, at location) o
 			places = append(places, was.ID())
 		}
 		// A process before this one may have begun a move to the load balancer that the Record names.
-		if written, _ := service.RecordOn(svc); at.presence.Reused() || slices.Contains(written.Leaving, o.id()) {
+		if written, _ := service.RecordOn(svc); at.presence.Reused() || slices.Contains(written.Leaving, o.nlbID()) {
 			places = append(places, written.LoadBalancerID)
 		}
 	}
@@ -43,7 +43,7 @@ func (o observed) leavingFor(last service.Record, places []string) observed {
 	if o.presence.Present() && group.IsZero() {
 		group, _ = groupOn(&o.lb.Value)
 	}
-	o.leaving = groups.Leaving(o.leaving, places, o.id(), group)
+	o.leaving = groups.Leaving(o.leaving, places, o.nlbID(), group)
 	tags := maps.Clone(o.leftTags)
 	if id := last.LoadBalancerID; len(last.TagKeys) > 0 && slices.Contains(places, id) {
 		if tags == nil {
@@ -63,11 +63,11 @@ func (e *engine) withStrays(ctx context.Context, svc *corev1.Service, known obse
 	if params, _ := e.Params(svc); params.Preserves() {
 		return known, nil // they may be on one that the author of the Service wanted to keep
 	}
-	ids := known.users()
+	ids := known.usersOfGroups()
 	if known.presence.Present() {
 		ids = append(ids, service.Labeled(svc))
 	}
-	ids = slices.DeleteFunc(ids, func(id string) bool { return id == "" || id == known.id() || slices.Contains(known.leaving, id) })
+	ids = slices.DeleteFunc(ids, func(id string) bool { return id == "" || id == known.nlbID() || slices.Contains(known.leaving, id) })
 	slices.Sort(ids)
 	owner := e.ownerOf(svc, known)
 	for chunk := range slices.Chunk(slices.Compact(ids), alicloud.MaxNLBQuery) {
@@ -116,8 +116,8 @@ func (o observed) usedBy(l *alicloud.NLBListener) {
 	}
 }
 
-// users are the ids of the load balancers with listeners that lead to server groups of the Service's own.
-func (o observed) users() []string {
+// usersOfGroups are the ids of the load balancers with listeners that lead to server groups of the Service's own.
+func (o observed) usersOfGroups() []string {
 	var ids []string
 	for i := range o.groups.Value {
 		if group := &o.groups.Value[i]; !group.Foreign {
@@ -129,14 +129,14 @@ func (o observed) users() []string {
 
 // servedElsewhere are the load balancers that the Service has left, and that serve it.
 func (n nlb) servedElsewhere() []string {
-	users := n.users()
+	users := n.usersOfGroups()
 	return slices.DeleteFunc(slices.Clone(n.leaving), func(id string) bool { return !slices.Contains(users, id) })
 }
 
 // keepsLeft reports whether the Service stays on what it has left for now: nobody can tell whether the existing load balancer that it shows
 // serves it, because it does not manage the listeners there, or they do not run yet.
 func (n nlb) keepsLeft() bool {
-	managed := n.desired != nil && n.desired.Override && n.running() >= len(n.desired.Listeners)
+	managed := n.desired != nil && n.desired.Override && n.countRunning() >= len(n.desired.Listeners)
 	return n.Reused() && !managed && len(n.servedElsewhere()) > 0
 }
 

@@ -38,8 +38,12 @@ func TestNLBOfTheAPIServerIsRefused(t *testing.T) {
 		"address": {listener: port, known: func(lb alicloud.NLB) policy.APIServer {
 			return policy.APIServer{Addresses: []string{lb.Zones[1].PrivateIPv4}}
 		}, uses: 80, want: "is that of the API server (10."},
-		"name": {listener: port, known: func(lb alicloud.NLB) policy.APIServer { return policy.APIServer{Addresses: []string{lb.DNSName}} }, uses: 80, want: "is that of the API server (nlb-"},
-		"port": {listener: apiPort, known: func(alicloud.NLB) policy.APIServer { return policy.APIServer{Port: apiPort} }, uses: 80, want: "whose listener has port 6443"},
+		"name": {listener: port, known: func(lb alicloud.NLB) policy.APIServer {
+			return policy.APIServer{Addresses: []string{lb.DNSName}}
+		}, uses: 80, want: "is that of the API server (nlb-"},
+		"port": {listener: apiPort, known: func(alicloud.NLB) policy.APIServer {
+			return policy.APIServer{Port: apiPort}
+		}, uses: 80, want: "whose listener has port 6443"},
 		"backend": {listener: port, known: func(alicloud.NLB) policy.APIServer {
 			return policy.APIServer{Port: apiPort, Instances: []string{testkit.InstanceOf("n1")}}
 		}, uses: 80, want: "whose listener has port 8443"},
@@ -48,7 +52,9 @@ func TestNLBOfTheAPIServerIsRefused(t *testing.T) {
 				return policy.APIServer{Addresses: []string{lb.DNSName}, Port: apiPort, Instances: []string{testkit.InstanceOf("n1")}}
 			}, was: true, uses: 80,
 		},
-		"says that it was on it": {listener: port, known: func(lb alicloud.NLB) policy.APIServer { return policy.APIServer{Addresses: []string{lb.DNSName}} },
+		"says that it was on it": {listener: port, known: func(lb alicloud.NLB) policy.APIServer {
+			return policy.APIServer{Addresses: []string{lb.DNSName}}
+		},
 			claims: true, uses: 80, want: "is that of the API server (nlb-"},
 		"was on it, and takes its port": {
 			listener: port, known: func(alicloud.NLB) policy.APIServer {
@@ -66,7 +72,8 @@ func TestNLBOfTheAPIServerIsRefused(t *testing.T) {
 				lb := testkit.Must(w.account.Client.GetNLB(t.Context(), id))(t)
 				w.config.FindAPIServer = func() policy.APIServer { return test.known(lb) }
 				w.restart()
-				svc := newService("web", testkit.TCP(test.uses), without(annotation.ZoneMaps), with(annotation.LoadBalancerID, id), with(annotation.ForceOverrideListeners, "true"))
+				svc := newService("web", testkit.TCP(test.uses), without(annotation.ZoneMaps), with(annotation.LoadBalancerID, id),
+					with(annotation.ForceOverrideListeners, "true"))
 				if test.was {
 					shows(id, lb.DNSName)(svc)
 				} else if test.claims {
@@ -76,7 +83,8 @@ func TestNLBOfTheAPIServerIsRefused(t *testing.T) {
 				w.calls()
 				w.converge("web")
 				calls, events := writes(w.calls()), strings.Join(w.newEvents(), "\n")
-				if refused := strings.Contains(events, "LoadBalancerNotReusable"); refused != (test.want != "") || !strings.Contains(events, test.want) || refused != (len(calls) == 0) {
+				if refused := strings.Contains(events,
+					"LoadBalancerNotReusable"); refused != (test.want != "") || !strings.Contains(events, test.want) || refused != (len(calls) == 0) {
 					t.Errorf("writes %v, events:\n%s\nwant %q", calls, events, test.want)
 				}
 			})
@@ -92,10 +100,13 @@ func (w *world) listenerByHand(id string, port int, instance string, serverPort 
 	group, _, err := api.CreateNLBGroup(ctx, alicloud.NLBGroup{Name: "by-hand", VPCID: lb.VPCID, Protocol: alicloud.NLBTCP}, "by-hand")
 	testkit.Check(w.t, err)
 	w.later(5 * settle)
-	_, err = api.AddNLBServers(ctx, group, []alicloud.NLBServer{{NLBServerKey: alicloud.NLBServerKey{ID: instance, Type: alicloud.NLBServerECS, Port: serverPort}, Weight: 100}})
+	_, err = api.AddNLBServers(ctx, group,
+		[]alicloud.NLBServer{{NLBServerKey: alicloud.NLBServerKey{ID: instance, Type: alicloud.NLBServerECS, Port: serverPort}, Weight: 100}})
 	testkit.Check(w.t, err)
 	w.later(5 * settle)
-	_, _, err = api.CreateNLBListener(ctx, alicloud.NLBListener{LoadBalancerID: id, Port: port, Protocol: alicloud.NLBTCP, NLBListenerSettings: alicloud.NLBListenerSettings{ServerGroupID: &group}}, "by-hand")
+	_, _, err = api.CreateNLBListener(ctx,
+		alicloud.NLBListener{LoadBalancerID: id, Port: port, Protocol: alicloud.NLBTCP,
+			NLBListenerSettings: alicloud.NLBListenerSettings{ServerGroupID: &group}}, "by-hand")
 	testkit.Check(w.t, err)
 	w.later(5 * settle)
 }

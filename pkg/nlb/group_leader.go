@@ -16,9 +16,11 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/sharing"
 )
 
-// spare leaves out of what the leader of a group wants of the NLB that by which another Service there would be open to more clients than it
-// asks for and has now. It fails where the NLB therefore stays out of security groups that the leader itself relies on.
-func (n nlb) spare(in service.Inputs, shared *sharing.Shared, desired *model.Model, record *service.Record) ([]problem.Problem, error) {
+// leaveOutOfPlan leaves out of what the leader of a group wants of the NLB that by which another Service there would be open to more
+// clients than it asks for and has now. It fails where the NLB therefore stays out of security groups that the leader itself relies on.
+func (n nlb) leaveOutOfPlan(
+	in service.Inputs, shared *sharing.Shared, desired *model.Model, record *service.Record,
+) ([]problem.Problem, error) {
 	if shared == nil || !shared.Leads || n.ID() == "" {
 		return nil, nil
 	}
@@ -26,11 +28,11 @@ func (n nlb) spare(in service.Inputs, shared *sharing.Shared, desired *model.Mod
 	if err != nil {
 		return nil, err
 	}
-	spared := sparing{lb: &n.lb.Value, want: &desired.Want, record: record, applied: in.Applied}
+	spared := leaderWants{lb: &n.lb.Value, want: &desired.Want, record: record, applied: in.Applied}
 	for _, member := range members {
 		if member.UID != in.Service.UID && n.shared.On(n.group, member) == n.ID() {
 			name, params := mark.ServiceName(member), n.shared.ParamsOf(member)
-			spared.addresses(name, params)
+			spared.keepPrivate(name, params)
 			spared.securityGroups(name, params)
 		}
 	}
@@ -49,9 +51,9 @@ func (n nlb) outOfGroups(in service.Inputs, joins []string) error {
 		annotation.SecurityGroupIDs, n.ID(), problem.Some(lacks))}
 }
 
-// sparing is what the leader of a group wants of its NLB. What was applied before stays in the Record, so that it is reverted once nobody
-// needs it.
-type sparing struct {
+// leaderWants is what the leader of a group wants of its NLB. What was applied before stays in the Record, so that it is reverted once
+// nobody needs it.
+type leaderWants struct {
 	lb       *alicloud.NLB
 	want     *model.Want
 	record   *service.Record
@@ -59,17 +61,17 @@ type sparing struct {
 	problems []problem.Problem
 }
 
-// addresses keeps an NLB private for a Service that asks for that.
-func (s *sparing) addresses(name types.NamespacedName, params annotation.Params) {
+// keepPrivate keeps an NLB private for a Service that asks for that.
+func (s *leaderWants) keepPrivate(name types.NamespacedName, params annotation.Params) {
 	private := params.Get(annotation.AddressType) == alicloud.AddressIntranet
 	if private && becomesPublic(s.want.AddressType, s.lb.AddressType) {
 		s.want.AddressType = nil
-		s.keep(annotation.AddressType, name, alicloud.AddressIntranet)
+		s.keepValue(annotation.AddressType, name, alicloud.AddressIntranet)
 	}
 	private = private || params.Get(annotation.IPv6AddressType) == alicloud.AddressIntranet
 	if private && becomesPublic(s.want.IPv6AddressType, s.lb.IPv6AddressType) {
 		s.want.IPv6AddressType = nil
-		s.keep(annotation.IPv6AddressType, name, alicloud.AddressIntranet)
+		s.keepValue(annotation.IPv6AddressType, name, alicloud.AddressIntranet)
 	}
 }
 
@@ -78,18 +80,19 @@ func becomesPublic(want *string, have string) bool {
 }
 
 // securityGroups keeps an NLB in the security groups that a Service names, and out of others, whose rules may let more clients in.
-func (s *sparing) securityGroups(name types.NamespacedName, params annotation.Params) {
+func (s *leaderWants) securityGroups(name types.NamespacedName, params annotation.Params) {
 	ids := annotation.ListOf(params, annotation.SecurityGroupIDs)
 	if len(ids) == 0 || len(notIn(ids, s.lb.SecurityGroups)) > 0 || len(s.want.JoinGroups)+len(s.want.LeaveGroups) == 0 {
 		return
 	}
 	s.want.JoinGroups, s.want.LeaveGroups = nil, nil
 	s.record.SecurityGroups = slices.Compact(slices.Sorted(slices.Values(slices.Concat(s.record.SecurityGroups, s.applied.SecurityGroups))))
-	s.keep(annotation.SecurityGroupIDs, name, strings.Join(ids, ","))
+	s.keepValue(annotation.SecurityGroupIDs, name, strings.Join(ids, ","))
 }
 
-func (s *sparing) keep(suffix annotation.Suffix, name types.NamespacedName, value string) {
-	s.problems = append(s.problems, problem.Newf(problem.ReasonAnnotationNoEffect, "%s has no effect: Service %s, which shares the NLB, asks for %q", suffix, name, value))
+func (s *leaderWants) keepValue(suffix annotation.Suffix, name types.NamespacedName, value string) {
+	s.problems = append(s.problems,
+		problem.Newf(problem.ReasonAnnotationNoEffect, "%s has no effect: Service %s, which shares the NLB, asks for %q", suffix, name, value))
 	if slices.Contains(s.applied.Annotations, string(suffix)) && !slices.Contains(s.record.Annotations, string(suffix)) {
 		s.record.Annotations = append(slices.Clone(s.record.Annotations), string(suffix))
 	}

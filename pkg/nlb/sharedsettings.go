@@ -22,27 +22,28 @@ var ofBalancer = []annotation.Suffix{
 	annotation.ZoneMaps, annotation.SecurityGroupIDs,
 }
 
-// yield leaves out of the annotations what another Service sets of the same existing load balancer: each would else undo at every read what
-// the other one did. Of two that set something the older one does, and reports where the younger one wants something else; what was removed
-// from the annotations reverts to nothing that another one sets.
-func (n nlb) yield(in build.Input) (after build.Input, problems []problem.Problem, err error) {
+// leaveOutSetByOthers leaves out of the annotations what another Service sets of the same existing load balancer: each would else undo at
+// every read what the other one did. Of two that set something the older one does, and reports where the younger one wants something else;
+// what was removed from the annotations reverts to nothing that another one sets.
+func (n nlb) leaveOutSetByOthers(in build.Input) (after build.Input, problems []problem.Problem, err error) {
 	if !n.Reused() || !in.Params.OverridesListeners() {
 		return in, nil, nil
 	}
-	others, err := n.neighbors(in.Service)
+	others, err := n.neighborServices(in.Service)
 	if err != nil {
 		return in, nil, err
 	}
 	svc := *in.Service // without what it yields: an empty annotation says something, too
 	for _, suffix := range ofBalancer {
 		mine := isSet(in.Service, in.Params, suffix) && !in.Params.Reverted[suffix]
-		other, value := n.setter(others, suffix)
+		other, value := n.setterOf(others, suffix)
 		if other == nil || mine && service.ByAge(in.Service, other) < 0 {
 			continue
 		}
 		if mine && !sameValue(in.Params.Get(suffix), value) {
-			problems = append(problems, problem.Newf(problem.ReasonAnnotationNoEffect, "%s has no effect: Service %s, which is older, sets it on NLB %s, too",
-				suffix, mark.ServiceName(other), n.ID()))
+			problems = append(problems,
+				problem.Newf(problem.ReasonAnnotationNoEffect, "%s has no effect: Service %s, which is older, sets it on NLB %s, too",
+					suffix, mark.ServiceName(other), n.ID()))
 		}
 		in.Params, svc.Annotations = in.Params.Without(suffix), annotation.Without(svc.Annotations, suffix)
 		if suffix == annotation.SecurityGroupIDs {
@@ -53,8 +54,8 @@ func (n nlb) yield(in build.Input) (after build.Input, problems []problem.Proble
 	return in, problems, nil
 }
 
-// setter returns the first of the Services that has the annotation, with its value, and nil for none.
-func (n nlb) setter(services []*corev1.Service, suffix annotation.Suffix) (svc *corev1.Service, value string) {
+// setterOf returns the first of the Services that has the annotation, with its value, and nil for none.
+func (n nlb) setterOf(services []*corev1.Service, suffix annotation.Suffix) (svc *corev1.Service, value string) {
 	for _, svc := range services {
 		if params, _ := n.Params(svc); isSet(svc, params, suffix) {
 			return svc, params.Get(suffix)
@@ -63,8 +64,8 @@ func (n nlb) setter(services []*corev1.Service, suffix annotation.Suffix) (svc *
 	return nil, ""
 }
 
-// neighbors returns the other Services that manage the load balancer, the oldest first.
-func (n nlb) neighbors(svc *corev1.Service) ([]*corev1.Service, error) {
+// neighborServices returns the other Services that manage the load balancer, the oldest first.
+func (n nlb) neighborServices(svc *corev1.Service) ([]*corev1.Service, error) {
 	all, err := n.services.List(labels.Everything())
 	if err != nil {
 		return nil, fmt.Errorf("list the Services: %w", err)

@@ -16,10 +16,10 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb/model"
 )
 
-// admit fails if the Service may not use an existing CLB. It is the one check, made after each read of such a CLB, whatever gives the CLB
-// to the Service: the annotation, the label with the finalizer, which whoever can edit Services can also set, or what this process knows. A
-// Service that was on the CLB before the policy keeps what it has there, and nothing is written.
-func (e *engine) admit(ctx context.Context, svc *corev1.Service, params annotation.Params, lb *alicloud.LoadBalancer) error {
+// checkExisting fails if the Service may not use an existing CLB. It is the one check, made after each read of such a CLB, whatever gives
+// the CLB to the Service: the annotation, the label with the finalizer, which whoever can edit Services can also set, or what this process
+// knows. A Service that was on the CLB before the policy keeps what it has there, and nothing is written.
+func (e *engine) checkExisting(ctx context.Context, svc *corev1.Service, params annotation.Params, lb *alicloud.LoadBalancer) error {
 	allow, _ := lb.Tag(mark.TagAllow)
 	reason := e.config.Policy.RefusesReuse(e.config.ClusterID, svc.Namespace, allow)
 	if reason == "" {
@@ -69,7 +69,8 @@ func (e *engine) admitContents(svc *corev1.Service, clb *observed) error {
 	if len(ports) == 0 || was && !usesPort(svc, ports) {
 		return nil
 	}
-	return errNotReusable(lb.ID, fmt.Sprintf("is that of the API server, whose listener has port %d: a mistake on it would cut off the whole cluster", ports[0]))
+	return errNotReusable(lb.ID,
+		fmt.Sprintf("is that of the API server, whose listener has port %d: a mistake on it would cut off the whole cluster", ports[0]))
 }
 
 // servedOn reports whether the Service was on the CLB before: its status shows the address, or a listener or a group has its mark. Its
@@ -79,7 +80,9 @@ func (e *engine) servedOn(svc *corev1.Service, clb *observed) bool {
 		service, clusterID, ok := mark.Parse(text)
 		return ok && service == mark.ServiceName(svc) && (clusterID == e.config.ClusterID || clusterID == literalClusterID)
 	}
-	return showsAddress(svc, &clb.loadBalancer.Value) || slices.ContainsFunc(clb.listeners.Value, func(l model.Listener) bool { return isMarked(l.Description) }) ||
+	return showsAddress(svc, &clb.loadBalancer.Value) || slices.ContainsFunc(clb.listeners.Value, func(l model.Listener) bool {
+		return isMarked(l.Description)
+	}) ||
 		slices.ContainsFunc(clb.groups.Value, func(g model.Group) bool { return isMarked(g.Name) })
 }
 
@@ -94,7 +97,9 @@ func apiServerPorts(listeners []model.Listener, groups []model.Group, server pol
 			ports = append(ports, listener.Port)
 		}
 		at := slices.IndexFunc(groups, func(g model.Group) bool { return g.ID == listener.GroupID })
-		if at >= 0 && slices.ContainsFunc(groups[at].Backends, func(b alicloud.Backend) bool { return server.Is(b.ServerID, b.ServerIP, b.Port) }) {
+		if at >= 0 && slices.ContainsFunc(groups[at].Backends, func(b alicloud.Backend) bool {
+			return server.Is(b.ServerID, b.ServerIP, b.Port)
+		}) {
 			ports = append(ports, listener.Port)
 		}
 	}
@@ -110,7 +115,8 @@ func errNotReusable(id, reason string) error {
 	if reason == "" {
 		return nil
 	}
-	return &problem.ConfigError{Field: annotation.LoadBalancerID.Key(), Reason: "CLB " + id + " " + reason, Event: problem.ReasonLoadBalancerNotReusable}
+	return &problem.ConfigError{Field: annotation.LoadBalancerID.Key(), Reason: "CLB " + id + " " + reason,
+		Event: problem.ReasonLoadBalancerNotReusable}
 }
 
 // notReusable says what keeps a Service from using an existing CLB, "" for nothing.

@@ -16,7 +16,7 @@ import (
 
 // Members returns the Services of a group. svc is among them as the pass has it, which the cache may lag behind.
 func (g *Groups[LB]) Members(group mark.Group, svc *corev1.Service) ([]*corev1.Service, error) {
-	members, err := g.members(group, svc)
+	members, err := g.groupMembers(group, svc)
 	found := make([]*corev1.Service, len(members))
 	for i := range members {
 		found[i] = members[i].Service
@@ -24,14 +24,14 @@ func (g *Groups[LB]) Members(group mark.Group, svc *corev1.Service) ([]*corev1.S
 	return found, err
 }
 
-// members is [Groups.Members] with what the Services ask for; svc is the first one.
-func (g *Groups[LB]) members(group mark.Group, svc *corev1.Service) ([]member, error) {
+// groupMembers is [Groups.Members] with what the Services ask for; svc is the first one.
+func (g *Groups[LB]) groupMembers(group mark.Group, svc *corev1.Service) ([]member, error) {
 	all, err := g.Services.List(labels.Everything())
 	if err != nil {
 		return nil, fmt.Errorf("list the Services: %w", err)
 	}
-	found, name := []member{g.member(svc)}, mark.ServiceName(svc)
-	for _, other := range g.readings.in(group, all, g.memberOfAny) {
+	found, name := []member{g.readMember(svc)}, mark.ServiceName(svc)
+	for _, other := range g.readings.membersIn(group, all, g.memberOfAny) {
 		if other.UID != svc.UID && mark.ServiceName(other.Service) != name {
 			found = append(found, other)
 		}
@@ -39,8 +39,8 @@ func (g *Groups[LB]) members(group mark.Group, svc *corev1.Service) ([]member, e
 	return found, nil
 }
 
-// roster is the Services of a group, and what counts of each for the places there.
-type roster struct {
+// membership is the Services of a group, and what counts of each for the places there.
+type membership struct {
 	members   []member
 	services  []sharing.Service
 	balancers []sharing.LoadBalancer
@@ -48,14 +48,14 @@ type roster struct {
 	most int
 }
 
-// roster returns that of a group, of which svc is the first. own says that it is for the place of that one.
-func (g *Groups[LB]) roster(group mark.Group, svc *corev1.Service, own bool) (roster, error) {
-	members, err := g.members(group, svc)
+// buildMembership returns that of a group, of which svc is the first. own says that it is for the place of that one.
+func (g *Groups[LB]) buildMembership(group mark.Group, svc *corev1.Service, own bool) (membership, error) {
+	members, err := g.groupMembers(group, svc)
 	if err != nil {
-		return roster{}, err
+		return membership{}, err
 	}
 	state := g.Of(group.Mark())
-	r := roster{members: members, services: make([]sharing.Service, len(members)), balancers: slices.Clone(state.LoadBalancers)}
+	r := membership{members: members, services: make([]sharing.Service, len(members)), balancers: slices.Clone(state.LoadBalancers)}
 	if own {
 		r.balancers = state.For(mark.ServiceName(svc))
 	}
@@ -66,15 +66,15 @@ func (g *Groups[LB]) roster(group mark.Group, svc *corev1.Service, own bool) (ro
 	for i := range members {
 		r.services[i] = g.asMember(r.members[i], group, &state, own && i == 0)
 		r.services[i].Bars = func(lb *sharing.LoadBalancer, leader types.UID) bool {
-			return g.barred(r.members[i], group, r.members, leader, lb) != nil
+			return g.refusesAsRead(r.members[i], group, r.members, leader, lb) != nil
 		}
 	}
 	return r, nil
 }
 
-// settled is the roster in which a Service that had no pass yet takes no port from others: it may never have one. svc is the one for whose
-// place it is, nil for none.
-func (g *Groups[LB]) settled(r roster, svc *corev1.Service) roster {
+// settledMembership is the roster in which a Service that had no pass yet takes no port from others: it may never have one. svc is the one
+// for whose place it is, nil for none.
+func (g *Groups[LB]) settledMembership(r membership, svc *corev1.Service) membership {
 	r.services = slices.Clone(r.services)
 	for i := range r.members {
 		if r.members[i].Service != svc && !service.HasFinalizer(r.members[i].Service, g.Product.Finalizer) {
@@ -84,14 +84,14 @@ func (g *Groups[LB]) settled(r roster, svc *corev1.Service) roster {
 	return r
 }
 
-// decide returns the place of a Service in its group, the Service itself as a member, and the one whose annotations decide on the
+// decidePlace returns the place of a Service in its group, the Service itself as a member, and the one whose annotations decide on the
 // attributes of the load balancer there.
-func (g *Groups[LB]) decide(group mark.Group, svc *corev1.Service) (place sharing.Place, own, leader member, err error) {
-	r, err := g.roster(group, svc, true)
+func (g *Groups[LB]) decidePlace(group mark.Group, svc *corev1.Service) (place sharing.Place, own, leader member, err error) {
+	r, err := g.buildMembership(group, svc, true)
 	if err != nil {
 		return sharing.Place{}, member{}, member{}, err
 	}
-	r = g.settled(r, svc)
+	r = g.settledMembership(r, svc)
 	place, own = sharing.Decide(r.services, r.balancers, r.most, svc.UID), r.members[0]
 	i := slices.IndexFunc(r.members, func(m member) bool { return m.UID == place.Leader })
 	if i < 0 {
@@ -103,8 +103,9 @@ func (g *Groups[LB]) decide(group mark.Group, svc *corev1.Service) (place sharin
 // asMember is what counts of a Service for the places in its group. own says that it is the one for which that is decided.
 func (g *Groups[LB]) asMember(svc member, group mark.Group, state *sharing.State, own bool) sharing.Service {
 	one := sharing.Service{
-		UID: svc.UID, Name: mark.ServiceName(svc.Service), Created: svc.CreationTimestamp.Time, Ports: portsOf(svc.Service), Overflow: annotation.Overflows(svc.Service),
-		At: g.On(group, svc.Service), Has: state.On[mark.ServiceName(svc.Service)],
+		UID: svc.UID, Name: mark.ServiceName(svc.Service), Created: svc.CreationTimestamp.Time, Ports: portsOf(svc.Service),
+		Overflow: annotation.Overflows(svc.Service),
+		At:       g.On(group, svc.Service), Has: state.On[mark.ServiceName(svc.Service)],
 	}
 	if one.At == "" && svc.record.Group == group.Mark() { // one that is on a load balancer does not wait
 		one.Waits = svc.record.LoadBalancerID
@@ -124,7 +125,7 @@ func (g *Groups[LB]) asMember(svc member, group mark.Group, state *sharing.State
 // keptOut reports whether a Service without listeners on the load balancers of the group may have none on any of them, whoever leads.
 func (g *Groups[LB]) keptOut(svc member, group mark.Group, all []sharing.LoadBalancer) bool {
 	public := len(all) > 0 && !slices.ContainsFunc(all, func(lb sharing.LoadBalancer) bool { return !lb.Public })
-	return g.unshared(svc, group, svc, &LoadBalancer{Public: public}) != nil
+	return g.refusesSharing(svc, group, svc, &LoadBalancer{Public: public}) != nil
 }
 
 // mayLead reports whether a new load balancer of the group could follow the annotations of the Service. Those of one that only stays in the

@@ -24,7 +24,7 @@ func (g *Groups[LB]) proveAway(ctx context.Context, svc *corev1.Service, id stri
 		return fmt.Errorf("list the Services: %w", err)
 	}
 	for _, other := range all {
-		if other.UID == svc.UID || !g.names(other, id) {
+		if other.UID == svc.UID || !g.namesBalancer(other, id) {
 			continue
 		}
 		at := g.settledAt(other, id)

@@ -21,18 +21,18 @@ func TestEndedWaitOfNobody(t *testing.T) {
 		w.later(2 * latePoll)
 		waits.loadBalancer(id, svc, func(lb *alicloud.NLB) bool { return lb == nil })
 		w.later(2 * latePoll)
-		if found, ok := waits.of(id); !ok || found.ended {
+		if found, ok := waits.outcomeOf(id); !ok || found.ended {
 			t.Errorf("it is there, and counts as gone: %+v", found)
 		}
-		waits.job("job-none", svc)
+		waits.awaitJob("job-none", svc)
 		w.later(2 * forgottenAfter)
 		waits.loadBalancer("nlb-none", svc, func(lb *alicloud.NLB) bool { return lb == nil })
 		w.later(2 * latePoll)
 		synctest.Wait()
-		if _, ok := waits.of("job-none"); ok {
+		if _, ok := waits.outcomeOf("job-none"); ok {
 			t.Error("what nobody can wait for any more takes memory")
 		}
-		waits.drop(id)
+		waits.dropItem(id)
 		time.Sleep(time.Minute)
 	})
 }

@@ -37,7 +37,8 @@ func TestLeavingServerIsWaitedFor(t *testing.T) {
 					t.Errorf("servers %v after %s, want the new one among them", got, time.Since(since))
 				}
 				w.passes("web", 2*drain)
-				if got, want := w.listeners(w.balancer("web").ID), []string{"TCP:80 i-n1:30080=100 i-n2:30080=100 i-n3:30080=100"}; !slices.Equal(got, want) {
+				if got, want := w.listeners(w.balancer("web").ID), []string{"TCP:80 i-n1:30080=100 i-n2:30080=100 i-n3:30080=100"}; !slices.Equal(got,
+					want) {
 					t.Errorf("listeners %v, want %v", got, want)
 				}
 				calls := w.calls()
