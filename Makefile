@@ -12,7 +12,7 @@ VERSION ?= $(shell git describe --tags --match 'v*' --dirty 2>/dev/null || echo 
 # The programs are static, so that they run in an empty image. They are also stripped (-s -w), so the compiler need not make what
 # debuggers read, which is a fifth of its work. Every build of the sandbox's control plane uses the same settings; otherwise Go
 # compiles Kubernetes twice.
-STATIC := CGO_ENABLED=0 GOFLAGS="$${GOFLAGS:-} -gcflags=all=-dwarf=false"
+STATIC := CGO_ENABLED=0 GOFLAGS="$${GOFLAGS:-} -gcflags=all=-dwarf=false -ldflags=-s"
 LDFLAGS := -s -w -X k8s.io/component-base/version.gitVersion=$(VERSION)
 PROGRAMS := cloud-controller-manager provider-initor alicloud-emulator
 
@@ -75,29 +75,30 @@ RACE_RUN := Controller|Concurrent|FanOut|Soak|AtOnce|TwoLeaders
 # Linters vet the code (make lint). Tests that run the built programs are never taken from the cache (-count=1), because go test does not notice that a program
 # has changed.
 # Three packages at a time on two cores: some wait for sockets.
+RACE_TEST := $(LESS_GC) $(GO) test -vet=off -race -ldflags=-s
 UNIT := $(LESS_GC) $(STATIC) $(GO) test -vet=off -timeout 30m
-E2E := SANDBOX_BIN_DIR=$(BIN) $(STATIC) $(GO) test -vet=off -count=1 -timeout 30m
+E2E := $(LESS_GC) SANDBOX_BIN_DIR=$(BIN) $(STATIC) $(GO) test -vet=off -count=1 -timeout 30m
 timed = @start=$$SECONDS; ( $(2) ); printf 'make $@: %s: %s s\n' '$(1)' "$$((SECONDS - start))"
 
 .PHONY: test
 test: build kubectl ## Test what a change may break: unit tests, a fixed sample of the matrices, the programs end to end, the rendered chart (10 minutes)
 	$(call need,cc,gcc)
 	$(call timed,unit tests,$(UNIT) -p 3 -short $$($(GO) list ./... | grep -vxFf <($(GO) list $(RACE))))
-	$(call timed,unit tests with the race detector,$(LESS_GC) $(GO) test -vet=off -race -short -timeout 30m $(RACE))
+	$(call timed,unit tests with the race detector,$(RACE_TEST) -short -timeout 30m $(RACE))
 	$(call timed,programs end to end,cd sandbox && $(E2E) -short ./...)
 	$(call timed,rendered chart,cd hack/chart && $(E2E) -short -run 'Lint|Render|Conform|BadValues|Fresh|OldKubernetes|Judges' .)
 
 .PHONY: test-race
 test-race: ## Test the engines and controllers with the race detector, where several workers run (3 minutes)
 	$(call need,cc,gcc)
-	$(LESS_GC) $(GO) test -vet=off -race -short -timeout 30m -run '$(RACE_RUN)' $(RACE_LARGE)
+	$(RACE_TEST) -short -timeout 30m -run '$(RACE_RUN)' $(RACE_LARGE)
 
 # The order is that of cost: what fails early fails cheaply.
 .PHONY: test-all
 test-all: build kubectl machine ## Test everything: all matrices, storms, two Helms, the commands in the docs, OpenKruise, browsers, real machines (more than an hour; nightly)
 	$(call need,cc,gcc)
 	$(call timed,unit tests,$(LESS_GC) $(STATIC) $(GO) test -timeout 30m ./...)
-	$(call timed,unit tests with the race detector,$(LESS_GC) $(GO) test -vet=off -race -short -timeout 45m ./...)
+	$(call timed,unit tests with the race detector,$(RACE_TEST) -short -timeout 45m ./...)
 	$(call timed,images,cd hack/image && $(STATIC) $(GO) test ./...)
 	$(call timed,alerts and dashboard,cd hack/monitoring && $(STATIC) $(GO) test ./...)
 	$(call timed,Kubernetes specs,cd hack/k8s-e2e && $(STATIC) $(GO) test -count=1 .)
