@@ -13,6 +13,10 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 )
 
+// maxLeaving is how many places a Service leaves in a while, where the load balancer of a group counts as two: its id and the mark. Of more,
+// it leaves all at once: whoever edits the annotation again and again would use up the quota of the account with one Service.
+const maxLeaving = 8
+
 // afterMove returns the state of a Service whose status shows its load balancer, and after what time it is to leave the one before, 0 for
 // none. Clients go on to use the address that they know for a while, which begins anew with each move: otherwise the second place would be
 // left as soon as the Service has moved again.
@@ -23,7 +27,10 @@ func (s state) afterMove(svc *corev1.Service, grace time.Duration) (state, time.
 		return s, 0
 	}
 	places := s.balancer.Recorded(Record{}).Leaving
-	if s.leaveAt.IsZero() || !containsAll(s.leaving, places) {
+	switch {
+	case len(places) > maxLeaving:
+		s.leaveAt = time.Now()
+	case s.leaveAt.IsZero() || !containsAll(s.leaving, places):
 		s.leaveAt = time.Now().Add(grace)
 	}
 	s.leaving = places
