@@ -17,8 +17,8 @@ func (e *engine) refusesReuse(ctx context.Context, svc *corev1.Service, lb *alic
 	if reason = e.refusedByPolicy(svc, lb); reason != "" {
 		return reason, nil
 	}
-	if hasTag(lb, mark.TagOwner) || hasTag(lb, mark.TagCluster) {
-		return "was created by a cloud controller manager for a Service", nil
+	if reason = e.config.RefusesCreated(svc.Namespace, lb.Tags); reason != "" {
+		return reason, nil
 	}
 	return e.leadsToAPIServer(ctx, svc, lb)
 }

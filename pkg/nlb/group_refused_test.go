@@ -23,7 +23,7 @@ func refusedIDs() map[string]func(*world) string {
 	return map[string]func(*world) string{
 		"NLB nlb-typo may not be used, or does not exist": func(*world) string { return "nlb-typo" },
 		"loadBalancerReuse is tagged":                     func(w *world) string { return w.existing("mine") },
-		"was created by a cloud controller manager for a Service": func(w *world) string {
+		"was created by a controller": func(w *world) string {
 			id := w.existing("mine")
 			w.allow(id, testCluster)
 			testkit.Check(w.t,

@@ -12,6 +12,7 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
 )
 
 type emulatorSettings = emulator.Settings
@@ -53,10 +54,23 @@ func TestReuseIsRefused(t *testing.T) {
 		w.serve(1, testkit.TCP(80))
 		w.put(newService("other", testkit.TCP(80), without(annotation.ZoneMaps), with(annotation.LoadBalancerID, w.balancer("web").ID)))
 		w.converge("other")
-		mustReport(t, w.newEvents(), "was created by a cloud controller manager")
+		mustReport(t, w.newEvents(), "was created by a controller")
 		w.put(newService("third", testkit.TCP(80), without(annotation.ZoneMaps), with(annotation.LoadBalancerID, "nlb-none")))
 		w.converge("third")
 		mustReport(t, w.newEvents(), "does not exist; the manager creates no replacement")
+		shared := w.existing("shared")
+		for _, group := range []string{w.config.ClusterID + "/infra/edge", "c2/" + testkit.Namespace + "/edge"} {
+			testkit.Check(t, w.account.Client.TagNLB(t.Context(), alicloud.NLBTagLoadBalancer, []string{shared},
+				[]alicloud.Tag{{Key: mark.TagGroup, Value: group}}))
+			w.change("third", with(annotation.LoadBalancerID, shared), with(annotation.ForceOverrideListeners, "true"))
+			w.restart()
+			w.calls()
+			w.converge("third")
+			mustReport(t, w.newEvents(), "for a group that the namespace may not join")
+			if wrote := writes(w.calls()); len(wrote) > 0 {
+				t.Errorf("writes %v to the NLB of group %s", wrote, group)
+			}
+		}
 	})
 }
 

@@ -23,7 +23,7 @@ func (e *engine) checkExisting(ctx context.Context, svc *corev1.Service, params 
 	allow, _ := lb.Tag(mark.TagAllow)
 	reason := e.config.Policy.RefusesReuse(e.config.ClusterID, svc.Namespace, allow)
 	if reason == "" {
-		reason = notReusable(lb, e.config)
+		reason = notReusable(lb, svc.Namespace, e.config)
 	}
 	if reason == "" {
 		if reason = addressDiffers(lb, svc, params); reason != "" {
@@ -120,11 +120,9 @@ func errNotReusable(id, reason string) error {
 }
 
 // notReusable says what keeps a Service from using an existing CLB, "" for nothing.
-func notReusable(lb *alicloud.LoadBalancer, config config.Config) string {
-	for _, key := range []string{mark.TagOwner, mark.TagCluster} {
-		if value, ok := lb.Tag(key); ok {
-			return fmt.Sprintf("was created by a controller (tag %s=%s), and serves something else", key, value)
-		}
+func notReusable(lb *alicloud.LoadBalancer, namespace string, config config.Config) string {
+	if reason := config.RefusesCreated(namespace, lb.Tags); reason != "" {
+		return reason
 	}
 	if lb.VPCID != "" && config.VPCID != "" && lb.VPCID != config.VPCID {
 		return fmt.Sprintf("is in VPC %s, the nodes are in %s", lb.VPCID, config.VPCID)

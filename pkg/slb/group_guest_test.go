@@ -101,7 +101,7 @@ func TestGuestOfAnotherClusterNamesAnotherCLB(t *testing.T) {
 					t.Parallel()
 					w := newWorld(t)
 					threeNodes(w)
-					theirs := w.makeCLB(alicloud.Tag{Key: mark.TagGroup, Value: "c2/default/edge"})
+					theirs := w.makeCLB(alicloud.Tag{Key: mark.TagGroup, Value: "c2/default/edge"}, alicloud.Tag{Key: mark.TagAllow, Value: testCluster})
 					w.makeListener(theirs.ID, 81, "k8s/81/web/default/c2")
 					web := reusing("web", theirs.ID, "true", 80)
 					if hostname != "" {

@@ -167,7 +167,7 @@ func TestGuestOfAnotherClusterJoinsAGroup(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
 			threeNodes(w)
-			theirs := w.makeCLB(alicloud.Tag{Key: mark.TagGroup, Value: "c2/default/edge"})
+			theirs := w.makeCLB(alicloud.Tag{Key: mark.TagGroup, Value: "c2/default/edge"}, alicloud.Tag{Key: mark.TagAllow, Value: testCluster})
 			w.makeListener(theirs.ID, 81, "k8s/81/web/default/c2")
 			namesake := w.makeGroup(theirs.ID, "k8s/30080/web/default/c2", "k8s/30080/web/default/c2")
 			w.putAll(reusing("web", theirs.ID, "true", 80))

@@ -178,6 +178,8 @@ func TestNotReusable(t *testing.T) {
 	}{
 		{"made by a controller", []alicloud.Tag{{Key: mark.TagOwner, Value: "x"}}, nil},
 		{"of a cluster", []alicloud.Tag{{Key: mark.TagCluster, Value: "x"}}, nil},
+		{"of a group of another namespace", []alicloud.Tag{{Key: mark.TagGroup, Value: testCluster + "/infra/edge"}}, nil},
+		{"of a group of another cluster", []alicloud.Tag{{Key: mark.TagGroup, Value: "c2/" + testNamespace + "/edge"}}, nil},
 		{"gone", nil, func(_ *world, svc *corev1.Service) { annotate(svc, annotation.LoadBalancerID, "lb-gone") }},
 		{"in another VPC", nil, func(w *world, _ *corev1.Service) { w.config.VPCID = "vpc-other"; w.restart() }},
 		{"the API server's", nil, func(w *world, svc *corev1.Service) {

@@ -1,9 +1,12 @@
 package config
 
 import (
+	"fmt"
 	"slices"
 
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/backend"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/policy"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/quota"
 )
@@ -59,4 +62,25 @@ func (c Config) APIServer() policy.APIServer {
 	}
 	known.Addresses = slices.Concat(known.Addresses, c.APIServerAddresses)
 	return known
+}
+
+// RefusesCreated says why Services of a namespace may not name a load balancer with these tags by its ID, "" if they may: a controller
+// created it for one Service, or for a group that the namespace may not join. The owner of the account can allow it by [mark.TagAllow].
+func (c Config) RefusesCreated(namespace string, tags []alicloud.Tag) string {
+	for _, tag := range tags {
+		if tag.Key == mark.TagOwner || tag.Key == mark.TagCluster {
+			return fmt.Sprintf("was created by a controller (tag %s=%s), and serves something else", tag.Key, tag.Value)
+		}
+	}
+	at := slices.IndexFunc(tags, func(tag alicloud.Tag) bool { return tag.Key == mark.TagGroup })
+	if at < 0 || slices.ContainsFunc(tags, func(tag alicloud.Tag) bool {
+		return tag.Key == mark.TagAllow && policy.Allows(tag.Value, c.ClusterID, namespace)
+	}) {
+		return ""
+	}
+	group, ok := mark.ParseGroup(tags[at].Value)
+	if ok && group.ClusterID == c.ClusterID && c.Policy.AllowsGroup(namespace, group.Namespace, group.Name) {
+		return ""
+	}
+	return fmt.Sprintf("was created by a controller (tag %s=%s), for a group that the namespace may not join", mark.TagGroup, tags[at].Value)
 }
