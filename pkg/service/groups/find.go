@@ -212,7 +212,8 @@ func (g *Groups[LB]) namesBalancer(svc *corev1.Service, id string) bool {
 }
 
 func (g *Groups[LB]) usesBalancer(svc *corev1.Service, group mark.Group, id string) bool {
-	if g.namesBalancer(svc, id) && !g.isAway(svc, id) {
+	// One that may not join the group gets nothing on its load balancer by the ID either, and would keep it for good.
+	if g.namesBalancer(svc, id) && !g.isAway(svc, id) && g.Config.Policy.AllowsGroup(svc.Namespace, group.Namespace, group.Name) {
 		return true
 	}
 	if !service.HasFinalizer(svc, g.Product.Finalizer) {
