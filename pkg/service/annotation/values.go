@@ -114,8 +114,15 @@ func (v Value) parseEnum(text string) (string, bool) {
 	return "", false
 }
 
+// maxList is how many bytes a list may have, of which a part stands in the status of the Service, too: an annotation may have 256 kB. Each
+// of 250 ports can name a server group of its own.
+const maxList = 8 << 10
+
 // parseList trims the elements, so that "a, b" is the same as "a,b".
 func (v Value) parseList(text string) (string, bool) {
+	if len(text) > maxList {
+		return "", false
+	}
 	elements := strings.Split(text, ",")
 	for i, element := range elements {
 		elements[i] = strings.TrimSpace(element)
