@@ -32,6 +32,12 @@ func (n nlb) stepsTo(svc *corev1.Service, desired *model.Model) model.Plan {
 			emptied.Insert(have.ID)
 		}
 	}
+	wanted.Former = slices.Clone(desired.Former)
+	for i := range wanted.Former {
+		if old := &wanted.Former[i]; n.memory.GivesWay(old.ID) {
+			old.Servers, old.Draining = nil, nil
+		}
+	}
 	plan := diff.Diff(&wanted, actual, owner)
 	var first, others []model.Step
 	for i := range plan.Steps {
@@ -80,8 +86,7 @@ func (n nlb) learnFull(svc *corev1.Service) bool {
 // allServers returns how many servers the NLB has that count for its quota, as far as that is known. all says that none are missing.
 func (n nlb) allServers(svc *corev1.Service) (total int, all bool) {
 	if n.group.IsZero() {
-		total, _ = n.behindListeners(svc)
-		return total, !n.Reused()
+		return n.behindListeners(svc), !n.Reused()
 	}
 	n.noteServers(svc)
 	return n.shared.Servers(n.group, n.ID())

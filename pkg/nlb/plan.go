@@ -266,7 +266,6 @@ func (p plan) Deploy(ctx context.Context, svc *corev1.Service, create service.Cr
 	n.failures = nil
 	if p.Empty() {
 		n.shared.WakeOnConflict(n.group, svc, n.ID(), p.Problems)
-		n.shared.WaitNoMore(svc.UID)
 		after, wait := p.rereadAfter(n, svc)
 		return service.Deployment{Balancer: after, Problems: p.Problems, Registered: after.registeredNow(), Wait: wait, Err: failures}
 	}
@@ -291,7 +290,6 @@ func (p plan) Deploy(ctx context.Context, svc *corev1.Service, create service.Cr
 	if applier.Full && n.learnFull(svc) {
 		err = errors.Join(err, &problem.WaitError{Reason: "the NLB takes fewer servers than was known", For: soonPoll})
 	}
-	n.waitsForOthers(svc, err)
 	goesBack, err := n.noteCreation(svc, p.Plan, applier.NotCreated, err)
 	done := service.Deployment{
 		Balancer: n, Writes: applier.Writes, Progress: applier.Progress, Uncertain: applier.Uncertain, RefusedBackend: applier.RefusedServer,

@@ -1,9 +1,7 @@
 package nlb
 
 import (
-	"math"
 	"strconv"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
@@ -13,7 +11,6 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/backend"
-	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/groups"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/quota"
 )
@@ -56,7 +53,7 @@ func (n nlb) Room(in service.Inputs) backend.Room {
 		}
 		return string(port.Protocol) + strconv.Itoa(int(port.NodePort))
 	}), entries)
-	n.shared.Bound(&room, n.group, in.Service, n.ID(), limit)
+	n.shared.Divide(&room, n.group, in.Service, n.ID())
 	return room
 }
 
@@ -64,25 +61,19 @@ func (n nlb) Room(in service.Inputs) backend.Room {
 // until it is gone.
 func (n *nlb) noteServers(svc *corev1.Service) {
 	if !n.group.IsZero() && n.ID() != "" && n.former == "" {
-		servers, _ := n.behindListeners(svc)
-		n.shared.Hold(svc, n.ID(), groups.Held{Servers: servers, Listeners: len(n.servedPorts(svc))})
+		n.shared.Hold(svc, n.ID(), n.behindListeners(svc))
 	}
 }
 
-// behindListeners returns how many servers the Service has behind its listeners, and how many the port that has fewest. Those of other
-// groups do not count for the quota.
-func (n *nlb) behindListeners(svc *corev1.Service) (all, fewest int) {
-	used := n.usedGroups(svc)
-	fewest = math.MaxInt
+// behindListeners returns how many servers the Service has behind its listeners. Those of other groups do not count for the quota.
+func (n *nlb) behindListeners(svc *corev1.Service) int {
+	used, servers := n.usedGroups(svc), 0
 	for i := range n.groups.Value {
 		if group := &n.groups.Value[i]; used.Has(group.ID) {
-			all, fewest = all+len(group.Servers), min(fewest, len(group.Servers))
+			servers += len(group.Servers)
 		}
 	}
-	if all == 0 || len(n.servedPorts(svc)) < len(svc.Spec.Ports) {
-		return all, 0
-	}
-	return all, fewest
+	return servers
 }
 
 // usedGroups are the ids of the groups that listeners of the Service send to.
@@ -96,9 +87,6 @@ func (n *nlb) usedGroups(svc *corev1.Service) sets.Set[string] {
 	return used
 }
 
-// leavingCounts is how long servers that another Service gave up may still count for the quota: until the job has ended that removes them.
-const leavingCounts = time.Minute
-
 // mostServers returns how many servers the Service may have behind its listeners: as many as the NLB may have, without those of the other
 // Services of its group. While it is not known what these have, the Service may have no more than it has: with fewer, the NLB would seem to
 // have room, and its quota not to be what the cloud refuses something for.
@@ -107,48 +95,12 @@ func (n *nlb) mostServers(svc *corev1.Service) int {
 	if n.group.IsZero() {
 		return most
 	}
-	own, _ := n.behindListeners(svc)
+	own := n.behindListeners(svc)
 	total, all := n.allServers(svc)
-	if !all || time.Since(n.shared.FreedAt(n.ID())) < leavingCounts {
+	if !all {
 		return own
 	}
 	return most - (total - own)
-}
-
-// waitsForOthers notes whether the Service waits for servers on the NLB of its group, because the others there have them. The code of the
-// refusal is the same when another quota is used up, so an NLB that is known to have fewer servers than its quota allows is not the cause.
-// A Service that cannot make room for a listener itself waits for the others to do so, as one without servers does.
-func (n *nlb) waitsForOthers(svc *corev1.Service, err error) {
-	if n.group.IsZero() || n.former != "" {
-		return
-	}
-	limit := n.config.Quotas.Of(quota.ServersPerNLB, n.ID()).Value
-	if total, all := n.shared.Servers(n.group, n.ID()); !alicloud.IsQuota(err) || all && total < limit {
-		n.shared.WaitNoMore(svc.UID)
-		return
-	}
-	_, has := n.behindListeners(svc)
-	if n.movesLast(svc) {
-		has = 0
-	}
-	n.shared.Wait(svc, n.ID(), has, n.shared.Share(n.group, svc, n.ID(), limit))
-}
-
-// movesLast reports whether a listener is to leave its group, the NLB has no room for another one, and the Service cannot make any, because
-// none of its ports has two servers.
-func (n *nlb) movesLast(svc *corev1.Service) bool {
-	moves, used := false, n.usedGroups(svc)
-	for i := range n.groups.Value {
-		group := &n.groups.Value[i]
-		if !used.Has(group.ID) {
-			continue
-		}
-		if len(group.Servers) > 1 {
-			return false
-		}
-		moves = moves || n.memory.Moves(group.ID)
-	}
-	return moves
 }
 
 func entryOf(server *alicloud.NLBServer, instances map[string]string, ours bool) backend.Entry {

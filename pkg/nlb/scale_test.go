@@ -27,7 +27,7 @@ const (
 )
 
 // fewRefusals is how many calls may be refused after another process took over: a Service that has lost nodes does not wait until it is
-// known which ones the others have, see [backend.Crowd.Settled].
+// known which ones the others have, see [backend.Use].
 const fewRefusals = 10
 
 // manyStorm is a controller with many Services and nodes, to which much happens at once.

@@ -13,7 +13,6 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
-	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/quota"
 )
 
 // TestSomeNodesBesideAllNodes: a server can be in 10 server groups. 12 Services with 5 of 20 nodes, 3 with two ports each that would have
@@ -148,7 +147,7 @@ func sliceOn(name string, from, to int) *discoveryv1.EndpointSlice {
 
 // TestFewerGroupsPerServerThanKnown: a server can be in fewer server groups than the manager believes, and the cloud says only that a quota
 // is used up. Services learn from that which servers are full: those with a choice make room, all are served, Local Services on all nodes
-// with pods, and then hardly anything is refused, and nothing is written.
+// with pods, and then hardly anything is refused or written.
 func TestFewerGroupsPerServerThanKnown(t *testing.T) {
 	t.Parallel()
 	const nodes, truly, believed = 16, 8, 10
@@ -181,7 +180,7 @@ func TestFewerGroupsPerServerThanKnown(t *testing.T) {
 				written++
 			}
 		}
-		if refused > 30 || written > 0 { // a Service tries now and then whether there is room
+		if refused > 30 || written > 6 { // each hour, Services try whether there is room, and may take what another one gives up
 			t.Errorf("in two hours at rest, %d calls are refused and %d write", refused, written)
 		}
 		members := b.members()
@@ -200,36 +199,39 @@ func TestFewerGroupsPerServerThanKnown(t *testing.T) {
 // refusals say nothing about how many server groups the instances may be in: no other Service gives up a server for them.
 func TestFullNLBOfSeveralServices(t *testing.T) {
 	t.Parallel()
-	const nodes, times, numbered, number, known, truly = 10, 10, 8, 5, 40, 22
-	for name, share := range map[string]func(b *border){
-		"existing": func(b *border) {
+	const nodes, times, numbered, number, known = 10, 10, 8, 5, 40
+	for name, share := range map[string]struct {
+		truly  int
+		create func(b *border)
+	}{
+		"existing": {22, func(b *border) {
 			id := b.existing("by-hand")
 			for i := range 4 {
 				b.put(newService(fmt.Sprint("shared", i), testkit.TCP(int32(1000+i)), without(annotation.ZoneMaps), //nolint:gosec // a port
 					with(annotation.LoadBalancerID, id), with(annotation.ForceOverrideListeners, "true"), with(annotation.BackendSubset, "9")))
 				time.Sleep(2 * time.Minute)
 			}
-		},
-		"group": func(b *border) {
+		}},
+		"group": {14, func(b *border) { // each port has a share of 4
 			for i := range 4 {
 				b.put(grouped(fmt.Sprint("shared", i), "edge", int64(i), testkit.TCP(int32(1000+i)))) //nolint:gosec // a port
 				time.Sleep(2 * time.Minute)
 			}
-		},
+		}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				b := newBorder(t, 50, known, times)
-				b.account.Change(func(s *emulator.Settings) { s.Quotas.ServersPerNLB = truly })
+				b.account.Change(func(s *emulator.Settings) { s.Quotas.ServersPerNLB = share.truly })
 				b.joinUpTo(nodes / 2)
 				for i := range numbered {
 					b.put(newService(fmt.Sprint("some", i), testkit.TCP(80), with(annotation.BackendSubset, fmt.Sprint(number))))
 				}
 				b.rest()
-				share(b)
-				b.joinUpTo(nodes)
+				share.create(b)
 				b.account.NewCalls()
+				b.joinUpTo(nodes) // the NLB takes some of these for each port, and is full
 				time.Sleep(time.Hour / 2)
 				refused := 0
 				for _, call := range b.account.NewCalls() {
@@ -239,9 +241,6 @@ func TestFullNLBOfSeveralServices(t *testing.T) {
 				}
 				if refused == 0 {
 					t.Fatal("the NLB is not full")
-				}
-				if learned := b.config.Quotas.Refused(quota.GroupsPerServer); len(learned) > 0 {
-					t.Errorf("the NLB is full, and the instances count as full: %v", learned)
 				}
 				members := b.members()
 				for i := range numbered {

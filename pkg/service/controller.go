@@ -77,7 +77,7 @@ func NewController(opts Options, reconciler *Reconciler) (*Controller, error) {
 		}
 	}
 	reconciler.nodes.followChanges(c.synced[len(c.synced)-1])
-	reconciler.crowds.followed.Store(true)
+	reconciler.use.followed.Store(true)
 	return c, nil
 }
 
@@ -180,7 +180,7 @@ func (c *Controller) runPass(ctx context.Context, key types.NamespacedName) (tim
 func (c *Controller) serviceEvents() cache.ResourceEventHandler {
 	enqueue := func(object any) {
 		if svc, ok := object.(*corev1.Service); ok {
-			c.reconciler.crowds.changed()
+			c.reconciler.use.markChanged()
 			c.enqueue(mark.ServiceName(svc), ownEvent)
 		}
 	}

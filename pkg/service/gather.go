@@ -29,8 +29,8 @@ type gathered struct {
 	lastValid *annotation.Params
 	// readyGraceLeft is when a silent node no longer counts as ready, 0 when none is silent.
 	readyGraceLeft time.Duration
-	// crowdedWait is when other Services may have given up nodes that the Service lacks, 0 where it lacks none.
-	crowdedWait time.Duration
+	// retryIn is when other Services may have given up nodes that the Service lacks, 0 where it lacks none.
+	retryIn time.Duration
 	// problems are what was found of the backends before anything was planned.
 	problems []problem.Problem
 	// slicelessLeft is when the Service counts as one without endpoints because it has no EndpointSlice, 0 where it has one, or counts as
@@ -39,16 +39,6 @@ type gathered struct {
 	// unread says why network interfaces could not be read, nil where all are known.
 	unread error
 }
-
-// crowdedWait is how long a Service waits for nodes that other Services give up: each does so in its own time, and some writes a second are
-// what the rate limits leave.
-const crowdedWait = 5 * time.Second
-
-// fewWait is the same where the Service has most of what it needs. Those that give up a node for it wake it.
-const fewWait = time.Minute
-
-// giveUpWait is how long a Service that has given up a node for another one gives up no further one: others that have it do so meanwhile.
-const giveUpWait = 30 * time.Second
 
 // balanceWait is when the next backend of a Service may change its place, where the load balancer has no room for all of them: one does in
 // each pass, until a pass writes nothing.
@@ -63,7 +53,7 @@ func (r *Reconciler) gatherInputs(ctx context.Context, in Inputs, known state) (
 	var wakes []types.NamespacedName
 	found.Choice, wakes = r.chooseBackends(in.Service, known, found.Inputs)
 	r.wakeAll(wakes)
-	found.crowdedWait = waitOf(found.Choice)
+	found.retryIn = retryIn(found.Choice)
 	return found, nil
 }
 
@@ -111,19 +101,6 @@ func (g *gathered) withoutSlices(known state) {
 	if g.slicelessLeft = grace - g.Now.Sub(g.cache.sliceless); g.slicelessLeft <= 0 {
 		g.slicelessLeft, g.Slices = 0, backend.NoEndpoints(g.Service)
 	}
-}
-
-// waitOf returns when a Service chooses its nodes again without any event, 0 for not.
-func waitOf(choice backend.Choice) time.Duration {
-	switch {
-	case choice.LacksMany, choice.Waits && (choice.Firm || len(choice.Nodes) == 0):
-		return crowdedWait
-	case choice.GivesUp, choice.Rests:
-		return giveUpWait
-	case len(choice.Lacking) > 0, choice.Waits:
-		return fewWait
-	}
-	return 0
 }
 
 // findInterfaces finds the network interfaces of pods, where they are backends by those.

@@ -186,7 +186,7 @@ func (r *Reconciler) ensureBalancer(
 	if len(decision.Plan.Steps()) > 0 {
 		r.countDeployed(svc, known.balancer, inputs.Inputs, known.engine)
 	}
-	r.exhausted(svc, known.engine, deployed) // what was refused is not what it has
+	r.noteRefused(svc, known.engine, deployed) // what was refused is not what it has
 	r.uses.noteService(svc, known, inputs.Choice.Firm)
 
 	known, shown, left := r.showAddresses(ctx, written, params, known, held, inputs.Inputs, deployed)
@@ -199,7 +199,7 @@ func (r *Reconciler) ensureBalancer(
 	done.problems = slices.Concat(done.problems, gateProblems, shown.Problems)
 	err = errors.Join(err, gateErr, left.outcomeError())
 	known, moved, again := r.followMoved(ctx, written, params, known, held, inputs.Inputs, shown, err != nil)
-	done.wakes = []time.Duration{inputs.readyGraceLeft, inputs.slicelessLeft, inputs.crowdedWait, shown.Wake, again}
+	done.wakes = []time.Duration{inputs.readyGraceLeft, inputs.slicelessLeft, inputs.retryIn, shown.Wake, again}
 	done.writes = deployed.Writes + left.Writes + moved
 	return known, done, err
 }

@@ -26,23 +26,23 @@ func (w *quotaWatch) showFigures() {
 // addAttachments adds how many times one instance is a backend: the one that uses the largest share of its quota. There is one figure for
 // all instances: with each node that comes or goes, another one is it most often.
 func (w *quotaWatch) addAttachments(found map[quotaSubject]figure, engine Engine) {
-	w.crowds.mu.Lock()
-	defer w.crowds.mu.Unlock()
-	crowd := w.crowds.byEngine[engine]
-	if crowd == nil {
+	w.use.mu.Lock()
+	defer w.use.mu.Unlock()
+	use := w.use.byEngine[engine]
+	if use == nil {
 		return
 	}
 	product := engine.Product()
-	limit, refused := w.opts.Config.Quotas.Limit(product.AttachmentQuota), w.opts.Config.Quotas.Refused(product.AttachmentQuota)
-	most := func(of *attached) (id string, times int) {
-		id, times = of.fullest(limit.Value, refused)
+	limit := w.opts.Config.Quotas.Limit(product.AttachmentQuota)
+	most := func(of *instanceCounts) (id string, times int) {
+		id, times = of.mostUsed()
 		if limit.Exceeded(times) { // what Services have chosen proves nothing before the cloud has accepted it
-			times = max(limit.Value, min(times, crowd.mostProven()))
+			times = max(limit.Value, min(times, use.maxObserved()))
 		}
 		return cmp.Or(id, "each instance"), times
 	}
-	by, used := most(&crowd.attached)
-	of, firm := most(crowd.firm())
+	by, used := most(&use.taken)
+	of, firm := most(use.firmCounts())
 	found[quotaSubject{code: product.AttachmentQuota}] = figure{
 		used: used, by: by, firm: firm, of: of, on: found[quotaSubject{code: product.BalancerQuota}].on,
 	}

@@ -87,8 +87,8 @@ func TestQuotaKnownFromRefusal(t *testing.T) { //nolint:paralleltest // the metr
 	}
 }
 
-// TestAttachmentsKnownFromRefusal: an instance to which the cloud refused more is the fullest one, even if others are backends more often.
-// What Services have chosen, and the cloud has not accepted yet, is no proof of a larger quota.
+// TestAttachmentsKnownFromRefusal: the instance counts that is a backend most often, also beside one to which the cloud refused more. What
+// Services have chosen, and the cloud has not accepted yet, is no proof of a larger quota.
 func TestAttachmentsKnownFromRefusal(t *testing.T) {
 	t.Parallel()
 	const others, refused = 44, 30
@@ -96,7 +96,7 @@ func TestAttachmentsKnownFromRefusal(t *testing.T) {
 		others, refused, accepted int
 		want                      string
 	}{
-		"a refusal":               {others: others, refused: refused, want: "30 of the 30"},
+		"a refusal":               {others: others, refused: refused, want: "44 of the 50"},
 		"none":                    {others: others, want: "44 of the 50"},
 		"chosen and not accepted": {others: 60, want: "50 of the 50"},
 		"accepted":                {others: 60, accepted: 60},
@@ -107,20 +107,20 @@ func TestAttachmentsKnownFromRefusal(t *testing.T) {
 			w, recorder := newQuotaWatch()
 			w.opts.Engines = []Engine{p}
 			w.uses.noteService(testkit.Service("web"), state{engine: p, balancer: usedBalancer{known: known{product: p.product, id: "lb-1"}}}, false)
-			crowd := w.crowds.crowdOf(p)
+			use := w.use.useOfProduct(p)
 			for i := range test.others {
 				ids := []string{"i-1"}
 				if i < test.refused {
 					ids = append(ids, "i-2")
 				}
-				crowd.hold(types.UID(rune(i)), stake{ids: ids, each: 1, firm: true})
+				use.putUse(types.UID(rune(i)), serviceUse{chosen: ids, each: 1, firm: true})
 			}
 			for range test.accepted {
-				crowd.proven.add("", "i-1", 1, 1)
+				use.observed.addUse("", "i-1", 1, 1)
 			}
-			crowd.provenMost = -1
+			use.mostObserved = -1
 			if test.refused > 0 {
-				w.opts.Config.Quotas.Learn(quota.CLBsPerInstance, "i-2", test.refused)
+				use.noteRefusal("i-2", w.opts.Config.Quotas.Limit(quota.CLBsPerInstance).Value)
 			}
 			w.showFigures()
 			wantWarning(t, emitted(recorder), test.want)

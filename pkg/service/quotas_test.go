@@ -416,9 +416,9 @@ func TestWarningOfAttachments(t *testing.T) {
 			w, recorder := newQuotaWatch()
 			w.opts.Engines = []Engine{p}
 			w.uses.noteService(testkit.Service("web"), state{engine: p, balancer: usedBalancer{known: known{product: p.product, id: "lb-1"}}}, false)
-			crowd := w.crowds.crowdOf(p)
+			use := w.use.useOfProduct(p)
 			for i := range test.firm + test.chosen {
-				crowd.hold(types.UID(fmt.Sprint(i)), stake{ids: []string{"i-1"}, each: 1, firm: i < test.firm})
+				use.putUse(types.UID(fmt.Sprint(i)), serviceUse{chosen: []string{"i-1"}, each: 1, firm: i < test.firm})
 			}
 			w.showFigures()
 			w.showFigures()

@@ -26,7 +26,7 @@ type Reconciler struct {
 	pods       podReader
 	network    network
 	nodes      nodeSnapshot
-	crowds     crowds
+	use        instanceUse
 	uses       uses
 	// wake has a pass made over a Service; nil where nobody makes any.
 	wake func(types.NamespacedName)
@@ -72,7 +72,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, svc *corev1.Service) (next t
 		return 0, err
 	}
 	defer held.releaseAll()
-	defer r.notePass(svc, time.Now())
+	defer r.notePass(svc)
 	switch {
 	case held.gone:
 		return 0, nil // its event is on the way
@@ -102,7 +102,7 @@ func (r *Reconciler) Forget(key types.NamespacedName) {
 	for _, engine := range r.opts.Engines {
 		engine.Forget(uid)
 	}
-	r.leaveCrowd(uid)
+	r.forgetUse(uid)
 }
 
 // Invalidate has the next pass over a Service read its load balancer before it plans.

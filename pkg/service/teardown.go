@@ -67,7 +67,7 @@ func (r *Reconciler) tearDown(ctx context.Context, svc *corev1.Service, held *lo
 		return releaseAgain, nil
 	}
 	known.failure, known.removal.released = "", true
-	r.leaveCrowd(svc.UID)
+	r.forgetUse(svc.UID)
 	r.uses.dropService(mark.ServiceName(svc))
 	behind.noteSynced(mark.ServiceName(svc))
 	r.events.Retain(events.Of(svc))

@@ -202,8 +202,6 @@ type clb struct {
 	former string
 	// taken says that the Service does not get all its ports here, because others on the CLB have some.
 	taken bool
-	// crowdedSince is since when the CLB of the group has had no room for backend servers because others have not given up some yet.
-	crowdedSince time.Time
 	// listUnreadSince is since when the access control list could not be read after all else of the Service was removed, zero while it could.
 	listUnreadSince time.Time
 	// unread are the parts that could not be read in this pass.

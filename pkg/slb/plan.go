@@ -47,7 +47,6 @@ func (p plan) Deploy(ctx context.Context, svc *corev1.Service, create service.Cr
 	}
 	if p.Empty() {
 		p.clb.shared.WakeOnConflict(p.clb.group, svc, p.clb.ID(), p.Problems)
-		p.clb.waitsNoMore(svc)
 		p.clb.noteServers(svc)
 		return service.Deployment{Balancer: p.clb, Registered: p.registeredAfter(p.clb), Problems: p.reportKept()}
 	}
@@ -84,7 +83,7 @@ func (p plan) Deploy(ctx context.Context, svc *corev1.Service, create service.Cr
 	}
 	after.noteInGroup(svc, p.Plan)
 	after.learnFull(err)
-	goesBack, err := after.noteCreation(svc, p.Plan, applier.NotCreated, after.waitsForOthers(svc, err))
+	goesBack, err := after.noteCreation(svc, p.Plan, applier.NotCreated, err)
 	return service.Deployment{
 		Balancer: after, Writes: applier.Writes, Progress: applier.Progress, Refused: applier.RefusedAnnotations(), Untagged: applier.Untagged,
 		Uncertain:      len(applier.Doubts) > 0,

@@ -52,7 +52,7 @@ func (c clb) Room(in service.Inputs) backend.Room {
 		return strconv.Itoa(int(port.NodePort))
 	}), entries)
 	room.Swaps = true
-	c.shared.Bound(&room, c.group, in.Service, c.ID(), limit)
+	c.shared.Divide(&room, c.group, in.Service, c.ID())
 	return room
 }
 

@@ -44,6 +44,16 @@ func (m *Memory) Crowded(group string) (most int, crowded bool) {
 // Moves reports whether a listener is to leave a group for another one, and the load balancer has no room for the servers of both.
 func (m *Memory) Moves(group string) bool { return m.moves.Err(group, time.Now()) != nil }
 
+// lastError is the refusal of a listener that is to leave a group, where no port of the Service has two servers.
+type lastError struct{ error }
+
+// GivesWay reports whether the last server of a group, which a listener is to leave, makes room for the one that the listener is to have:
+// nothing else of the Service can. What the port is to have from now on counts more than what it is to have no longer.
+func (m *Memory) GivesWay(group string) bool {
+	_, last := errors.AsType[*lastError](m.moves.Err(group, time.Now()))
+	return last
+}
+
 // noteCrowded notes how the creation of a listener on a group ended. The code of a refusal does not say which quota is used up: servers are
 // the cause if the cloud takes the listener with an empty group, and not if it refuses that, too, except while servers leave, which count
 // until their jobs have ended. Who uses the group is read before it is emptied.
@@ -91,10 +101,20 @@ func (a *Applier) noteMove(from string, to *model.Group, err error) {
 	case len(to.Servers) > 1:
 		m.crowded.Add(to.ID, &crowdedError{err, len(to.Servers) / 2}, crowdedFor, now) //nolint:mnd // half of them
 		a.Doubts[model.PartGroups] = "the cloud refused a listener"
+	case m.Moves(from) && !a.changesServers() && !a.hasSecond():
+		m.moves.Add(from, &lastError{err}, crowdedFor, now)
 	default:
 		m.moves.Add(from, err, crowdedFor, now)
 		a.Full = true
 	}
+}
+
+// hasSecond reports whether a listener of the Service sends to more than one server.
+func (a *Applier) hasSecond() bool {
+	return slices.ContainsFunc(a.Model.Listeners, func(l model.Listener) bool {
+		group := a.Model.GroupByID(model.Text(l.ServerGroupID))
+		return group != nil && len(group.Servers) > 1
+	})
 }
 
 // changesServers reports whether jobs change which servers there are: those that leave count until their jobs have ended.

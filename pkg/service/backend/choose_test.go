@@ -2,227 +2,109 @@ package backend
 
 import (
 	"fmt"
-	"slices"
+	"math"
 	"testing"
 
-	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 )
 
-// BenchmarkChoose is what a node event costs a Service that has 80 of 5,000 nodes, and none that changes.
-func BenchmarkChoose(b *testing.B) {
-	const nodes, backends = 5000, 80
-	f := newFleet(nodes, 3, 0)
-	set := NewNodeSet(f.nodes)
-	wanted := ChoiceInput{Service: "a", Room: RoomOf(200, false, 1, func(yield func(Entry) bool) {
-		for i := range backends {
-			if !yield(Entry{Kind: KindInstance, ID: fmt.Sprintf("i-%05d", i*nodes/backends), Ours: true}) {
+// chooseOf returns the choice of a Service with a number of nodes n0, n1 and so on, of which it has some.
+func chooseOf(nodes int, use Use, room Room, has ...string) Choice {
+	f := newFleet(nodes, 1, 0)
+	entries := func(yield func(Entry) bool) {
+		for _, id := range has {
+			if !yield(Entry{Kind: KindInstance, ID: id, Ours: true}) {
 				return
 			}
 		}
-	}), Crowd: Crowd{
-		Quota: 50, Units: 2000, Each: 1, Total: 32 * nodes, Settled: true,
-		Load: func(string) int { return 32 }, Attached: func(string) int { return 32 }, Least: func([]*Node) int { return 32 },
-	}}
-	for b.Loop() {
-		if choice := Choose(Input{Nodes: set, ControlPlane: ControlPlaneAuto}, wanted); len(choice.Nodes) != backends {
-			b.Fatalf("%d nodes", len(choice.Nodes))
+	}
+	swaps, share := room.Swaps, room.Share
+	room = RoomOf(room.Quota, false, 1, entries)
+	room.Swaps, room.Share = swaps, share
+	return Choose(Input{Nodes: NewNodeSet(f.nodes), ControlPlane: ControlPlaneAuto}, ChoiceInput{Service: "web", Room: room, Use: use})
+}
+
+func used(times map[string]int) func(string) int { return func(id string) int { return times[id] } }
+
+// TestGivesUpWantedNodes: a Service gives up a node that is wanted more often than it can be a backend, but not the last one, and does not
+// take it back.
+func TestGivesUpWantedNodes(t *testing.T) {
+	t.Parallel()
+	for nodes, gives := range map[int]bool{1: false, 6: true} {
+		var has []string
+		for i := range nodes {
+			has = append(has, fmt.Sprintf("i-%05d", i))
 		}
-		wanted.Service = types.UID("a")
+		use := Use{Quota: 5, Share: math.Inf(1), Each: 1, Known: true, Load: used(nil), Times: used(map[string]int{"i-00000": 4}),
+			Wanted: used(map[string]int{"i-00000": 5})}
+		choice := chooseOf(nodes, use, Room{}, has...)
+		if choice.Some != gives || gives && len(choice.Nodes) != nodes-1 {
+			t.Errorf("%d nodes: %v of them", nodes, len(choice.Nodes))
+		}
+		use.Assumed = true
+		if choice = chooseOf(nodes, use, Room{}, has...); choice.Some {
+			t.Errorf("%d nodes: a quota that is only assumed takes a node away", nodes)
+		}
 	}
 }
 
-// TestFullLoadBalancerSettles: where the load balancer has no room for a node that comes beside the one that leaves, the node that comes is
-// refused, and the next choice is about one node less. The choices come to an end all the same, and a zone without a node gets one.
-func TestFullLoadBalancerSettles(t *testing.T) {
+// TestGivesNothingUpWhileNodesFail: a Service with more than its share gives a node up for another one that has too few, but not while that
+// is because nodes have failed.
+func TestGivesNothingUpWhileNodesFail(t *testing.T) {
 	t.Parallel()
-	for _, test := range []struct {
-		name  string
-		zones []string
-		// loads are how many times each node is a backend of other Services, and most is how many backends the cloud takes.
-		loads []int
-		most  int
-		want  []string
-	}{
-		{"room", []string{"a", "a", "a"}, []int{12, 10, 0}, 3, []string{"i-00001", "i-00002"}},
-		{"no room", []string{"a", "a", "a"}, []int{12, 10, 0}, 2, []string{"i-00001", "i-00002"}},
-		{"no room, and a zone has too few", []string{"a", "a", "b"}, []int{12, 10, 0}, 2, []string{"i-00001", "i-00002"}},
-		{"no room, and the one that leaves might come back", []string{"a", "a", "a", "a"}, []int{5, 5, 3, 6}, 2, []string{"i-00000", "i-00001"}},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			t.Parallel()
-			f := newFleet(0, 0, 0)
-			for i, zone := range test.zones {
-				f.join(i, zone)
-			}
-			for i := range 20 { // which node is the best depends on the Service
-				svc := types.UID(fmt.Sprint("service-", i))
-				has := sets.New("i-00000", "i-00001")
-				if !settles(f, svc, has, test.loads, test.most) {
-					t.Errorf("%s: the choices do not come to an end", svc)
-				}
-				if got := sets.List(has); !slices.Equal(got, test.want) {
-					t.Errorf("%s: the backends are %v, want %v", svc, got, test.want)
-				}
-			}
-		})
-	}
-}
-
-// TestNoShiftIntoRoomThatIsNeeded: one port has as many nodes as there is room for, and another one is still to get some of them. A node
-// that is a backend much less often does not come beside them.
-func TestNoShiftIntoRoomThatIsNeeded(t *testing.T) {
-	t.Parallel()
-	loads := map[string]int{"i-00000": 12, "i-00001": 10, "i-00002": 10, "i-00003": 10}
-	for _, second := range []int{2, 4} {
-		room := RoomOf(8, false, 2, func(yield func(Entry) bool) {
-			for i := range 4 + second {
-				if !yield(Entry{Kind: KindInstance, ID: fmt.Sprintf("i-%05d", i%4), Group: fmt.Sprint(i / 4), Ours: true}) {
+	for failed, want := range map[int]int{0: 8, 10: 9} {
+		f := newFleet(20+failed, 1, 0)
+		for i := range failed {
+			f.nodes[20+i].Ready = false
+		}
+		room := RoomOf(0, false, 1, func(yield func(Entry) bool) {
+			for i := range 9 {
+				if !yield(Entry{Kind: KindInstance, ID: fmt.Sprintf("i-%05d", i), Ours: true}) {
 					return
 				}
 			}
 		})
-		choice := Choose(Input{Nodes: NewNodeSet(newFleet(5, 1, 0).nodes), ControlPlane: ControlPlaneAuto},
-			ChoiceInput{Service: "a", Subset: 4, Room: room, Crowd: Crowd{
-				Quota: 50, Units: 60, Each: 1, Total: 42, Settled: true,
-				Load: func(id string) int { return loads[id] }, Attached: func(id string) int { return loads[id] }, Least: func([]*Node) int {
-					return 0
-				},
-			}})
-		if slices.ContainsFunc(choice.Nodes, func(node *Node) bool { return node.InstanceID == "i-00004" }) {
-			t.Errorf("%d of 4 nodes in the second group: a further one is to come", second)
+		none := used(nil)
+		choice := Choose(Input{Nodes: NewNodeSet(f.nodes), ControlPlane: ControlPlaneAuto}, ChoiceInput{Service: "web", Room: room, Use: Use{
+			Quota: 50, Share: 6, Each: 1, Known: true, Scarce: true, Load: none, Times: none, Wanted: none,
+		}})
+		if len(choice.Nodes) != want {
+			t.Errorf("%d nodes have failed: %d nodes, want %d", failed, len(choice.Nodes), want)
 		}
 	}
 }
 
-// settles has a Service choose two nodes until it stays with what it has, and reports whether it does.
-func settles(f *fleet, svc types.UID, has sets.Set[string], loads []int, most int) bool {
-	total, load := 0, map[string]int{}
-	for i, n := range loads {
-		total += n
-		load[f.nodes[i].InstanceID] = n
-	}
-	for range 10 {
-		room := RoomOf(most, false, 1, func(yield func(Entry) bool) {
-			for id := range has {
-				if !yield(Entry{Kind: KindInstance, ID: id, Ours: true}) {
-					return
-				}
-			}
-		})
-		chosen := sets.New[string]()
-		for _, node := range Choose(Input{Nodes: NewNodeSet(f.nodes), ControlPlane: ControlPlaneAuto},
-			ChoiceInput{Service: svc, Subset: 2, Room: room, Crowd: Crowd{
-				Quota: 50, Units: 60, Each: 1, Total: total, Settled: true,
-				Load: func(id string) int { return load[id] }, Attached: func(id string) int { return load[id] }, Least: func([]*Node) int {
-					return slices.Min(loads)
-				},
-			}}).Nodes {
-			chosen.Insert(node.InstanceID)
-		}
-		if chosen.Equal(has) {
-			return true
-		}
-		for _, id := range sets.List(chosen.Difference(has)) {
-			if has.Len() < most {
-				has.Insert(id)
-			}
-		}
-		has.Delete(sets.List(has.Difference(chosen))...)
-	}
-	return false
-}
-
-// TestZoneWithTooFewGetsOne: a zone has one node of a Service, and should have two. The choices come to an end, and it has two: the node
-// that makes room is one of another zone.
-func TestZoneWithTooFewGetsOne(t *testing.T) {
+// TestClaimsNodes: a Service without any node asks for some that are full, and one that has some does not.
+func TestClaimsNodes(t *testing.T) {
 	t.Parallel()
-	for name, most := range map[string]int{"no room": 4, "room": 5} {
-		f := newFleet(0, 0, 0)
-		for i, zone := range []string{"b", "b", "a", "a", "a"} {
-			f.join(i, zone)
-		}
-		for i := range 20 { // which node is the best depends on the Service
-			svc := types.UID(fmt.Sprint("service-", i))
-			has := sets.New("i-00000", "i-00002", "i-00003", "i-00004")
-			ended := false
-			for range 20 {
-				room := RoomOf(most, false, 1, func(yield func(Entry) bool) {
-					for id := range has {
-						if !yield(Entry{Kind: KindInstance, ID: id, Ours: true}) {
-							return
-						}
-					}
-				})
-				chosen := sets.New[string]()
-				for _, node := range Choose(Input{Nodes: NewNodeSet(f.nodes), ControlPlane: ControlPlaneAuto},
-					ChoiceInput{Service: svc, Subset: 4, Room: room, Crowd: Crowd{
-						Quota: 50, Units: 60, Each: 1, Total: 50, Settled: true, Load: func(string) int { return 10 }, Attached: func(string) int {
-							return 10
-						}, Least: func([]*Node) int { return 10 },
-					}}).Nodes {
-					chosen.Insert(node.InstanceID)
-				}
-				if ended = chosen.Equal(has); ended {
-					break
-				}
-				has = chosen
-			}
-			if !ended || !has.HasAll("i-00000", "i-00001") {
-				t.Errorf("%s, %s: ended: %v, backends %v", name, svc, ended, sets.List(has))
-			}
-		}
+	full := func(string) int { return 5 }
+	use := Use{Quota: 5, Share: 8, Each: 1, Known: true, Load: full, Times: full, Wanted: full}
+	if choice := chooseOf(10, use, Room{}); len(choice.Nodes) > 0 || len(choice.Without) == 0 || !choice.Short {
+		t.Errorf("%d nodes, asks for %v", len(choice.Nodes), sets.List(choice.Without))
+	}
+	if choice := chooseOf(10, use, Room{}, "i-00001"); len(choice.Nodes) != 1 || len(choice.Without) > 0 {
+		t.Errorf("%d nodes, asks for %v", len(choice.Nodes), sets.List(choice.Without))
 	}
 }
 
-// TestOnlyNodeStaysWithoutRoom: another node is hardly ever a backend, and there is no room for both. The only node of a Service does not
-// leave for it: a Service without any would have nothing for a new group.
-func TestOnlyNodeStaysWithoutRoom(t *testing.T) {
+// TestRefusedNodesAreSkipped: a node that the cloud has refused is not tried.
+func TestRefusedNodesAreSkipped(t *testing.T) {
 	t.Parallel()
-	f, load := newFleet(2, 1, 0), map[string]int{"i-00000": 10}
-	of := func(id string) int { return load[id] }
-	for i := range 20 {
-		room := RoomOf(1, false, 1, slices.Values([]Entry{{Kind: KindInstance, ID: "i-00000", Ours: true}}))
-		choice := Choose(Input{Nodes: NewNodeSet(f.nodes), ControlPlane: ControlPlaneAuto},
-			ChoiceInput{Service: types.UID(fmt.Sprint("service-", i)), Room: room, Crowd: Crowd{
-				Quota: 50, Units: 20, Each: 1, Total: 10, Settled: true, Load: of, Attached: of, Least: func([]*Node) int { return 0 },
-			}})
-		if got := chosenNames(choice); !slices.Equal(got, []string{"n00000"}) {
-			t.Errorf("service-%d: %v", i, got)
-		}
+	use := Use{Share: math.Inf(1), Each: 1, Known: true, Load: used(nil), Times: used(nil), Wanted: used(nil),
+		Refused: map[string]int{"i-00002": 0}}
+	if choice := chooseOf(5, use, Room{}); len(choice.Nodes) != 4 || choice.Nodes[2].InstanceID == "i-00002" {
+		t.Errorf("nodes %v", choice.Nodes)
 	}
 }
 
-// TestGroupKeepsANodeUntilAnotherOneIsThere: the ports of a Service have different nodes, and there is only room for one in each group. A
-// group that has none of those that are chosen keeps one that works, as long as traffic comes to the group.
-func TestGroupKeepsANodeUntilAnotherOneIsThere(t *testing.T) {
+// TestShareOfASharedLoadBalancer: a port gets its share of nodes, and one that has more keeps them.
+func TestShareOfASharedLoadBalancer(t *testing.T) {
 	t.Parallel()
-	f := newFleet(3, 1, 0)
-	set := NewNodeSet(f.nodes)
-	for name, test := range map[string]struct {
-		has  []Entry
-		want []string
-	}{
-		"another one":         {[]Entry{{ID: "i-00000"}}, []string{"i-00000", "i-00001"}},
-		"two others":          {[]Entry{{ID: "i-00000"}, {ID: "i-00002"}}, []string{"i-00000", "i-00001"}},
-		"it is there":         {[]Entry{{ID: "i-00000"}, {ID: "i-00001"}}, []string{"i-00001"}},
-		"it is no node":       {[]Entry{{ID: "i-gone"}}, []string{"i-00001"}},
-		"nothing sends to it": {[]Entry{{ID: "i-00000", Idle: true}}, []string{"i-00001"}},
-		"none":                {nil, []string{"i-00001"}},
-	} {
-		for i := range test.has {
-			test.has[i].Kind, test.has[i].Ours, test.has[i].Group = KindInstance, true, "this"
-		}
-		in := Input{Nodes: set, ControlPlane: ControlPlaneAuto}
-		in.Choice = Choice{Some: true, Nodes: []*Node{set.byID["i-00001"]}, Room: RoomOf(1, false, 1, slices.Values(test.has))}
-		found, _ := NewResolver(in).Backends(corev1.ServicePort{Port: 80, NodePort: 30080, Protocol: corev1.ProtocolTCP}, "this")
-		var got []string
-		for b := range found.All {
-			got = append(got, b.ID)
-		}
-		if !slices.Equal(got, test.want) {
-			t.Errorf("%s: %v, want %v", name, got, test.want)
-		}
+	use := Use{Share: math.Inf(1), Each: 1, Known: true, Fits: true, Load: used(nil), Times: used(nil), Wanted: used(nil)}
+	if choice := chooseOf(10, use, Room{Share: 4}); len(choice.Nodes) != 4 {
+		t.Errorf("%d nodes, want 4", len(choice.Nodes))
+	}
+	if choice := chooseOf(10, use, Room{Share: 4}, "i-00001", "i-00002", "i-00003", "i-00004", "i-00005", "i-00006"); len(choice.Nodes) != 6 {
+		t.Errorf("%d nodes, want the 6 that it has", len(choice.Nodes))
 	}
 }

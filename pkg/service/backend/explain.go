@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	discoveryv1 "k8s.io/api/discovery/v1"
-	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/nodes"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
@@ -27,11 +26,7 @@ func (s *NodeSet) All(yield func(*Node) bool) {
 // WhyNot returns what says why a node is no backend of the Service that takes new connections: the first of the rules that leaves it out,
 // "" for a node that none of them does. It decides nothing: it reads what the choice has left.
 func (r *Resolver) WhyNot() func(*Node) string {
-	in, all := r.in, r.in.candidateNodes()
-	serving := sets.New[string]()
-	for _, name := range in.readyOnNodes {
-		serving.Insert(name)
-	}
+	in, all, serving := r.in, r.in.candidateNodes(), r.in.readyOnNodes()
 	return func(node *Node) string {
 		switch {
 		case !node.Candidate:

@@ -151,13 +151,19 @@ type candidatesKey struct {
 // or do not work, and whose kubelets are silent.
 type candidates struct {
 	all, ready, leaving, dead, silent []*Node
-	// zones are how many of those that take traffic are in each zone.
+	// zones are how many of those that take traffic are in each zone, ids their instances.
 	zones map[string]int
+	ids   []string
 }
 
 // hasNode reports whether a node may be a backend.
 func (c *candidates) hasNode(node *Node) bool {
 	return amongNodes(c.all, node)
+}
+
+// countMissing is how many of them would take traffic if they worked.
+func (c *candidates) countMissing() int {
+	return len(c.all) - len(c.ready) - len(c.leaving) - len(c.dead)
 }
 
 // amongNodes reports whether a node is one of others, which are sorted by name.
@@ -182,7 +188,16 @@ func newCandidates(all []*Node, cordonedLeave bool) *candidates {
 			found.silent = append(found.silent, node)
 		}
 	}
+	found.ids = idsOf(found.ready)
 	return found
+}
+
+func idsOf(nodes []*Node) []string {
+	ids := make([]string, len(nodes))
+	for i, node := range nodes {
+		ids[i] = node.InstanceID
+	}
+	return ids
 }
 
 // candidatesOf returns the candidates, which all Services without a selector have in common.

@@ -15,8 +15,6 @@ const (
 	writesPerMinute = 90
 	// leastNodes is as many as a Service is to have: three in each of three zones.
 	leastNodes = 9
-	// almostOne is the fraction of the Service that gets the most, see [spanOf].
-	almostOne = 0.9999
 )
 
 // The published quotas. TestQuotasOnThePage in docs checks those that the page lists.
@@ -53,8 +51,9 @@ func subsetTable() string {
 
 // sharesOf are the fewest and the most nodes that a Service keeps, where each of the Services counts once for the quota.
 func sharesOf(nodes, services, room, times int) (low, high int) {
-	crowd := Crowd{Quota: times, Units: services}
-	return spanOf(SubsetAuto, nodes, room, crowd, 0).low, spanOf(SubsetAuto, nodes, room, crowd, almostOne).high
+	wanted := ChoiceInput{Use: Use{Share: ShareOf(times, nodes, services, 0)}}
+	found := sizeOf(&wanted, nodes, 0, min(nodes, room))
+	return found.low, found.high
 }
 
 func secondsFor(writes int) int {
@@ -112,7 +111,7 @@ func crowded(room, times int) string {
 	var found []string
 	for _, nodes := range []int{100, 1000, 5000} {
 		step := times
-		for next := stepAbove(times, step+1); ; next = stepAbove(times, step+1) {
+		for next := int(StepOf(times, step+1)); ; next = int(StepOf(times, step+1)) {
 			if low, _ := sharesOf(nodes, next, room, times); low < leastNodes {
 				break
 			}

@@ -16,6 +16,11 @@ type Room struct {
 	// Swaps says that the product replaces backends in one call. Otherwise one that is gone leaves before another one comes, where there is no
 	// room for both.
 	Swaps bool
+	// Share is how many nodes each port of a Service with externalTrafficPolicy Cluster gets on a load balancer that Services share, 0 for any
+	// number. Those that it has more than that stay.
+	Share int
+	// unknown says that others may have more than that.
+	unknown bool
 	// ours is how many backends the Service has in all groups together, former how many of the Groups are former ones.
 	ours, former int
 	entries      iter.Seq[Entry]
@@ -62,15 +67,18 @@ func RoomOf(quota int, assumed bool, groups int, entries iter.Seq[Entry]) Room {
 	return room
 }
 
-// Bound lets each port have no more than a share of what Services have together. A former group takes a part of it.
-func (r *Room) Bound(share int) {
-	if most := max(share*(r.Groups-r.former)/r.Groups, 1); r.Most == 0 || most < r.Most {
-		r.Most = most
+// Divide has the room be that of a load balancer on which other Services have so many backends, each port with a share. What the Service
+// has there stays. While it is not known how many all others have, none takes the place of another one.
+func (r *Room) Divide(others, share int, known bool) {
+	r.Share, r.Others, r.unknown = share, r.Others+others, !known
+	if r.Most == 0 {
+		return
+	}
+	r.Most = max((r.Quota-r.Others)/r.Groups, 1)
+	if r.former == 0 {
+		r.Most = max(r.Most, r.largestGroup())
 	}
 }
-
-// IsLeaving reports whether ports are to leave a group as soon as there is room for another one.
-func (r *Room) IsLeaving() bool { return r.former > 0 }
 
 // presentOfKind returns the backends of a kind that the Service has: IDs of instances, or addresses of pods.
 func (r *Room) presentOfKind(kind Kind) sets.Set[string] {
@@ -134,8 +142,8 @@ func (r *Room) eachInstance(yield func(Entry) bool) {
 	}
 }
 
-// Largest returns how many backends the Service has in the largest of its groups.
-func (r *Room) Largest() int {
+// largestGroup returns how many backends the Service has in the largest of its groups.
+func (r *Room) largestGroup() int {
 	if r.entries == nil {
 		return 0
 	}
@@ -152,7 +160,7 @@ func (r *Room) Largest() int {
 // HasSpare reports whether the Service, which has so many instances, may have one more backend in each of its groups until another one has
 // left, or needs no room for that. A group that has not got all of them yet needs its room for those.
 func (r *Room) HasSpare(instances int) bool {
-	return r.Swaps || r.Most == 0 || instances < r.Most && r.ours <= (r.Most-1)*r.Groups
+	return r.Swaps || r.Most == 0 || !r.unknown && instances < r.Most && r.ours <= (r.Most-1)*r.Groups
 }
 
 // inGroup iterates over the backends that the Service has in a group.

@@ -45,7 +45,7 @@ func (s *shortage) noteRefused(full []string, set *Set) {
 func (r *Resolver) Shortages() []problem.Problem {
 	var problems []problem.Problem
 	choice, s := &r.in.Choice, &r.short
-	if short := len(choice.Lacking); short > 0 && !r.in.Pods && !r.in.Local {
+	if short := choice.Lacking; short > 0 && !r.in.Pods && !r.in.Local {
 		have := len(r.nodes.ready)
 		if choice.Some {
 			have = len(choice.Nodes)

@@ -35,7 +35,7 @@ func TestShortages(t *testing.T) {
 			"raise the quota (https://quotas.console.aliyun.com/), or distribute",
 		},
 		"all instances full": {
-			false, backend.Choice{Some: true, Lacking: []string{"i-n0", "i-n1"}, Quota: 50},
+			false, backend.Choice{Some: true, Lacking: 2, Quota: 50},
 			"has 0 nodes as backends, and needs at least 2: an instance can be behind a CLB 50 times, and all other instances have reached this quota (slb_quota_backendserver_attached_num); raise",
 			"has 0 nodes as backends, and needs at least 2: an instance can be in a server group of an NLB 50 times, and all other instances have reached this quota (nlb_quota_server_added_num); raise",
 			sharing, another,

@@ -1,8 +1,14 @@
 package backend
 
 import (
+	"cmp"
+	"hash/fnv"
+	"io"
 	"math"
+	"slices"
 	"strconv"
+
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // Subset says how many of the nodes are backends of a Service with externalTrafficPolicy Cluster: [SubsetAuto], [SubsetOff], or a number
@@ -49,63 +55,421 @@ func (s Subset) String() string {
 	return strconv.Itoa(int(s))
 }
 
-// Shares of the attachments that the quota leaves to each Service, see [spanOf]. A Service keeps the nodes that it has while their number
-// is between the low and the high share, so that neither a node nor a Service more or less changes all Services.
 const (
-	lowShare, firstShare, highShare = 0.6, 0.75, 0.9
+	// usedShare is how much of the quota of all nodes together the Services are given, so that each finds nodes that are not full.
+	usedShare = 0.8
+	// shareStep is by how much the number of load balancers grows until each gets a smaller share: with each step all Services give nodes up.
+	shareStep = 1.25
+	// A Service keeps its nodes while their number is between the low and the high part of its share, so that neither a node nor a load
+	// balancer more or less changes all Services. With fewer than the least part it lacks nodes, which the user has to know.
+	leastPart, lowPart, highPart = 0.6, 0.85, 1.15
+	// zoneNodes is how many nodes a Service has in each zone, as far as there are so many: one that fails, or is replaced, leaves two.
+	zoneNodes = 3
+	// lightPart of the mean is how many times a node is a backend at most that takes the places of others: one that joined, mostly.
+	lightPart = 0.85
+	// heavyPart of the mean is how many times a node is a backend that gets further Services only where no other node is left.
+	heavyPart = 1.15
+	// zonePart is the same for the sake of a zone that has too few.
+	zonePart = 1.3
 )
 
-// span is how many nodes a Service may have: a new one gets first, one with fewer than low or more than high gets as many as that. One with
-// fewer than least lacks nodes that others have to give up.
-type span struct{ least, low, first, high int }
-
-// exactly is the span of one number.
-func exactly(n int) span { return span{n, n, n, n} }
-
-// limited returns the span with at most so many nodes.
-func (s span) limited(most int) span {
-	within := func(n int) int { return min(max(n, 1), max(most, 1)) }
-	return span{within(s.least), within(s.low), within(s.first), within(s.high)}
+// ChoiceInput is what [Choose] depends on beside the nodes.
+type ChoiceInput struct {
+	Service types.UID
+	Subset  Subset
+	Room    Room
+	Use     Use
 }
 
-// wants returns how many nodes a Service with n of them is to have.
-func (s span) wants(n int) int {
-	if n == 0 {
-		return s.first
-	}
-	return min(max(n, s.low), s.high)
+// Use is how many times the instances are backends of the other Services of the product.
+type Use struct {
+	// Quota is how many times an instance can be a backend, 0 for any number. With Assumed it may be larger: nobody has said so.
+	Quota   int
+	Assumed bool
+	// Share is how many nodes each load balancer, or server group, is to have, see [ShareOf].
+	Share float64
+	// Each is how many times an instance counts that is a backend of this Service.
+	Each int
+	// Load is how many of the Services an instance is to be a backend of, each counted as often as it counts for the quota. Times is how many
+	// times it is, or is about to be, one for the quota: on a load balancer that Services share it counts once. Wanted is how many times it
+	// would be one if there were no quota.
+	Load, Times, Wanted func(instanceID string) int
+	// Kept is how many times it is one of Services that do not give it up, whatever others need. Nil is never.
+	Kept func(instanceID string) int
+	// Refused is how many times instances can be backends to which the cloud refused more.
+	Refused map[string]int
+	// Scarce says that another Service has too few nodes: those that have more than their share give some up.
+	Scarce bool
+	// Known says that it is known what every Service has, Fits that no instance becomes a backend too many times, whichever nodes the Services
+	// choose.
+	Known, Fits bool
 }
 
-// spanOf returns how many of n nodes a Service may have whose load balancer has room for most. fraction is a number of the Service between
-// 0 and 1: what all Services together may have changes with every node, and each Service follows at another time.
-func spanOf(subset Subset, n, most int, crowd Crowd, fraction float64) span {
-	most = min(most, n)
-	if subset == SubsetOff {
-		return exactly(n)
+// mostUses returns how many times an instance can be a backend.
+func (u *Use) mostUses(instanceID string) int {
+	most := math.MaxInt
+	if u.Quota > 0 {
+		most = u.Quota
 	}
-	share := float64(most)
-	if !crowd.fits() {
-		share = float64(crowd.shares()) * float64(n) / float64(stepAbove(crowd.shares(), crowd.Units))
+	if times, ok := u.Refused[instanceID]; ok {
+		most = min(most, times)
 	}
-	part := func(of float64) int { return int(math.Floor(of*share + fraction)) }
-	found := span{part(lowShare), part(lowShare), part(firstShare), part(highShare)}
-	switch {
-	case subset != SubsetAuto:
-		if found = exactly(int(subset)); !crowd.fits() {
-			found.least = min(part(lowShare), found.least)
-		}
-	case crowd.fits(): // a node may be full all the same: some have more of the Services than others
-		found.low, found.first, found.high = most, most, most
-	}
-	return found.limited(most)
+	return most
 }
 
-// stepAbove returns the first of the steps that begin with a quota, each a quarter larger than the one before, that is not below units. The
-// number of Services counts in steps: with each step, and not with each Service, all Services give nodes away.
-func stepAbove(quota, units int) int {
-	step := quota
-	for step < units {
-		step += max(step/4, 1)
+// isFull reports whether the cloud would refuse an instance.
+func (u *Use) isFull(instanceID string) bool {
+	return u.Times(instanceID)+u.Each > u.mostUses(instanceID)
+}
+
+// frees reports whether there is room on an instance once all Services have given it up that can.
+func (u *Use) frees(instanceID string) bool {
+	return u.Kept == nil || u.Kept(instanceID)+u.Each <= u.mostUses(instanceID)
+}
+
+// isOverused reports whether an instance that the Service has is wanted more often than it can be a backend. A quota that is only assumed
+// takes nothing away from anybody before the cloud has refused the instance.
+func (u *Use) isOverused(instanceID string) bool {
+	if _, refused := u.Refused[instanceID]; u.Assumed && !refused {
+		return false
+	}
+	return u.Wanted(instanceID)+u.Each > u.mostUses(instanceID)
+}
+
+// ShareOf returns how many nodes each load balancer, or server group, is to have of so many nodes, each of which can be a backend as many
+// times as a quota allows. units is how many load balancers or server groups there are, others how many times the nodes are backends of
+// Services whose pods decide on the nodes. It is infinite where all may have all nodes: a few nodes that have reached their quota because
+// of others do not have all Services give up a part of theirs.
+func ShareOf(quota, nodes, units, others int) float64 {
+	if quota == 0 || nodes == 0 || units+(others+nodes/2)/nodes <= quota { //nolint:mnd // rounded
+		return math.Inf(1)
+	}
+	return max((usedShare*float64(quota*nodes)-float64(others))/StepOf(quota, units), 1)
+}
+
+// StepOf returns the first of the steps around a quota that is not below units, see [shareStep].
+func StepOf(quota, units int) float64 {
+	step := float64(quota)
+	for step/shareStep >= float64(units) && step > 1 {
+		step /= shareStep
+	}
+	for step < float64(units) {
+		step *= shareStep
 	}
 	return step
+}
+
+// size is how many nodes a Service may have: a new one gets first, and one with fewer than low gets as many as that. One with more than
+// high gives nodes up while others have too few, and one with more than most in any case. One with fewer than least lacks nodes, which the
+// user has to know.
+type size struct{ least, low, first, high, most int }
+
+// sizeOf returns how many of n nodes a Service may have whose load balancer has room for most. While further nodes are missing, because
+// they do not work, none is given up for others: a zone that fails would cost Services nodes that work, which are not to fail as well.
+func sizeOf(wanted *ChoiceInput, n, missing, most int) size {
+	rounding := hashFraction(string(wanted.Service)) // the share changes with every node, and each Service follows at another time
+	part := func(of float64) int { return int(math.Floor(min(of*wanted.Use.Share+rounding, float64(n)))) }
+	least, high := math.Floor(leastPart*min(wanted.Use.Share, float64(most))), highPart*float64(n+missing)/float64(n)
+	found := size{int(least), part(lowPart), part(1), part(high), most}
+	switch number := int(wanted.Subset); {
+	case number > 0 && float64(number) <= wanted.Use.Share:
+		found = size{number, number, number, number, number}
+	case number > 0:
+		found.most = number
+	case wanted.Room.Share > 0: // what is there stays
+		share := wanted.Room.Share
+		found.least, found.low, found.first = min(found.least, share), min(found.low, share), min(found.first, share)
+	}
+	within := func(n int) int { return max(min(n, found.most, most), 1) }
+	return size{within(found.least), within(found.low), within(found.first), within(found.high), within(most)}
+}
+
+// subset is the nodes of a Service that are being chosen.
+type subset struct {
+	*ChoiceInput
+	size  size
+	nodes []candidate
+	zones map[string]zone
+	// have is how many are chosen, registered how many instances the Service has now, and free how many more it may have before others have
+	// left.
+	have, registered, free int
+	// mean is how many times the nodes are backends on average.
+	mean float64
+	// claimed are instances that the Service needs and that are full.
+	claimed []string
+}
+
+// candidate is a node with how many times it is a backend of other Services.
+type candidate struct {
+	*Node
+	load   int
+	chosen bool
+	score  float64
+}
+
+// zone counts the nodes of a zone that are chosen; least is how many should be.
+type zone struct{ chosen, least int }
+
+func newSubset(of *NodeSet, all *candidates, wanted *ChoiceInput, size size) *subset {
+	s := &subset{ChoiceInput: wanted, size: size, nodes: make([]candidate, len(all.ready)), zones: make(map[string]zone, len(all.zones))}
+	present := wanted.Room.Instances()
+	s.registered = len(present)
+	total := 0
+	for i, node := range all.ready {
+		s.nodes[i] = candidate{Node: node, load: wanted.Use.Load(node.InstanceID)}
+		total += s.nodes[i].load
+	}
+	for name, nodes := range all.zones {
+		s.zones[name] = zone{least: min(zoneNodes, nodes, size.first/len(all.zones))}
+	}
+	s.free = math.MaxInt
+	for id := range present {
+		if node := of.byID[id]; node != nil {
+			if at, ok := slices.BinarySearchFunc(all.ready, node, byName); ok {
+				s.takeNode(at)
+			}
+		}
+	}
+	if wanted.Room.Most > 0 && !wanted.Room.Swaps {
+		s.free = wanted.Room.Most - s.registered
+		if s.have == 0 { // all that the Service has are gone: they would stay rather than leave nothing
+			s.free = max(s.free, 1)
+		}
+	}
+	s.mean = float64(total+max(s.have, size.first)*wanted.Use.Each) / float64(len(s.nodes))
+	return s
+}
+
+func byName(a, b *Node) int { return cmp.Compare(a.Name, b.Name) }
+
+func (s *subset) takeNode(at int) {
+	s.free--
+	s.putNode(at, true, 1)
+}
+
+func (s *subset) leaveNode(at int) { s.putNode(at, false, -1) }
+
+func (s *subset) putNode(at int, chosen bool, by int) {
+	s.nodes[at].chosen = chosen
+	s.have += by
+	z := s.zones[s.nodes[at].Zone]
+	z.chosen += by
+	s.zones[s.nodes[at].Zone] = z
+}
+
+// chooseNodes makes as few changes as possible: nodes that are backends stay, and others come and go only where there are too few or too
+// many, where others need a node more, and where a node joined.
+func (s *subset) chooseNodes() {
+	s.leaveOverused()
+	switch {
+	case s.have == 0:
+		s.addNodes(s.size.first)
+	case s.have < s.size.low:
+		s.addNodes(s.size.low - s.have)
+	case s.have > s.size.most:
+		s.dropNodes(s.have - s.size.most)
+	case s.isGenerous() && s.registered == s.have: // one that has just lost nodes needs the others
+		s.dropNodes(1)
+	default:
+		s.balanceNodes()
+	}
+}
+
+// isGenerous reports whether the Service gives nodes up for others: one in each pass, until these have enough.
+func (s *subset) isGenerous() bool { return s.Use.Scarce && s.have > s.size.high }
+
+// leaveOverused gives nodes up that are wanted more often than they can be backends, except the last ones of a zone. So a Service gets in
+// whose pods run on just these nodes, or that has no node.
+func (s *subset) leaveOverused() {
+	for i := range s.nodes {
+		if node := &s.nodes[i]; node.chosen && s.Use.isOverused(node.InstanceID) && !s.keeps(node) {
+			s.leaveNode(i)
+		}
+	}
+}
+
+// keeps reports whether a chosen node is one of the last ones of its zone.
+func (s *subset) keeps(node *candidate) bool {
+	return s.zones[node.Zone].chosen <= min(max(s.size.least/max(len(s.zones), 1), 1), zoneNodes)
+}
+
+// kept returns the instances that others do not get, whatever they need.
+func (s *subset) kept() []string {
+	var found []string
+	for i := range s.nodes {
+		if node := &s.nodes[i]; node.chosen && s.keeps(node) {
+			found = append(found, node.InstanceID)
+		}
+	}
+	return found
+}
+
+// addNodes chooses so many nodes: first those of zones that have too few.
+func (s *subset) addNodes(n int) {
+	n = min(n, s.free)
+	if n <= 0 {
+		return
+	}
+	best := s.rankNewcomers()
+	for _, needed := range []bool{true, false} {
+		for _, at := range best {
+			if n > 0 && !s.nodes[at].chosen && (!needed || s.zoneNeeds(at)) {
+				s.takeNode(at)
+				n--
+			}
+		}
+	}
+	if s.have == 0 {
+		s.claimNodes(min(n, s.size.least, zoneNodes))
+	}
+}
+
+// claimNodes has others give up so many nodes that are full, see [subset.leaveOverused]: the Service has none. Those keep one at least, and
+// so claim none. Of a node that they keep too often there would never be enough room.
+func (s *subset) claimNodes(n int) {
+	full := s.rankCandidates(func(node *candidate) bool { return s.Use.isFull(node.InstanceID) && s.Use.frees(node.InstanceID) })
+	if len(full) == 0 {
+		full = s.rankCandidates(func(node *candidate) bool { return s.Use.isFull(node.InstanceID) })
+	}
+	for _, at := range full[:min(n, len(full))] {
+		s.claimed = append(s.claimed, s.nodes[at].InstanceID)
+	}
+}
+
+// zoneNeeds reports whether the zone of a node has too few. The first nodes of a zone do not get all Services.
+func (s *subset) zoneNeeds(at int) bool {
+	z := s.zones[s.nodes[at].Zone]
+	return z.chosen < z.least && float64(s.nodes[at].load+s.Use.Each) <= max(s.mean+float64(s.Use.Each), zonePart*s.mean)
+}
+
+// rankNewcomers returns the nodes that may be chosen, the best first: by weighted rendezvous hashing of the Service and the instance. Among
+// nodes that can become backends equally often each is as likely to be the best as any other, and the order of two nodes depends on no
+// third one. Those that are backends too often come last.
+func (s *subset) rankNewcomers() []int {
+	needy := s.have == 0
+	return s.rankCandidates(func(node *candidate) bool { return s.mayChoose(node.InstanceID, needy) })
+}
+
+// mayChoose reports whether an instance may be chosen. What others have given up is for those that have no node.
+func (s *subset) mayChoose(id string, needy bool) bool {
+	return !s.Use.isFull(id) && (needy || !s.Use.isOverused(id))
+}
+
+func (s *subset) rankCandidates(may func(*candidate) bool) []int {
+	heavy := max(math.Ceil(s.mean), heavyPart*s.mean)
+	var found []int
+	for i := range s.nodes {
+		if node := &s.nodes[i]; !node.chosen && may(node) {
+			node.score = s.nodeScore(node)
+			found = append(found, i)
+		}
+	}
+	slices.SortFunc(found, func(a, b int) int {
+		x, y := &s.nodes[a], &s.nodes[b]
+		over := func(n *candidate) int { return max(n.load+s.Use.Each-int(heavy), 0) }
+		return cmp.Or(cmp.Compare(over(x), over(y)), cmp.Compare(y.score, x.score), cmp.Compare(x.Name, y.Name))
+	})
+	return found
+}
+
+// nodeScore is the larger the more likely a node is to be chosen.
+func (s *subset) nodeScore(node *candidate) float64 {
+	weight := 1.0
+	if s.Use.Quota > 0 {
+		weight = max(1, float64(s.Use.Quota-node.load))
+	}
+	return -weight / math.Log(hashFraction(string(s.Service), node.InstanceID))
+}
+
+// dropNodes gives up so many nodes, the fullest first, but none that its zone needs.
+func (s *subset) dropNodes(n int) {
+	for ; n > 0; n-- {
+		at := s.fullestChosen(-1, func(z zone) bool { return z.chosen > z.least })
+		if at < 0 {
+			return
+		}
+		s.leaveNode(at)
+	}
+}
+
+// fullestChosen returns the index of that chosen node which is a backend of others most often, and more often than least, of zones that can
+// give one up; -1 for none.
+func (s *subset) fullestChosen(least int, gives func(zone) bool) int {
+	at := -1
+	for i := range s.nodes {
+		node := &s.nodes[i]
+		if !node.chosen || node.load <= least || !gives(s.zones[node.Zone]) {
+			continue
+		}
+		if at < 0 || node.load > s.nodes[at].load || node.load == s.nodes[at].load && s.nodeScore(node) < s.nodeScore(&s.nodes[at]) {
+			at = i
+		}
+	}
+	return at
+}
+
+// balanceNodes has nodes that are hardly ever backends take the places of the fullest ones: nodes that joined, and those of a zone that has
+// too few. Which Services a node gets is decided by the hash, so that it gets about as many as the others have.
+func (s *subset) balanceNodes() {
+	part := float64(s.size.first) / float64(len(s.nodes))
+	for i := range s.nodes {
+		node := &s.nodes[i]
+		if node.chosen || !s.mayChoose(node.InstanceID, false) {
+			continue
+		}
+		light := float64(node.load+s.Use.Each) <= lightPart*s.mean
+		if !s.zoneNeeds(i) && (!light || hashFraction(string(s.Service), node.InstanceID, "joins") >= part) {
+			continue
+		}
+		s.joinNode(i)
+	}
+}
+
+// joinNode has a node take the place of another one, or one more if the Service has fewer than a new one gets. Where the load balancer has
+// no room for both, the other one leaves first, for the sake of a zone only: the next choice takes one of that.
+func (s *subset) joinNode(at int) {
+	node := &s.nodes[at]
+	if s.have < s.size.first && s.free > 0 {
+		s.takeNode(at)
+		return
+	}
+	least, gives := max(node.load+s.Use.Each, int(s.mean)-s.Use.Each), func(z zone) bool { return z.chosen > z.least }
+	if s.zoneNeeds(at) {
+		least = -1
+	}
+	other := s.fullestChosen(least, gives)
+	spare := s.Room.HasSpare(s.registered)
+	if other < 0 || !spare && (!s.zoneNeeds(at) || s.have == 1) {
+		return
+	}
+	s.leaveNode(other)
+	if spare {
+		s.takeNode(at)
+	}
+}
+
+// chosenNodes returns the nodes, by name.
+func (s *subset) chosenNodes() []*Node {
+	found := make([]*Node, 0, s.have)
+	for i := range s.nodes {
+		if s.nodes[i].chosen {
+			found = append(found, s.nodes[i].Node)
+		}
+	}
+	return found
+}
+
+// hashFraction returns a number between 0 and 1, without either, that depends on texts only.
+func hashFraction(texts ...string) float64 {
+	sum := fnv.New64a()
+	for _, text := range texts {
+		_, _ = io.WriteString(sum, text+"/") // never fails
+	}
+	mixed := sum.Sum64()
+	mixed ^= mixed >> 33 // the last bytes of a text hardly move the first bits of its sum
+	mixed *= 0xff51afd7ed558ccd
+	mixed ^= mixed >> 33
+	mixed *= 0xc4ceb9fe1a85ec53
+	mixed ^= mixed >> 33
+	return (float64(mixed>>11) + 0.5) / (1 << 53)
 }

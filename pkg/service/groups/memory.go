@@ -112,5 +112,4 @@ func (m *Memory) Forget(svc types.UID) {
 	delete(m.standings, svc)
 	delete(m.removed, svc)
 	delete(m.away, svc)
-	delete(m.servers.waiting, svc)
 }

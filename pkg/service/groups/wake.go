@@ -79,9 +79,6 @@ type placement struct {
 	// taken and unused are those of the place as texts, which can be compared.
 	taken, unused string
 	full, kept    bool
-	// shares and parts say which part of the backend servers the Service may have, see [Groups.Share].
-	shares bool
-	parts  int
 }
 
 // servicePlacement is a Service with its standing.
@@ -100,16 +97,14 @@ func (g *Groups[LB]) placementsOf(group mark.Group, svc *corev1.Service) ([]serv
 	if !r.members[0].isIn(group) {
 		r.members, r.services = r.members[1:], r.services[1:]
 	}
-	coming := sharing.DecideAll(r.services, r.balancers, r.most)
 	r = g.settledMembership(r, nil)
 	places := sharing.DecideAll(r.services, r.balancers, r.most)
 	all := make([]servicePlacement, len(r.services))
 	for i, of := range r.services {
-		place, share := places[of.UID], coming[of.UID]
+		place := places[of.UID]
 		all[i] = servicePlacement{of, placement{
 			place: place.ID, leader: place.Leader, taken: fmt.Sprint(place.Taken), unused: strings.Join(place.Unused, " "), full: place.Full,
-			kept:   place.Kept,
-			shares: share.Services > 1, parts: g.parts(&share, share.ID),
+			kept: place.Kept,
 		}}
 	}
 	return all, nil

@@ -61,7 +61,7 @@ func (a *Applier) addToGroup(ctx context.Context, group *model.Group, backends [
 	case IsOverQuota(err) && (a.late || len(group.Backends) == 0):
 		return a.fillGroup(add, fitting, err)
 	case err == nil && len(fitting) < len(backends):
-		return a.crowded
+		return a.noRoom
 	}
 	return err
 }
@@ -102,7 +102,7 @@ func (a *Applier) fillGroup(add backendCall, backends []alicloud.Backend, refusa
 			return err
 		}
 	}
-	a.most, a.crowded = a.countServers(), refusal
+	a.most, a.noRoom = a.countServers(), refusal
 	return refusal
 }
 

@@ -35,9 +35,9 @@ type Applier struct {
 	left          []refusedServer
 	refusedInARow int
 	lacking       map[string]bool // groups that lack servers which the cloud refused, by id
-	// most is how many backend servers the Service can have in all its groups together, see [Applier.Limit], and crowded why no more.
-	most    int
-	crowded error
+	// most is how many backend servers the Service can have in all its groups together, see [Applier.Limit], and noRoom why no more.
+	most   int
+	noRoom error
 	// targets are what the plan is to do, and short the operations whose quotas it has used up, see [shortage].
 	targets map[model.Op]uint64
 	short   map[model.Op]error
@@ -73,14 +73,14 @@ type Applier struct {
 // New returns an Applier. memory is what earlier ones have learned, observed the CLB as it is.
 func New(api Writer, memory *Memory, observed *model.Model) *Applier {
 	return &Applier{
-		api: api, memory: memory, model: observed, most: math.MaxInt, crowded: ErrCrowded,
+		api: api, memory: memory, model: observed, most: math.MaxInt, noRoom: ErrNoRoom,
 		failed: map[string]bool{}, former: map[string]bool{}, denied: map[string]bool{}, refused: map[model.Op]bool{},
 		throttled: map[model.Op]bool{}, short: map[model.Op]error{}, lacking: map[string]bool{}, Doubts: map[model.Part]string{},
 	}
 }
 
 // Limit has no call made for more backend servers in all groups together: the CLB has no room for them. What is left out fails with
-// [ErrCrowded].
+// [ErrNoRoom].
 func (a *Applier) Limit(most int) { a.most = most }
 
 // Run carries out the plan as far as possible: a failed step stops those that build on it and no others.
@@ -207,7 +207,7 @@ func (a *Applier) failStep(step model.Step, err error) {
 		a.Interrupted = true
 	case alicloud.IsThrottled(err):
 		a.throttled[step.Op] = true
-	case errors.As(err, &remembered{}), errors.Is(err, ErrCrowded), refusal.IsHeld(err), errors.As(err, new(*problem.WaitError)):
+	case errors.As(err, &remembered{}), errors.Is(err, ErrNoRoom), refusal.IsHeld(err), errors.As(err, new(*problem.WaitError)):
 		// No call was made.
 	case alicloud.IsBusy(err):
 		// The call was refused and changed nothing: what is known stays known.

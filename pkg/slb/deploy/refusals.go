@@ -60,11 +60,11 @@ func IsOverQuota(err error) bool {
 	return alicloud.HasCode(err, "InstanceBackendServerNumberOverLimit")
 }
 
-// ErrCrowded says that backend servers were left out because other Services have as many as the CLB takes, see [Applier.Limit].
-var ErrCrowded = errors.New("other Services have all the backend servers that the CLB can have; if they give up none, request a higher quota of them in the Quota Center")
+// ErrNoRoom says that backend servers were left out because other Services have as many as the CLB takes, see [Applier.Limit].
+var ErrNoRoom = errors.New("other Services have all the backend servers that the CLB can have; request a higher quota of them in the Quota Center")
 
 // LacksRoom reports whether backend servers are left out because the CLB has no room for them.
-func LacksRoom(err error) bool { return IsOverQuota(err) || errors.Is(err, ErrCrowded) }
+func LacksRoom(err error) bool { return IsOverQuota(err) || errors.Is(err, ErrNoRoom) }
 
 // Memory is what the answers to earlier calls have shown. The zero value is empty; several goroutines may use it.
 type Memory struct {
