@@ -21,11 +21,20 @@ const (
 	SlicesLost     = NodeUnresolved
 	// PodsRead is how long the first pass in a namespace waits for its pods.
 	PodsRead = 5 * time.Second
-	// OthersSettle is in what time a new process usually knows what every Service has. Later, nobody waits for a Service whose passes end
-	// before it chooses: its load balancer cannot be read, or does not exist, and that may last for ever. OthersSettleAtLast is when nobody
-	// waits for a Service over which no pass has ended, either.
-	OthersSettle       = time.Minute
-	OthersSettleAtLast = 10 * time.Minute
+	// UseKnown is in what time a new process usually knows which nodes every Service has. Later, nobody waits for a Service whose passes end
+	// before it chooses: its load balancer cannot be read, or does not exist, and that may last for ever. UseKnownAtLast is when nobody waits
+	// for a Service over which no pass has ended, either.
+	UseKnown       = time.Minute
+	UseKnownAtLast = 10 * time.Minute
+	// NoNode is how soon a Service without any node chooses again, because all have reached their quota: others give some up in their own
+	// time. FewNodes is the same where it has some of what it needs.
+	NoNode   = 5 * time.Second
+	FewNodes = time.Minute
+	// NodeGivenUp is how soon a Service gives up a further node while others have too few: these take what is free meanwhile.
+	NodeGivenUp = 30 * time.Second
+	// InstanceRefused is how long an instance gets no further Services to which the cloud has refused one: whatever has used it up ends
+	// without any event.
+	InstanceRefused = time.Hour
 	// LoadBalancerMissing is how long a load balancer must be missing, by id and by tag, before it counts as gone. Replicas and the index of
 	// tags lag by a second or so.
 	LoadBalancerMissing = 5 * time.Second
@@ -124,9 +133,16 @@ func services() []Wait {
 			"event `SkipSyncBackends`"},
 		{"the pods of a namespace, where only their addresses are accepted", "its backends stay as they are", PodsRead,
 			"The next pass tries again.", "event `SkipSyncBackends`"},
-		{"what other Services have, in a new process", "a Service with a subset of the nodes chooses none anew", OthersSettle,
+		{"which nodes other Services have, in a new process", "a Service with some of the nodes chooses no others", UseKnown,
 			"It chooses without those that cannot be read.", "none"},
-		{"a first pass over each other Service", "as above", OthersSettleAtLast, "It chooses without them.", "none"},
+		{"a first pass over each other Service", "as above", UseKnownAtLast, "It chooses without them.", "none"},
+		{"a first node that is behind fewer load balancers than its quota allows", "a Service has no backend server", NoNode,
+			"It is looked for again; others give one up meanwhile.", "event `QuotaReached`"},
+		{"further such nodes", "a Service has fewer than it needs", FewNodes, "They are looked for again.", "event `QuotaReached`"},
+		{"other Services to take a node that one has given up for them", "it gives up no other one", NodeGivenUp,
+			"It gives up one more while they have too few.", "none"},
+		{"an instance to which the cloud has refused a further load balancer", "it gets none", InstanceRefused, "It is tried again.",
+			"event `QuotaReached` of a Service that has too few nodes"},
 		{"a second sign that a load balancer is gone", "nothing is created in its place", LoadBalancerMissing,
 			"It counts as gone, and is created again with another address.", "event `LoadBalancerRecreated`"},
 		{"the answer to a creation that was lost", "the same call is repeated", CreationRepeated,

@@ -9,19 +9,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/waits"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/backend"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/quota"
-)
-
-const (
-	// noNodeWait is how soon a Service without any node chooses again, because all have reached their quota: others give some up in their own
-	// time.
-	noNodeWait = 5 * time.Second
-	// fewNodesWait is the same where it has some of what it needs.
-	fewNodesWait = time.Minute
-	// givesWait is how soon a Service gives up a further node while others have too few: these take what is free meanwhile.
-	givesWait = 30 * time.Second
 )
 
 // chooseBackends chooses the backends of a Service, and counts them. It returns the other Services that choose anew because of that.
@@ -251,11 +242,11 @@ func (r *Reconciler) wakeAll(services []types.NamespacedName) {
 func retryIn(choice backend.Choice) time.Duration {
 	switch {
 	case len(choice.Nodes) == 0 && (choice.Short || choice.Waits):
-		return noNodeWait
+		return waits.NoNode
 	case choice.Gives:
-		return givesWait
+		return waits.NodeGivenUp
 	case choice.Short, choice.Waits:
-		return fewNodesWait
+		return waits.FewNodes
 	}
 	return 0
 }

@@ -11,19 +11,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/waits"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/backend"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
-)
-
-const (
-	// refusedFor is how long an instance gets no further Services to which the cloud has refused one: whatever has used it up ends without any
-	// event.
-	refusedFor = time.Hour
-	// knownIn is in what time a new process usually knows what every Service has. Later, nobody waits for a Service whose passes end before it
-	// chooses: its load balancer cannot be read, or does not exist, and that may last for ever.
-	knownIn = time.Minute
-	// knownAtLast is when nobody waits for a Service over which no pass has ended, either.
-	knownAtLast = 10 * time.Minute
 )
 
 // instanceUse counts how many times instances are backends of the Services of each product: an instance can be one only so many times. It
@@ -239,7 +229,7 @@ func (p *productUse) kept() *instanceCounts {
 
 // noteRefusal notes that the cloud refused to let an instance be a backend once more.
 func (p *productUse) noteRefusal(id string, quota int) {
-	p.refused[id] = refusedInstance{p.taken.of[id], quota, time.Now().Add(refusedFor)}
+	p.refused[id] = refusedInstance{p.taken.of[id], quota, time.Now().Add(waits.InstanceRefused)}
 }
 
 // refusedNow returns how many times instances can be backends to which the cloud has refused more: until an hour later, until a Service is
@@ -264,10 +254,10 @@ func (p *productUse) isKnown(choosing types.UID) bool {
 		return true
 	}
 	age := time.Since(p.since)
-	if age < knownAtLast {
+	if age < waits.UseKnownAtLast {
 		for _, uid := range p.demand.services {
 			_, chose := p.services[uid]
-			if !chose && uid != choosing && (age < knownIn || !p.passed.Has(uid)) {
+			if !chose && uid != choosing && (age < waits.UseKnown || !p.passed.Has(uid)) {
 				return false
 			}
 		}

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/waits"
 )
 
 // TestNobodyWaitsForEver: the Services wait for one that never chooses until a pass over it has ended, for a minute, and for 10 minutes at
@@ -16,8 +18,8 @@ func TestNobodyWaitsForEver(t *testing.T) {
 		passed bool
 		want   time.Duration
 	}{
-		"passes end":     {true, knownIn},
-		"no pass begins": {false, knownAtLast},
+		"passes end":     {true, waits.UseKnown},
+		"no pass begins": {false, waits.UseKnownAtLast},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -95,7 +97,7 @@ func TestRefusedInstance(t *testing.T) {
 			t.Error("a refusal counts although a Service is gone that had the instance")
 		}
 		p.noteRefusal("a", 50)
-		if time.Sleep(refusedFor); len(p.refusedNow(50)) > 0 {
+		if time.Sleep(waits.InstanceRefused); len(p.refusedNow(50)) > 0 {
 			t.Error("a refusal counts after an hour")
 		}
 	})

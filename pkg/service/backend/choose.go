@@ -70,15 +70,15 @@ func Choose(in Input, wanted ChoiceInput) Choice {
 // chooseCluster chooses the nodes of a Service with externalTrafficPolicy Cluster. While it is not known what others have, a further node
 // may be one that the cloud refuses, and the fullest ones are not known: a Service that has some nodes waits.
 func (in Input) chooseCluster(wanted *ChoiceInput, all *candidates, choice Choice) Choice {
-	most := len(all.ready)
+	most, draining := len(all.ready), countDraining(all, &wanted.Room)
 	if wanted.Room.Most > 0 {
-		most = min(most, max(wanted.Room.Most-countDraining(all, &wanted.Room), 1))
+		most = min(most, max(wanted.Room.Most-draining, 1))
 	}
 	size := sizeOf(wanted, len(all.ready), all.countMissing(), most)
 	if size.low >= len(all.ready) && wanted.Use.Fits {
 		return choice
 	}
-	s := newSubset(in.Nodes, all, wanted, size)
+	s := newSubset(in.Nodes, all, wanted, size, draining)
 	if choice.Waits = s.have > 0 && !wanted.Use.Known && !wanted.Use.Fits; !choice.Waits {
 		s.chooseNodes()
 		choice.Lacking, choice.Without = max(size.least-s.have, 0), sets.New(s.claimed...)

@@ -190,9 +190,9 @@ type subset struct {
 	size  size
 	nodes []candidate
 	zones map[string]zone
-	// have is how many are chosen, registered how many instances the Service has now, and free how many more it may have before others have
-	// left.
-	have, registered, free int
+	// have is how many are chosen, registered how many instances the Service has now, lost those of them that take no traffic any more, and
+	// free how many more it may have before others have left.
+	have, registered, lost, free int
 	// mean is how many times the nodes are backends on average.
 	mean float64
 	// claimed are instances that the Service needs and that are full.
@@ -210,7 +210,7 @@ type candidate struct {
 // zone counts the nodes of a zone that are chosen; least is how many should be.
 type zone struct{ chosen, least int }
 
-func newSubset(of *NodeSet, all *candidates, wanted *ChoiceInput, size size) *subset {
+func newSubset(of *NodeSet, all *candidates, wanted *ChoiceInput, size size, draining int) *subset {
 	s := &subset{ChoiceInput: wanted, size: size, nodes: make([]candidate, len(all.ready)), zones: make(map[string]zone, len(all.zones))}
 	present := wanted.Room.Instances()
 	s.registered = len(present)
@@ -230,6 +230,7 @@ func newSubset(of *NodeSet, all *candidates, wanted *ChoiceInput, size size) *su
 			}
 		}
 	}
+	s.lost = s.registered - s.have - draining
 	if wanted.Room.Most > 0 && !wanted.Room.Swaps {
 		s.free = wanted.Room.Most - s.registered
 		if s.have == 0 { // all that the Service has are gone: they would stay rather than leave nothing
@@ -258,9 +259,11 @@ func (s *subset) putNode(at int, chosen bool, by int) {
 }
 
 // chooseNodes makes as few changes as possible: nodes that are backends stay, and others come and go only where there are too few or too
-// many, where others need a node more, and where a node joined.
+// many, where others need a node more, and where a node joined. A Service that has just lost nodes needs those that it has left.
 func (s *subset) chooseNodes() {
-	s.leaveOverused()
+	if s.lost == 0 {
+		s.leaveOverused()
+	}
 	switch {
 	case s.have == 0:
 		s.addNodes(s.size.first)
@@ -268,7 +271,8 @@ func (s *subset) chooseNodes() {
 		s.addNodes(s.size.low - s.have)
 	case s.have > s.size.most:
 		s.dropNodes(s.have - s.size.most)
-	case s.isGenerous() && s.registered == s.have: // one that has just lost nodes needs the others
+	case s.lost > 0:
+	case s.isGenerous():
 		s.dropNodes(1)
 	default:
 		s.balanceNodes()
