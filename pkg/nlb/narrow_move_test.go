@@ -169,7 +169,7 @@ func TestOnlyServerMovesOnANarrowSharedNLB(t *testing.T) {
 				b.joinUpTo(joined)
 				b.keepsServing(1, 10*time.Minute)
 				b.change("small", func(svc *corev1.Service) { svc.Spec.Ports[0].NodePort = 31900 })
-				b.fits(b.keepsServing(0, movesSoon), ports+1, 1)
+				b.fits(b.keepsServing(1, movesSoon), ports+1, 1)
 				if got := b.listenersTo("small", func(group alicloud.NLBGroup) bool { return strings.HasPrefix(group.Name, "k8s.319") }); got != 1 {
 					t.Errorf("%d listeners have moved, want 1", got)
 				}

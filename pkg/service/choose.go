@@ -86,7 +86,8 @@ func (r *Reconciler) choiceInput(
 		Service: in.Service.UID, Subset: r.subsetFor(in.Params.Get(annotation.BackendSubset)),
 		Use: backend.Use{
 			Quota: most, Assumed: limit.Source == quota.Published, Each: each, Refused: refused, Share: p.nodesPerBalancer(most, selector, nodes),
-			Scarce: p.short > 0, Known: p.isKnown(in.Service.UID), Fits: len(refused) == 0 && (most == 0 || p.demand.most <= most),
+			Scarce: p.short > 0, Known: p.isKnown(in.Service.UID),
+			Fits:   len(refused) == 0 && (most == 0 || p.demand.most <= most && !p.leaving),
 			Load:   func(id string) int { return p.load[id] },
 			Times:  func(id string) int { return p.taken.usesByOthers(on, id, each) },
 			Wanted: func(id string) int { return p.wanted.usesByOthers(on, id, each) },
@@ -125,7 +126,10 @@ func (r *Reconciler) stepChanged(product Product, p *productUse) bool {
 func (r *Reconciler) countedUse(engine Engine) *productUse {
 	generation, p := r.use.generation.Load(), r.use.useOfProduct(engine)
 	if !r.use.followed.Load() || p.demandAt != generation || len(p.demand.services) == 0 {
-		p.demand, p.demandAt = r.countDemand(engine), generation
+		p.demand, p.demandAt, p.leaving = r.countDemand(engine), generation, false
+		for uid := range p.services {
+			p.leaving = p.leaving || !p.demand.services.Has(uid)
+		}
 	}
 	return p
 }

@@ -13,7 +13,7 @@ import (
 // demand is what the Services of a product want. bySelector is what those with externalTrafficPolicy Cluster want that select their nodes
 // by the same labels, the empty text for those that select none.
 type demand struct {
-	services   []types.UID
+	services   sets.Set[types.UID]
 	bySelector map[string]wanted
 	// most is how many times an instance becomes a backend at most, whichever nodes the Services choose.
 	most int
@@ -50,7 +50,7 @@ func (w wanted) countsAmong(n int) (auto, fixed int) {
 // countDemand counts the Services of a product whose backends are nodes: those that share a load balancer once for the nodes that they have
 // in common.
 func (r *Reconciler) countDemand(engine Engine) demand {
-	found := demand{bySelector: map[string]wanted{}}
+	found := demand{services: sets.New[types.UID](), bySelector: map[string]wanted{}}
 	services, err := r.opts.Services.Lister().List(labels.Everything())
 	if err != nil {
 		return found // the lister reads memory; it has no way to fail
@@ -61,7 +61,7 @@ func (r *Reconciler) countDemand(engine Engine) demand {
 		if !r.opts.wantsBalancer(svc) || r.opts.engineOf(svc) != engine {
 			continue
 		}
-		found.services = append(found.services, svc.UID)
+		found.services.Insert(svc.UID)
 		switch on := balancerOf(svc); {
 		case r.onPods(svc):
 		case svc.Spec.ExternalTrafficPolicy == corev1.ServiceExternalTrafficPolicyLocal:

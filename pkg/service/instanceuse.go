@@ -41,9 +41,10 @@ type productUse struct {
 	// short is how many Services have too few nodes.
 	short   int
 	refused map[string]refusedInstance
-	// demand is what the Services want, as it was at a generation.
+	// demand is what the Services want, as it was at a generation. leaving says that Services have something that want nothing any more.
 	demand   demand
 	demandAt uint64
+	leaving  bool
 	// since is when this process began to count. known says that it knows what every Service has, passed are Services over which a pass has
 	// ended.
 	since  time.Time
@@ -255,7 +256,7 @@ func (p *productUse) isKnown(choosing types.UID) bool {
 	}
 	age := time.Since(p.since)
 	if age < waits.UseKnownAtLast {
-		for _, uid := range p.demand.services {
+		for uid := range p.demand.services {
 			_, chose := p.services[uid]
 			if !chose && uid != choosing && (age < waits.UseKnown || !p.passed.Has(uid)) {
 				return false

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/waits"
 )
@@ -25,7 +26,7 @@ func TestNobodyWaitsForEver(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				p := newProductUse()
-				p.demand.services = []types.UID{"broken", "web"}
+				p.demand.services = sets.New[types.UID]("broken", "web")
 				if test.passed {
 					p.passed.Insert("broken")
 				}
@@ -37,7 +38,7 @@ func TestNobodyWaitsForEver(t *testing.T) {
 				if !p.isKnown("web") {
 					t.Errorf("the Services still wait after %s", test.want)
 				}
-				p.demand.services = append(p.demand.services, "new")
+				p.demand.services.Insert("new")
 				if !p.isKnown("web") {
 					t.Error("the Services wait for a new one")
 				}

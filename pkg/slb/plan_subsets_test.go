@@ -14,7 +14,10 @@ import (
 func TestPlanOfSubsets(t *testing.T) {
 	t.Parallel()
 	const removes = ": remove backends"
-	first := map[string][]string{"two nodes leave": {"s0" + removes, "s2" + removes, "s5" + removes, "s7" + removes, "s8" + removes}}
+	first := map[string][]string{
+		"a node leaves":   {"s0" + removes, "s2" + removes, "s5" + removes, "s8" + removes},
+		"two nodes leave": {"s0" + removes, "s2" + removes, "s5" + removes, "s7" + removes, "s8" + removes},
+	}
 	fixed := func(svc *corev1.Service) *corev1.Service {
 		annotate(svc, annotation.BackendSubset, "3")
 		return svc

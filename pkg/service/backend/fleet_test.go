@@ -163,7 +163,7 @@ func (f *fleet) check(t *testing.T) {
 	}
 	mean := float64(total) / float64(len(f.nodes))
 	for id, n := range loads {
-		if float64(n) > max(1.4*mean, mean+1.5) {
+		if float64(n) > max(1.3*mean, mean+1) {
 			t.Errorf("%s is a backend %d times, the mean is %.1f", id, n, mean)
 		}
 	}
@@ -179,7 +179,7 @@ func (f *fleet) check(t *testing.T) {
 			in[zones[id]]++
 		}
 		for zone, nodes := range sizes {
-			if least := min(zoneNodes, nodes, has.Len()/len(sizes)); in[zone] < least && f.spare(zone, loads, max(1.4*mean, mean+1.5)) {
+			if least := min(zoneNodes, nodes, has.Len()/len(sizes)); in[zone] < least && f.spare(zone, loads, max(1.3*mean, mean+1)) {
 				t.Errorf("%s has %d backends in %s of %d nodes, want %d of %d", svc, in[zone], zone, nodes, least, has.Len())
 			}
 		}

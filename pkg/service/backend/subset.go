@@ -427,6 +427,22 @@ func (s *subset) balanceNodes() {
 		}
 		s.joinNode(i)
 	}
+	s.relieveNode()
+}
+
+// relieveNode has one node that is a backend no more often than the mean take the place of one that is much more often: the hash alone does
+// not relieve the nodes of a small cluster, nor those that joined first in a new zone.
+func (s *subset) relieveNode() {
+	much := max(zonePart*s.mean, s.mean+float64(s.Use.Each)) - float64(s.Use.Each)
+	if s.fullestChosen(int(much), func(zone) bool { return true }) < 0 {
+		return
+	}
+	isLight := func(node *candidate) bool {
+		return float64(node.load+s.Use.Each) <= s.mean && s.mayChoose(node.InstanceID, false)
+	}
+	if light := s.rankCandidates(isLight); len(light) > 0 {
+		s.joinNode(light[0])
+	}
 }
 
 // joinNode has a node take the place of another one, or one more if the Service has fewer than a new one gets. Where the load balancer has
