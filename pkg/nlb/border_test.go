@@ -266,7 +266,7 @@ func (b *border) settled(step string) {
 	}
 	mean := float64(total) / float64(len(b.joined))
 	for id, n := range loads {
-		if n > fewGroupsPerServer || float64(n) > max(math.Ceil(1.3*mean), mean+1) {
+		if n > fewGroupsPerServer || float64(n) > math.Ceil(1.6*mean) {
 			b.t.Errorf("%s: %s is in %d groups, the mean is %.1f and the quota %d", step, id, n, mean, fewGroupsPerServer)
 		}
 	}
