@@ -184,7 +184,8 @@ func (b *border) crossed(step string) {
 	b.settled(step)
 	b.stop()
 	b.start()
-	if writes := b.writes(); len(writes) > 0 {
+	writes := b.writes() // a new process may try once: it does not know yet what the others have
+	if len(writes) > 1 || len(writes) == 1 && !strings.HasPrefix(writes[0], addServers+"=QuotaExceeded") {
 		b.t.Errorf("%s: a restart writes in the steady state: %v", step, writes)
 	}
 }

@@ -147,7 +147,7 @@ func sliceOn(name string, from, to int) *discoveryv1.EndpointSlice {
 
 // TestFewerGroupsPerServerThanKnown: a server can be in fewer server groups than the manager believes, and the cloud says only that a quota
 // is used up. Services learn from that which servers are full: those with a choice make room, all are served, Local Services on all nodes
-// with pods, and then hardly anything is refused or written.
+// with pods, and then hardly anything is refused, and nothing is written.
 func TestFewerGroupsPerServerThanKnown(t *testing.T) {
 	t.Parallel()
 	const nodes, truly, believed = 16, 8, 10
@@ -168,7 +168,7 @@ func TestFewerGroupsPerServerThanKnown(t *testing.T) {
 		for i := range 2 {
 			b.putLocal(fmt.Sprint("local", i), nodes/2)
 		}
-		time.Sleep(time.Hour)
+		time.Sleep(2 * time.Hour) // after an hour, instances that were refused are tried again, and some have room by then
 		b.account.NewCalls()
 		time.Sleep(2 * time.Hour)
 		refused, written := 0, 0
@@ -180,7 +180,7 @@ func TestFewerGroupsPerServerThanKnown(t *testing.T) {
 				written++
 			}
 		}
-		if refused > 30 || written > 6 { // each hour, Services try whether there is room, and may take what another one gives up
+		if refused > 30 || written > 0 { // a Service tries now and then whether there is room
 			t.Errorf("in two hours at rest, %d calls are refused and %d write", refused, written)
 		}
 		members := b.members()

@@ -449,7 +449,7 @@ func (s *subset) relieveNode() {
 // no room for both, the other one leaves first, for the sake of a zone only: the next choice takes one of that.
 func (s *subset) joinNode(at int) {
 	node := &s.nodes[at]
-	if s.have < s.size.first && s.free > 0 {
+	if s.have < s.size.first && s.free > 0 && !s.Room.unknown {
 		s.takeNode(at)
 		return
 	}
