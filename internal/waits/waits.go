@@ -164,7 +164,7 @@ func services() []Wait {
 		{"a load balancer or a listener of a deleted Service that cannot be read or deleted",
 			"the Service stays in Terminating, and nothing of others is touched", 0, "", "event `CleanLoadBalancerFailed`"},
 		{"a part of a load balancer that cannot be read",
-			"nothing of the part is made or deleted; backends, listeners and certificates go on by what was read last, in a new process by nothing",
+			"nothing of the part is made or deleted; backends, listeners and certificates go on by what was read last; a new process that cannot read the listeners follows the backends only",
 			0, "", failed},
 		{"a port that somebody else's listener has", "all other ports are served", 0, "", "event `ListenerConflict`"},
 		{"a load balancer that is locked for an unpaid bill", "nothing of it is changed", 0, "", "event `LoadBalancerLocked`"},

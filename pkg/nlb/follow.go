@@ -23,7 +23,8 @@ import (
 var _ service.Follower = nlb{}
 
 // Follows implements service.Mover. The listeners of the old NLB lead to the same server groups as those of the new one, which a plan for
-// that brings in line. Only without such a plan nothing would follow the nodes.
+// that brings in line. Only without such a plan nothing would follow the nodes. A new process that cannot read the listeners has none for
+// the NLB that the Service is on: marks show the groups of its ports.
 func (n nlb) Follows(svc *corev1.Service, when service.Stage) []service.Follower {
 	if when != service.Unplanned {
 		return nil
@@ -33,6 +34,9 @@ func (n nlb) Follows(svc *corev1.Service, when service.Stage) []service.Follower
 		if former, ok := left.(nlb); ok && former.former == shown {
 			return []service.Follower{former}
 		}
+	}
+	if n.presence.Present() && !n.listeners.Known() {
+		return []service.Follower{nlb{engine: n.engine, former: n.ID()}}
 	}
 	return nil
 }
@@ -46,7 +50,7 @@ func (n nlb) RefreshBackends(ctx context.Context, svc *corev1.Service) (service.
 	}
 	group, in := n.clusterGroupOn(lb)
 	found.observed = found.withLocation(location{presence: presence.Found(lb.ID, !in && !isTagged(lb, svc)), lb: *lb, group: group})
-	if found, err = found.withListeners(ctx); err != nil {
+	if found, err = found.withListeners(ctx); err != nil && !service.IsUnread(err) {
 		return found, err
 	}
 	own, err := observe.OwnGroups(ctx, n.api, mark.DefaultName(svc.UID))

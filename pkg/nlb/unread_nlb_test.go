@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
@@ -40,6 +42,42 @@ func TestAnUnreadNLBHoldsNoServer(t *testing.T) {
 		}
 		if got := w.nodesOn(id); got != "n2 n3" {
 			t.Errorf("the listener leads to %s, want n2 and n3", got)
+		}
+	})
+}
+
+// TestUnreadListenersHoldNoServer: a new process cannot read the listeners. The server groups follow the nodes by their marks, and nothing
+// else changes.
+func TestUnreadListenersHoldNoServer(t *testing.T) {
+	t.Parallel()
+	inWorld(t, func(t *testing.T, w *world) {
+		w.serve(2, testkit.TCP(80))
+		id := w.balancer("web").ID
+		w.account.Fault(`{"action":"ListListeners","code":"Forbidden.RAM","status":403,"times":0}`)
+		w.restart()
+		w.calls()
+		w.deleteNode("n1")
+		w.addNodes("n3")
+		w.change("web", func(svc *corev1.Service) {
+			svc.Spec.Ports = append(svc.Spec.Ports, testkit.Port(81, corev1.ProtocolTCP))
+		})
+		for range 10 {
+			_ = w.try("web") //nolint:errcheck // it says what it cannot read
+			w.later(settle)
+		}
+		for _, write := range writes(w.calls()) {
+			if write != "AddServersToServerGroup" && write != "RemoveServersFromServerGroup" {
+				t.Errorf("writes %s", write)
+			}
+		}
+		mustReport(t, w.newEvents(), "ListListeners")
+		w.account.ClearFaults()
+		if got := w.nodesOn(id); got != "n2 n3" {
+			t.Errorf("the listener leads to %s, want n2 and n3", got)
+		}
+		w.converge("web")
+		if got := w.listeners(id); len(got) != 2 {
+			t.Errorf("listeners %v, want both ports", got)
 		}
 	})
 }

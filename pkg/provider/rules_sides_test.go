@@ -32,6 +32,8 @@ type side struct {
 	// known are the reads without which a new process knows nothing of the load balancer, and members those that a change of its members
 	// needs.
 	known, members []string
+	// listeners is the read of the listeners. Without it, a new process follows the nodes and pods, and nothing else.
+	listeners string
 	// fresh are the reads without which nothing is created, and those of who may connect, without which no port opens; interfaces those that
 	// find pods in the cloud.
 	fresh, interfaces []string
@@ -146,7 +148,7 @@ func ofCLB() *side {
 		opens:   []string{"CreateVServerGroup", "CreateLoadBalancerTCPListener", "StartLoadBalancerListener"},
 		rotates: []string{"SetLoadBalancerHTTPSListenerAttribute"},
 		removes: []string{"DeleteLoadBalancer", "SetLoadBalancerDeleteProtection", "DescribeLoadBalancers", "DescribeLoadBalancerListeners"},
-		known:   []string{"DescribeLoadBalancers", "DescribeLoadBalancerListeners", "DescribeVServerGroups"},
+		known:   []string{"DescribeLoadBalancers", "DescribeVServerGroups"}, listeners: "DescribeLoadBalancerListeners",
 		members: []string{"DescribeVServerGroupAttribute"},
 		fresh: []string{
 			"DescribeLoadBalancerListeners", "DescribeVServerGroups", "DescribeVServerGroupAttribute",
@@ -349,7 +351,7 @@ func ofNLB() *side {
 		rotates: []string{"UpdateListenerAttribute"},
 		removes: []string{"DeleteLoadBalancer", "UpdateLoadBalancerProtection", "ListLoadBalancers", "GetLoadBalancerAttribute", "ListListeners",
 			"DeleteListener"},
-		known:   []string{"ListLoadBalancers", "GetLoadBalancerAttribute", "ListServerGroups", "ListListeners"},
+		known: []string{"ListLoadBalancers", "GetLoadBalancerAttribute", "ListServerGroups"}, listeners: "ListListeners",
 		members: []string{"ListServerGroupServers"},
 		fresh: []string{
 			"ListListeners", "ListServerGroups", "ListServerGroupServers", "DescribeSecurityGroups", "DescribeSecurityGroupAttribute",

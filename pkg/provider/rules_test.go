@@ -365,6 +365,8 @@ func (s *side) lacking(action, setting string) (cannot []rule) {
 
 func (s *side) unknown(action string) []rule {
 	switch {
+	case action == s.listeners:
+		return append(s.without(action), rotates)
 	case slices.Contains(s.known, action):
 		return append(s.without(action), joins, leaves, opens, rotates)
 	case slices.Contains(s.members, action): // a new process that cannot read a group at all plans nothing for the load balancer

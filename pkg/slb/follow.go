@@ -17,7 +17,8 @@ import (
 
 var _ service.Follower = clb{}
 
-// Follows implements service.Mover. The vServer groups of a CLB are its own, so that those of the old one need passes, too.
+// Follows implements service.Mover. The vServer groups of a CLB are its own, so that those of the old one need passes, too. A new process
+// that cannot read the listeners has no plan for the CLB that the Service is on: marks show the groups of its ports.
 func (c clb) Follows(svc *corev1.Service, when service.Stage) []service.Follower {
 	shown := cmp.Or(c.showing, svc.Labels[service.LabelLoadBalancerID])
 	var follows []service.Follower
@@ -25,6 +26,9 @@ func (c clb) Follows(svc *corev1.Service, when service.Stage) []service.Follower
 		if former, ok := left.(clb); ok && (former.former == shown || when == service.Moved && !mark.IsGroup(former.former)) {
 			follows = append(follows, former)
 		}
+	}
+	if when == service.Unplanned && c.presence.Present() && !c.listeners.Known() {
+		follows = append(follows, clb{engine: c.engine, former: c.ID()})
 	}
 	return follows
 }
@@ -37,8 +41,13 @@ func (c clb) RefreshBackends(ctx context.Context, svc *corev1.Service) (service.
 		return found, err
 	}
 	found.group, _ = c.clusterGroupOn(lb) // on that of another cluster, marks with its ID are of its Services
-	actual, err := observe.All(ctx, c.api, *lb, mark.ServiceName(svc), found.group.IsZero() && !isTagged(lb, svc))
-	if err == nil {
+	listeners, err := c.api.DescribeListeners(ctx, lb.ID)
+	if err != nil && !service.IsUnread(err) {
+		return found, err
+	}
+	actual := observe.New(*lb, listeners[lb.ID])
+	actual.Reused = found.group.IsZero() && !isTagged(lb, svc)
+	if actual, err = observe.Groups(ctx, c.api, actual, mark.ServiceName(svc)); err == nil {
 		found.setObserved(actual)
 	}
 	return found, err

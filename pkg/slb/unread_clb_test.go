@@ -59,6 +59,44 @@ func TestAnUnreadCLBHoldsNoBackend(t *testing.T) {
 	}
 }
 
+// TestUnreadListenersHoldNoBackend: a new process cannot read the listeners. The vServer groups follow the nodes by their marks, and nothing
+// else changes.
+func TestUnreadListenersHoldNoBackend(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := settled(t, testService("web", 80))
+		w.fault(map[string]any{"action": "DescribeLoadBalancerListeners", "code": "Forbidden.RAM", "status": 403, "times": 0})
+		w.restart()
+		w.calls()
+		w.deleteNode("a")
+		w.addNode("d")
+		w.change("web", func(svc *corev1.Service) { svc.Spec.Ports = append(svc.Spec.Ports, testPort(81, corev1.ProtocolTCP)) })
+		for range 5 {
+			if w.pass("web") == nil {
+				t.Error("nobody hears of the missing permission")
+			}
+			time.Sleep(time.Minute)
+		}
+		for _, write := range writesOf(w.calls()) {
+			if !strings.HasSuffix(write, "VServerGroupBackendServers") {
+				t.Errorf("it writes %s", write)
+			}
+		}
+		w.clearFaults()
+		servers := w.state()["a0f5e8a1cweb"].serving("tcp:80")
+		for i := range servers {
+			servers[i], _, _ = strings.Cut(servers[i], " ")
+		}
+		if !slices.Equal(servers, []string{"i-b", "i-c", "i-d"}) {
+			t.Errorf("the listener leads to %v, want b, c and d", servers)
+		}
+		w.settles("web")
+		if keys := w.listenerKeys(); !slices.Equal(keys, []string{"tcp:80", "tcp:81"}) {
+			t.Errorf("listeners %v, want both ports", keys)
+		}
+	})
+}
+
 // TestWhatMayNotBeUsedAnyMoreIsFollowed: an existing CLB whose policy or tags change after a Service is on it keeps what the Service has
 // there, and its backends follow the nodes, also after a restart. The Service gets no new port, and may leave.
 func TestWhatMayNotBeUsedAnyMoreIsFollowed(t *testing.T) {
