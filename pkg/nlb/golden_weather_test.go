@@ -17,6 +17,7 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/backend"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
 )
 
 const webGate = backend.GatePrefix + "web"
@@ -232,7 +233,8 @@ func TestGoldenForbidden(t *testing.T) {
 	})
 }
 
-// TestGoldenLockedByAnUnpaidBill: a locked load balancer gets no write, and the Service one event. Once it is unlocked, everything follows.
+// TestGoldenLockedByAnUnpaidBill: a locked load balancer gets no write, and the Service one event. Soon after it is unlocked, everything
+// follows.
 func TestGoldenLockedByAnUnpaidBill(t *testing.T) {
 	t.Parallel()
 	inWorld(t, func(t *testing.T, w *world) {
@@ -250,12 +252,11 @@ func TestGoldenLockedByAnUnpaidBill(t *testing.T) {
 		}
 		events := w.newEvents()
 		mustReport(t, events, "NLB "+id+" is locked (FinancialLocked): nothing is changed until the lock is gone")
-		if calls := writes(w.calls()); len(calls) > 0 || len(events) != 1 {
+		if calls := writes(w.calls()); len(calls) > 0 || len(events) != 1 || !strings.Contains(events[0], problem.ReasonLoadBalancerLocked) {
 			t.Errorf("writes %v, events %v", calls, events)
 		}
 		w.account.SetNLBLocks(id)
-		w.drift()
-		w.converge("web")
+		w.passes("web", 3*time.Minute)
 		if got := *w.listener(id, 0).IdleTimeout; got != 60 {
 			t.Errorf("idle timeout %d", got)
 		}

@@ -1,6 +1,7 @@
 package nlb
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -59,8 +60,10 @@ func (n nlb) Plan(_ context.Context, in service.Inputs) (service.Decision, error
 	if n.isLocked() {
 		lb := &n.lb.Value
 		decision.Problems = append(decision.Problems,
-			problem.Newf(problem.ReasonFeatureNotSupported, "NLB %s is locked (%s): nothing is changed until the lock is gone", lb.ID,
-				strings.Join(lb.Locks, ", ")))
+			problem.Newf(problem.ReasonLoadBalancerLocked, "NLB %s is locked (%s): nothing is changed until the lock is gone", lb.ID,
+				cmp.Or(strings.Join(lb.Locks, ", "), lb.Status)))
+		n.lb.Invalidate("it is locked")
+		decision.Plan = plan{nlb: n}
 		return decision, nil
 	}
 	if instead, err := n.withoutCreation(in.Now); instead != nil || err != nil {
