@@ -13,10 +13,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/kubernetes/fake"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/emulatortest"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/nodes"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/nlb"
@@ -37,6 +39,8 @@ type both struct {
 	random *rand.Rand
 	stop   func()
 	made   int
+
+	lasting lasting
 }
 
 // TestBothProducts: Services with the same backends, one with a CLB and one with an NLB, are served side by side, follow the nodes, and go
@@ -70,9 +74,13 @@ func TestSoakOfBothProducts(t *testing.T) {
 			b.one()
 			time.Sleep(time.Duration(b.random.Int64N(int64(4 * time.Second))))
 			b.collect()
+			b.endLasting(time.Now())
 		}
+		b.endLasting(b.lasting.until)
 		b.server.ClearFaults()
+		b.deleteKept()
 		b.settle()
+		t.Logf("for a while: %v; %d load balancers stayed, because others used them", b.lasting.begun, b.lasting.kept)
 		b.stop()
 	})
 }
@@ -80,7 +88,8 @@ func TestSoakOfBothProducts(t *testing.T) {
 func newBoth(t *testing.T, seed uint64) *both {
 	t.Helper()
 	server := emulatortest.New(t, emulator.Options{Settle: time.Second})
-	b := &both{t: t, server: server, client: steadyClient(t, server), kube: testkit.NewClientset(), random: rand.New(rand.NewPCG(seed, 0))} //nolint:gosec // repeatable by its seed
+	b := &both{t: t, server: server, client: steadyClient(t, server), kube: testkit.NewClientset(), random: rand.New(rand.NewPCG(seed, 0)), //nolint:gosec // repeatable by its seed
+		lasting: lasting{begun: map[string]int{}, touched: sets.New[string]()}}
 	for _, name := range []string{"n1", "n2"} {
 		b.node(name, true)
 	}
@@ -96,8 +105,10 @@ func (b *both) one() {
 		b.churn(name)
 	case n < 13:
 		b.node(fmt.Sprintf("n%d", 3+b.random.IntN(3)), b.random.IntN(2) == 0)
-	case n < 19:
+	case n < 17:
 		b.fault()
+	case n < 19:
+		b.beginLasting()
 	default:
 		b.stop()
 		b.stop = serveServices(b.t, b.server, b.kube, Settings{})
@@ -221,6 +232,12 @@ func (b *both) settle() {
 	b.compare(want)
 }
 
+// machines is how many nodes can be backends.
+func (b *both) machines() int {
+	all := testkit.Must(b.kube.CoreV1().Nodes().List(b.t.Context(), metav1.ListOptions{}))(b.t).Items
+	return len(slices.DeleteFunc(all, func(n corev1.Node) bool { return n.Labels[nodes.LabelType] == nodes.TypeVirtualKubelet }))
+}
+
 func (b *both) writes(since int64) int { return len(b.written(since)) }
 
 // written are the writes since a call.
@@ -237,7 +254,7 @@ func (b *both) written(since int64) []string {
 // compare checks that there are these load balancers, by the value of their owner tag, with so many listeners, each with all nodes.
 func (b *both) compare(want map[string]int) {
 	b.t.Helper()
-	ctx, nodes := b.t.Context(), len(testkit.Must(b.kube.CoreV1().Nodes().List(b.t.Context(), metav1.ListOptions{}))(b.t).Items)
+	ctx, nodes := b.t.Context(), b.machines()
 	got := map[string]int{}
 	for _, lb := range testkit.Must(b.client.ListNLBs(ctx, alicloud.NLBQuery{}))(b.t) {
 		owner, _ := lb.Tag("kubernetes.do.not.delete")
