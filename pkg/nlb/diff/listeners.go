@@ -10,12 +10,24 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
 )
 
-// listenerSteps makes the steps on listeners. New ones come before others go, but for those whose ports they need.
+// listenerSteps makes the steps on listeners. New ones come before others go, but for those whose ports they need. Where the Service does
+// not manage the listeners of an existing load balancer, only one of its own goes, with its port: it would lead to the Service that gets
+// the node port next.
 func (d *differ) listenerSteps() {
-	if d.actual.Reused && !d.desired.Override || d.desired.HoldListeners {
+	if d.desired.HoldListeners {
 		return
 	}
 	gone := d.unwantedListeners()
+	if !d.actual.Reused || d.desired.Override {
+		gone = d.placeListeners(gone)
+	}
+	for _, listener := range gone {
+		d.deleteListener(listener)
+	}
+}
+
+// placeListeners makes the steps on the listeners of ports, and returns the rest of those that go.
+func (d *differ) placeListeners(gone []*model.Listener) []*model.Listener {
 	for i := range d.desired.Listeners {
 		want := &d.desired.Listeners[i]
 		have := d.actual.Listener(want.Key())
@@ -32,9 +44,7 @@ func (d *differ) listenerSteps() {
 			gone = d.placeListener(want, have, gone)
 		}
 	}
-	for _, listener := range gone {
-		d.deleteListener(listener)
-	}
+	return gone
 }
 
 // mayMove reports whether a listener of ours whose settings nobody knows follows its port to another group, and takes the certificate that
