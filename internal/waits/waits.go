@@ -46,6 +46,9 @@ const (
 	// Refused is the longest wait before a call that may be refused for ever, such as one for which the role lacks a permission: less than 30
 	// attempts in a day.
 	Refused = 2 * time.Hour
+	// Replaced is the longest wait before something that works is taken away again for what the cloud refused in its place, or before
+	// something is to be deleted again that others use, who go on without any event.
+	Replaced = 6 * time.Hour
 	// InUse is how long what a listener of ours has just left may count as used. What is used for longer is used by somebody else, who may go
 	// on for ever.
 	InUse = 5 * time.Minute
@@ -70,6 +73,8 @@ const (
 	// RouteWithoutNode is how long a route must have been without a node: of nodes that go all at once, the first pass may see only some to be
 	// gone.
 	RouteWithoutNode = 5 * time.Second
+	// RoutesInTurn is the time in which a limited number of routes go whose instances may still run.
+	RoutesInTurn = 10 * time.Minute
 	// RouteMoved is how long a route stays whose machine has been registered again with other pod CIDRs: pods of the old ones may still run
 	// there.
 	RouteMoved = 3 * time.Minute
@@ -95,6 +100,10 @@ const (
 	// InstanceNeverSeen the same for one that this process never saw: the list of instances lags behind new ones.
 	InstanceMissing   = 2 * time.Minute
 	InstanceNeverSeen = 5 * time.Minute
+	// AddressesContested is how long addresses of a Node stay that somebody else has written in place of ours, and IDRefused how long an
+	// instance is not asked for whose ID ECS has refused. A kubelet with other flags, or a new Node, is no event for either.
+	AddressesContested = time.Hour
+	IDRefused          = time.Hour
 	// NodesInTurn is the time in which a limited number of Nodes are deleted.
 	NodesInTurn = 5 * time.Minute
 )
@@ -151,6 +160,10 @@ func services() []Wait {
 			"none"},
 		{"a call that the cloud refuses to be accepted", "everything that does not need it goes on", Refused,
 			"It is tried again, never at longer intervals; after an edit of the Service at once.", failed},
+		{"what the cloud refused in place of something that works to be accepted, such as a listener of another protocol",
+			"what works stays", Replaced, "It is tried again, never at longer intervals; after an edit of the Service at once.", failed},
+		{"others to stop using a server group that a Service needs no more", "it stays without the backends of the Service", Replaced,
+			"Its deletion is tried again, never at longer intervals.", "event `KeptInUse`"},
 		{"a server group, security group or access control list of a deleted Service that the cloud does not delete, most often because others use it", "the Service is held", InUse, "It stays, and the Service is released.", "event `KeptInUse`"},
 		{"the access control list of a deleted Service to be readable", "the Service is held", AccessListUnread,
 			"The list stays if there is one, and the Service is released.", "event `KeptInUse`"},
@@ -161,6 +174,8 @@ func services() []Wait {
 			"none"},
 		{"a pass to end", "the Service has no other one", PassOfService, "The manager counts as unhealthy, and the kubelet restarts it.",
 			"health check `service-lb-controller`"},
+		{"a sign that the account is the right one, where a load balancer is missing and nothing else can be read either",
+			"nothing is created in its place", 0, "", failed},
 		{"a load balancer or a listener of a deleted Service that cannot be read or deleted",
 			"the Service stays in Terminating, and nothing of others is touched", 0, "", "event `CleanLoadBalancerFailed`"},
 		{"a part of a load balancer that cannot be read",
@@ -178,6 +193,10 @@ func routes() []Wait {
 			"event `RouteRemovalWithheld` while more are to go than may"},
 		{"further nodes that go at the same time", "the route of a deleted Node stays", RouteWithoutNode, "It is removed.", "none"},
 		{"pods of the former pod CIDRs of a machine", "its former route stays", RouteMoved, "It is removed.", "none"},
+		{"the turn of a route whose Node is gone and whose instance may still run, beside many others", "the route stays", RoutesInTurn,
+			"Some more are removed.", "event `RouteRemovalWithheld`"},
+		{"Nodes, or a proof that the instances are gone, where more routes than may go have lost their Nodes at once", "the routes stay", 0, "",
+			"event `RouteRemovalWithheld`"},
 		{"a route that the cloud refuses", "the node keeps its condition `NetworkUnavailable`", RouteRefused,
 			"It is tried again, never at longer intervals.", "event `CreateRouteFailed`, `RouteQuota` or `RouteConflict`"},
 		{"a route table that the cloud refuses to show", "routes in the other tables go on", TableUnread, "It is read again.",
@@ -196,5 +215,8 @@ func nodes() []Wait {
 		{"the same for an instance that this process never saw", "the Node stays", InstanceNeverSeen, "The Node is deleted.", "none"},
 		{"the turn of a Node whose instance is gone, beside many others", "the Node stays", NodesInTurn, "Some more Nodes are deleted.",
 			"event `NodeDeletionDeferred`"},
+		{"the kubelet of a Node to leave its addresses to the manager", "those of the kubelet stay", AddressesContested,
+			"They are written again.", "none"},
+		{"an instance whose ID ECS has refused", "nobody asks for it, and its Node stays", IDRefused, "It is asked for again.", "none"},
 	}
 }

@@ -34,10 +34,12 @@ func TestWaitsPageIsFresh(t *testing.T) {
 	golden.FreshParts(t, root+"/docs/reference/waits.md", tables)
 }
 
-// TestBoundsStandHere: the manager takes each bound from here, and no grace has its length elsewhere.
+// TestBoundsStandHere: the manager takes each bound from here, and no grace, nor a pause after a refusal
+// of hours, has its length elsewhere.
 func TestBoundsStandHere(t *testing.T) {
 	t.Parallel()
-	elsewhere, takes := regexp.MustCompile(`(?m)^\s*(?:const )?\w*(?:Grace|Patience)\s*=.*\btime\.\w+`), map[string]bool{}
+	elsewhere := regexp.MustCompile(`(?m)^\s*(?:const )?\w*(?:Grace|Patience)\s*=.*\btime\.\w+|\bLongest:\s*\d+ \* time\.Hour`)
+	takes := map[string]bool{}
 	for _, dir := range []string{"service", "slb", "nlb", "vpcroute", "node"} {
 		err := filepath.WalkDir(root+"/pkg/"+dir, func(path string, _ fs.DirEntry, err error) error {
 			if err != nil || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {

@@ -14,6 +14,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/nodes"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/waits"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 )
 
@@ -105,7 +106,7 @@ const (
 	// addressAttempts is how often addresses are written that somebody else takes back, before they are left to them.
 	addressAttempts = 2
 	// addressPause is when it is tried again: the kubelet may have been restarted with other flags.
-	addressPause = time.Hour
+	addressPause = waits.AddressesContested
 )
 
 // addressWrites knows what the stock node controller was to write into the status of Nodes. A kubelet without

@@ -9,6 +9,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/sets"
 
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/waits"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 )
 
@@ -24,7 +25,7 @@ const (
 	// isolationPause is how long after a search none is made: a call that is refused for another reason must not cost many.
 	isolationPause = time.Minute
 	// refusedAge is how long a refused key is not named in any call.
-	refusedAge = time.Hour
+	refusedAge = waits.IDRefused
 )
 
 // errRefusedID says that ECS refuses every call that names the instance id or address. Whether it does so for malformed ones is not

@@ -22,7 +22,7 @@ import (
 // wrong: an API server that lost its data shows few or no Nodes while all pods run on.
 const (
 	// removalInterval is the time in which at most [removalCap] routes go.
-	removalInterval = 10 * time.Minute
+	removalInterval = waits.RoutesInTurn
 )
 
 // removalCap is how many of so many routes may go within [removalInterval] without a proof that their instance is gone: a tenth,

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/waits"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/nlb/model"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
@@ -14,7 +15,7 @@ import (
 
 // exchangePause is how long something is not replaced again by what the cloud refused in its place: each attempt takes away what works for
 // some seconds, and three calls.
-var exchangePause = refusal.Pause{First: 5 * time.Minute, Least: 10 * time.Minute, Longest: 6 * time.Hour}
+var exchangePause = refusal.Pause{First: 5 * time.Minute, Least: 10 * time.Minute, Longest: waits.Replaced}
 
 // exchange is something of a load balancer that has to go before what takes its place can come: all security groups, which may be of
 // another type than the next ones, or the bandwidth package. op is what brings the next one.

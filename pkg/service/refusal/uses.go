@@ -8,9 +8,6 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 )
 
-// useRetry is after what time somebody else may have stopped using a thing, which causes no event.
-const useRetry = 6 * time.Hour
-
 // use is since when the cloud has refused to delete something because it is used, when it last did, and how.
 type use struct {
 	since, last time.Time
@@ -29,7 +26,7 @@ func (u *Uses) Err(id string, now time.Time) error {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	known, ok := u.byID[id]
-	if !ok || 2*now.Sub(known.last) >= now.Sub(known.since) || now.Sub(known.last) >= useRetry { //nolint:mnd // half of the time
+	if !ok || 2*now.Sub(known.last) >= now.Sub(known.since) || now.Sub(known.last) >= waits.Replaced { //nolint:mnd // half of the time
 		return nil
 	}
 	return known.err
@@ -62,7 +59,7 @@ func (u *Uses) Left(id string, now time.Time) error {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	known, ok := u.byID[id]
-	if !ok || now.Sub(known.since) < waits.InUse || now.Sub(known.last) >= useRetry {
+	if !ok || now.Sub(known.since) < waits.InUse || now.Sub(known.last) >= waits.Replaced {
 		return nil
 	}
 	return known.err

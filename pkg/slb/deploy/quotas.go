@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/waits"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/refusal"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb/model"
@@ -16,7 +17,7 @@ import (
 var counted = []model.Op{model.OpCreateGroup, model.OpCreateListener, model.OpCreateExtension, model.OpCreateAccess, model.OpAddEntries}
 
 // shortagePause is how long no call is made after a quota of a CLB refused one, unless something was deleted from the CLB.
-var shortagePause = refusal.Pause{Least: time.Minute, Longest: 2 * time.Hour}
+var shortagePause = refusal.Pause{Least: time.Minute, Longest: waits.Refused}
 
 // shortage is an operation whose quota is used up, for what a plan is to do of its kind. A plan that is to do something else may try.
 type shortage struct {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/waits"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/refusal"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb/model"
@@ -13,7 +14,7 @@ import (
 
 // replacePause is how long a replacement is not tried again that the cloud refused. Each attempt takes the port down for the time of four
 // calls; an edit of the Service has it made at once.
-var replacePause = refusal.Pause{Least: time.Hour, Longest: 12 * time.Hour}
+var replacePause = refusal.Pause{Least: time.Hour, Longest: waits.Replaced}
 
 // vacancy is a port whose listener was deleted to make room for another one. UDP has ports of its own, and its listeners are never
 // replaced.
