@@ -62,6 +62,9 @@ const (
 	JobUnread         = 5 * time.Second
 	// ChargeType is how long after the end of the day, at which a new charge type takes effect, the old one may still be read.
 	ChargeType = time.Hour
+	// DriftPeriod is how often a load balancer is compared with what is known of it, up to a fifth later so that not all are at once. On a
+	// CLB, each vServer group takes a call, so that backend servers are part of every second comparison.
+	DriftPeriod = 10 * time.Minute
 	// PassOfService is how long one pass may take, what it waits for the rate limit not counted. No pass needs this long.
 	PassOfService = 30 * time.Minute
 )
@@ -172,6 +175,8 @@ func services() []Wait {
 		{"a job of NLB whose state cannot be read", "as above", JobUnread, "What is there is read, and decides.", "event that names the right"},
 		{"a new charge type of a CLB to be shown, from the end of the day on", "it is not asked for again", ChargeType, "It is asked for again.",
 			"none"},
+		{"what somebody has changed by hand to be seen", "it stays", DriftPeriod * 6 / 5, "It is repaired.", "none"},
+		{"the same of backend servers of a CLB", "as above", DriftPeriod * 12 / 5, "They are repaired.", "none"},
 		{"a pass to end", "the Service has no other one", PassOfService, "The manager counts as unhealthy, and the kubelet restarts it.",
 			"health check `service-lb-controller`"},
 		{"a sign that the account is the right one, where a load balancer is missing and nothing else can be read either",

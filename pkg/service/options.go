@@ -63,7 +63,7 @@ const (
 	// defaultMoveGrace: clients and caches of DNS have some time to follow the status.
 	defaultMoveGrace = waits.Moved
 	// defaultResyncPeriod: the promise to users is that a listener changed by hand is restored within ten minutes or so.
-	defaultResyncPeriod = 10 * time.Minute
+	defaultResyncPeriod = waits.DriftPeriod
 )
 
 func (o Options) withDefaults() Options {
