@@ -67,7 +67,7 @@ machine: ## Build what real machines run into bin/: kubelet, kube-proxy, Flannel
 	@$(call build_sandbox,the programs of real machines,./cmd/machine ./cmd/testserver)
 
 # Packages with goroutines of their own. The race detector makes a test several times slower, and finds nothing where one goroutine decides.
-RACE := ./pkg/alicloud ./pkg/service ./internal/emulator ./internal/emulator/fabric ./internal/emulator/limits ./internal/healthport ./internal/leadership ./internal/workers
+RACE := ./pkg/alicloud ./pkg/service ./pkg/service/driver ./pkg/service/queue ./internal/emulator ./internal/emulator/fabric ./internal/emulator/limits ./internal/healthport ./internal/leadership ./internal/workers
 # Of larger packages, those tests in which several workers run. Compiling them for it takes longer than the tests, so make test leaves them out.
 RACE_LARGE := ./pkg/slb ./pkg/nlb ./pkg/vpcroute ./pkg/node
 RACE_RUN := Controller|Concurrent|FanOut|Soak|AtOnce|TwoLeaders

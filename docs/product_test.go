@@ -13,7 +13,7 @@ import (
 func TestProductPageNamesEveryMethod(t *testing.T) {
 	t.Parallel()
 	page := pages(t)["docs/contributing/add-a-product.md"]
-	file, err := parser.ParseFile(token.NewFileSet(), root+"/pkg/service/engine.go", nil, 0)
+	file, err := parser.ParseFile(token.NewFileSet(), root+"/pkg/service/driver/engine.go", nil, 0)
 	if err != nil {
 		t.Fatal(err)
 	}

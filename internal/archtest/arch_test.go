@@ -62,6 +62,12 @@ var rules = []rule{
 		why: "the frame knows no product: a second one must be able to stand beside the first without a copied line",
 	},
 	{
+		who: []string{"./pkg/slb", "./pkg/nlb", "./pkg/service/groups"}, must: []string{"./pkg/service"},
+		but: slices.Concat(pure, []string{"./pkg/service/config", "./pkg/service/driver", "./pkg/service/groups", "./pkg/service/presence",
+			"./pkg/service/quota", "./pkg/service/refusal"}),
+		why: "a product implements the driver interfaces, and knows nothing of the controller that calls it",
+	},
+	{
 		who: []string{"./pkg/service/presence"}, must: []string{"."},
 		but: []string{"./pkg/service/presence", "./pkg/service/problem", "./internal/waits"}, tests: true,
 		why: "what proves that a load balancer is gone must not depend on who asks, nor on the product",

@@ -9,7 +9,7 @@ import (
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
-	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/driver"
 )
 
 // shown is everything of a Service in the cloud by which the official CCM finds it, and that it compares with what it wants. What the cloud
@@ -117,7 +117,7 @@ func TestBackToTheOfficialCCM(t *testing.T) {
 					id = w.balancer("web").ID
 				}
 				got = w.shows(id)
-				if svc.Labels[service.LabelLoadBalancerID] != id || !slices.Contains(svc.Finalizers, Finalizer) ||
+				if svc.Labels[driver.LabelLoadBalancerID] != id || !slices.Contains(svc.Finalizers, Finalizer) ||
 					svc.Labels["service.beta.kubernetes.io/hash"] != "" {
 					t.Errorf("labels %v, finalizers %v", svc.Labels, svc.Finalizers)
 				}

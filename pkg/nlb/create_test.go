@@ -4,14 +4,13 @@ import (
 	"slices"
 	"testing"
 
-	corev1 "k8s.io/api/core/v1"
-
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
-	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/driver"
 )
 
 // udp adds a UDP port.
@@ -38,7 +37,7 @@ func TestCreate(t *testing.T) {
 		if ingress := svc.Status.LoadBalancer.Ingress; len(ingress) != 1 || ingress[0].Hostname != lb.DNSName || ingress[0].IP != "" {
 			t.Errorf("status %+v", ingress)
 		}
-		if svc.Labels[service.LabelLoadBalancerID] != lb.ID || !slices.Contains(svc.Finalizers, Finalizer) {
+		if svc.Labels[driver.LabelLoadBalancerID] != lb.ID || !slices.Contains(svc.Finalizers, Finalizer) {
 			t.Errorf("label %v, finalizers %v", svc.Labels, svc.Finalizers)
 		}
 		group, listener := w.groups("web")[0], testkit.Must(w.account.Client.ListNLBListeners(t.Context(), []string{lb.ID}))(t)[0]
@@ -66,7 +65,7 @@ func TestDelete(t *testing.T) {
 			t.Errorf("%d things are left", left)
 		}
 		if svc := w.get("web"); len(svc.Finalizers) > 0 || len(svc.Status.LoadBalancer.Ingress) > 0 ||
-			svc.Labels[service.LabelLoadBalancerID] != "" {
+			svc.Labels[driver.LabelLoadBalancerID] != "" {
 			t.Errorf("left on the Service: %v %v %v", svc.Finalizers, svc.Status.LoadBalancer, svc.Labels)
 		}
 	})

@@ -15,8 +15,8 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/cloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
-	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/driver"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
 )
 
@@ -68,12 +68,12 @@ func TestKilledAfterCreation(t *testing.T) {
 						t.Fatalf("NLBs %+v, want %d", all, c.left)
 					}
 					svc := w.get("web")
-					switch record, _ := service.RecordOn(svc); {
+					switch record, _ := driver.RecordOn(svc); {
 					case c.left == 0:
-						if groups := w.groups("web"); len(groups) > 0 || service.HasFinalizer(svc, Finalizer) {
+						if groups := w.groups("web"); len(groups) > 0 || driver.HasFinalizer(svc, Finalizer) {
 							t.Errorf("groups %v, finalizers %v", groups, svc.Finalizers)
 						}
-					case svc.Labels[service.LabelLoadBalancerID] != all[0].ID || len(svc.Status.LoadBalancer.Ingress) != 1:
+					case svc.Labels[driver.LabelLoadBalancerID] != all[0].ID || len(svc.Status.LoadBalancer.Ingress) != 1:
 						t.Errorf("labels %v, status %v, want %s", svc.Labels, svc.Status.LoadBalancer, all[0].ID)
 					case record.Creation != nil || record.Made != all[0].ID:
 						t.Errorf("Record %+v", record)
@@ -203,8 +203,8 @@ func TestCreationInVain(t *testing.T) {
 // creating has the Record of a Service say that a process began to create a load balancer, and noted no answer.
 func creating(t *testing.T, svc *corev1.Service, parameters any) {
 	t.Helper()
-	record, _ := service.RecordOn(svc)
+	record, _ := driver.RecordOn(svc)
 	encoded := testkit.Must(json.Marshal(parameters))(t)
-	record.UID, record.Creation = svc.UID, &service.Creation{Token: rand.Text(), Parameters: encoded, Begun: time.Now()}
-	testkit.SetCondition(svc, service.ConditionWritten, service.ReasonWritten, string(testkit.Must(json.Marshal(record))(t)))
+	record.UID, record.Creation = svc.UID, &driver.Creation{Token: rand.Text(), Parameters: encoded, Begun: time.Now()}
+	testkit.SetCondition(svc, driver.ConditionWritten, driver.ReasonWritten, string(testkit.Must(json.Marshal(record))(t)))
 }

@@ -7,7 +7,7 @@ import (
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/nlb/diff"
-	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/driver"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
 )
 
@@ -44,7 +44,7 @@ func (f failedCreations) unlessWorking(works bool) failedCreations {
 
 // withoutCreation returns a plan that removes a load balancer whose creation the cloud gave up, and an error while it is too early for
 // another one; nil otherwise.
-func (n nlb) withoutCreation(now time.Time) (service.Plan, error) {
+func (n nlb) withoutCreation(now time.Time) (driver.Plan, error) {
 	switch {
 	case !n.presence.Present() && now.Before(n.creations.again):
 		return plan{nlb: n},

@@ -9,7 +9,7 @@ import (
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/nlb/model"
-	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/driver"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
 )
 
@@ -19,7 +19,7 @@ const driftWindow = 2 * time.Minute
 
 // compareWhenDue returns what is known of the NLB of a Service, with the parts in doubt that are to be read. compared says that drift
 // detection is due, and that a comparison found none.
-func (e *engine) compareWhenDue(ctx context.Context, of service.Request, known observed) (after observed, compared bool) {
+func (e *engine) compareWhenDue(ctx context.Context, of driver.Request, known observed) (after observed, compared bool) {
 	drift := of.DriftDue && len(known.jobs) == 0
 	if drift && !of.Unsettled {
 		if current := e.doubtGroup(of, known.doubtJoined(of)); e.isUnchanged(ctx, of, current) {
@@ -35,7 +35,7 @@ func (e *engine) compareWhenDue(ctx context.Context, of service.Request, known o
 // isUnchanged detects drift by comparison: it reports whether an NLB is as it is known. It reads twenty NLBs with their listeners together,
 // and the server groups of all Services; only the backend servers take a read for each group. What it reads replaces nothing that is known:
 // where it says false, everything is to be read on its own, be it because something differs, is missing, or could not be read.
-func (e *engine) isUnchanged(ctx context.Context, of service.Request, known observed) bool {
+func (e *engine) isUnchanged(ctx context.Context, of driver.Request, known observed) bool {
 	if !known.isComparable(of) {
 		return false
 	}
@@ -46,15 +46,15 @@ func (e *engine) isUnchanged(ctx context.Context, of service.Request, known obse
 
 // isComparable reports whether the Service is where it is to be, so that a comparison shows all that reading would. A Service that moves,
 // or that may not be where it asks to be, also has to find out about other load balancers.
-func (o observed) isComparable(of service.Request) bool {
-	at := of.Service.Labels[service.LabelLoadBalancerID]
+func (o observed) isComparable(of driver.Request) bool {
+	at := of.Service.Labels[driver.LabelLoadBalancerID]
 	return o.isTrusted() && o.presence.Present() && len(o.jobs) == 0 && len(o.leaving) == 0 && o.stays == nil && o.from == "" &&
 		o.refusal == nil &&
 		(at == "" || at == o.nlbID())
 }
 
 // afterComparison returns what is known after a comparison showed no drift. What few Services have is read again.
-func (o observed) afterComparison(of service.Request) observed {
+func (o observed) afterComparison(of driver.Request) observed {
 	o.access.Invalidate("due for drift detection")
 	if mayHaveCertificates(of) || slices.ContainsFunc(o.listeners.Value, func(l model.Listener) bool { return len(l.Certificates) > 0 }) {
 		o.listeners.Invalidate("due for drift detection")
@@ -63,12 +63,12 @@ func (o observed) afterComparison(of service.Request) observed {
 }
 
 // readTogether returns an NLB that was read together with those of other Services, whose turn is soon.
-func (e *engine) readTogether(ctx context.Context, of service.Request, known observed) (preload, bool) {
+func (e *engine) readTogether(ctx context.Context, of driver.Request, known observed) (preload, bool) {
 	if read, ok := e.recentReading(known); ok {
 		return read, true
 	}
 	at := time.Now()
-	ids := of.Together(known.nlbID(), alicloud.MaxNLBQuery, driftWindow, func(balancer service.Balancer) string {
+	ids := of.Together(known.nlbID(), alicloud.MaxNLBQuery, driftWindow, func(balancer driver.Balancer) string {
 		if other, ok := balancer.(nlb); ok && other.isTrusted() && len(other.jobs) == 0 && !e.hasReading(other.observed) {
 			return other.nlbID()
 		}
@@ -110,7 +110,7 @@ func (e *engine) hasReading(known observed) bool {
 func (o observed) mayBeShared() bool { return !o.group.IsZero() || o.presence.Reused() }
 
 // ownListeners leaves out the listeners of the other Services of a group: each compares its own.
-func (o observed) ownListeners(of service.Request, listeners []model.Listener) []model.Listener {
+func (o observed) ownListeners(of driver.Request, listeners []model.Listener) []model.Listener {
 	if o.group.IsZero() {
 		return listeners
 	}
@@ -120,7 +120,7 @@ func (o observed) ownListeners(of service.Request, listeners []model.Listener) [
 
 // sameGroups reports whether the server groups of a Service are those that are known, and as they are known. Those that are not in the list
 // of all, because they are another's or have lost their tags, are read by id.
-func (e *engine) sameGroups(ctx context.Context, of service.Request, known observed) bool {
+func (e *engine) sameGroups(ctx context.Context, of driver.Request, known observed) bool {
 	all, err := e.allGroups.Within(ctx, driftWindow, e.preloadGroups)
 	if err != nil {
 		return false

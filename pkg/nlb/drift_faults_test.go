@@ -11,8 +11,8 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/waits"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
-	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/driver"
 )
 
 // TestSharedReadsThatProveNothing: what Services read together is empty, lacks some of them, fails, or comes late. Nothing is written, and
@@ -123,7 +123,7 @@ func TestDriftOfWhatFewServicesHave(t *testing.T) {
 		w.spoil("tls", func(s spoiled) error {
 			return job(api.RemoveCertificates(t.Context(), s.listener.ID, []string{"cert-2"}))
 		})
-		id := w.get("ranges").Labels[service.LabelSecurityGroupID]
+		id := w.get("ranges").Labels[driver.LabelSecurityGroupID]
 		testkit.Check(t, api.RemoveSecurityRules(t.Context(), id, testkit.Must(api.SecurityRules(t.Context(), id))(t)[:1]))
 		servers := testkit.Must(api.ListNLBServers(t.Context(), group))(t)
 		servers = slices.DeleteFunc(servers, func(s alicloud.NLBServer) bool { return s.Description == "by hand" })

@@ -17,9 +17,9 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/nlb/diff"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/nlb/model"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/nlb/observe"
-	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/config"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/driver"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/groups"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/presence"
@@ -52,16 +52,16 @@ type engine struct {
 	awaits   jobWaits
 	missing  *presence.Absences
 	shared   *groups.Groups[alicloud.NLB]
-	preloads service.Preloads[preload] // by the value of the owner tag
-	readings service.Preloads[preload] // by id, for drift detection
+	preloads driver.Preloads[preload] // by the value of the owner tag
+	readings driver.Preloads[preload] // by id, for drift detection
 	// allGroups are the server groups of the cluster by the value of the owner tag, for drift detection.
-	allGroups service.Listing[map[string][]alicloud.NLBGroup]
+	allGroups driver.Listing[map[string][]alicloud.NLBGroup]
 }
 
-var _ service.Engine = (*engine)(nil)
+var _ driver.Engine = (*engine)(nil)
 
 // Product is NLB. The annotation loadbalancer-type has the value that the official CCM reads.
-var Product = service.Product{
+var Product = driver.Product{
 	Name: "NLB", Class: Class, Type: "nlb", Finalizer: Finalizer, MetricType: "NLBType", AttachmentQuota: quota.GroupsPerServer,
 	AttachedPerGroup: true, Jobs: true,
 	BalancerQuota: quota.NLBs, BackendQuota: quota.ServersPerNLB, ListenerQuota: quota.ListenersPerNLB, QuotaProduct: alicloud.QuotasOfNLB,
@@ -70,7 +70,7 @@ var Product = service.Product{
 }
 
 // NewEngine returns the engine for NLBs. Services are those of the cluster.
-func NewEngine(api API, config config.Config, services corelisters.ServiceLister) service.Engine {
+func NewEngine(api API, config config.Config, services corelisters.ServiceLister) driver.Engine {
 	return newEngine(api, config, services)
 }
 
@@ -83,31 +83,31 @@ func newEngine(api API, config config.Config, services corelisters.ServiceLister
 	return e
 }
 
-// Product implements service.Engine.
-func (e *engine) Product() service.Product {
+// Product implements driver.Engine.
+func (e *engine) Product() driver.Product {
 	return Product
 }
 
-// Params implements service.Engine.
+// Params implements driver.Engine.
 func (e *engine) Params(svc *corev1.Service) (annotation.Params, []problem.Problem) {
 	return annotation.OfNLB(svc)
 }
 
-// Wakes implements service.Waker: a pass that waits for a job ends, and the Service has another one when the job has ended.
+// Wakes implements driver.Waker: a pass that waits for a job ends, and the Service has another one when the job has ended.
 func (e *engine) Wakes(wake func(types.NamespacedName)) {
 	e.awaits.wake, e.shared.Wake, e.memory.Creations.Wake = wake, wake, wake
 }
 
-// Start implements service.Engine.
-func (e *engine) Start() service.Balancer { return nlb{engine: e} }
+// Start implements driver.Engine.
+func (e *engine) Start() driver.Balancer { return nlb{engine: e} }
 
-// Released implements service.Engine.
+// Released implements driver.Engine.
 func (e *engine) Released(svc types.UID) {
 	e.memory.Creations.Leave(svc)
 	e.shared.Removed(svc)
 }
 
-// Forget implements service.Engine.
+// Forget implements driver.Engine.
 func (e *engine) Forget(svc types.UID) {
 	e.missing.Forget(svc)
 	e.memory.Forget(svc)
@@ -115,9 +115,9 @@ func (e *engine) Forget(svc types.UID) {
 	e.shared.Forget(svc)
 }
 
-// Repeat implements service.Engine.
+// Repeat implements driver.Engine.
 func (e *engine) Repeat(
-	ctx context.Context, svc *corev1.Service, creation service.Creation, since presence.Missing,
+	ctx context.Context, svc *corev1.Service, creation driver.Creation, since presence.Missing,
 ) (id string, missing presence.Missing, err error) {
 	var lb alicloud.NLB
 	if err = json.Unmarshal(creation.Parameters, &lb); err != nil {
@@ -136,7 +136,7 @@ func (e *engine) Repeat(
 	if !isTagged(found, svc) { // one of a group is none beside its own, and others of the group may be on it
 		return id, missing, nil
 	}
-	last, err := e.readNLB(ctx, service.Labeled(svc))
+	last, err := e.readNLB(ctx, driver.Labeled(svc))
 	if err != nil || last == nil || last.ID == id || !isTagged(last, svc) {
 		return id, missing, err
 	}
@@ -160,7 +160,7 @@ func (e *engine) discardNLB(ctx context.Context, svc *corev1.Service, lb *aliclo
 	return nil
 }
 
-// Refuse implements service.Engine.
+// Refuse implements driver.Engine.
 func (e *engine) Refuse(params annotation.Params) error {
 	switch {
 	case params.Has(annotation.LoadBalancerID):
@@ -179,8 +179,8 @@ func (e *engine) Refuse(params annotation.Params) error {
 	return nil
 }
 
-// Intent implements service.Engine.
-func (e *engine) Intent(svc *corev1.Service, params annotation.Params) service.Record {
+// Intent implements driver.Engine.
+func (e *engine) Intent(svc *corev1.Service, params annotation.Params) driver.Record {
 	id := params.Get(annotation.LoadBalancerID)
 	intent := recordOf(id, svc, params, id != "").Intent()
 	group, in := e.shared.Asked(svc)
@@ -211,18 +211,18 @@ type nlb struct {
 	alsoOwned []string
 }
 
-var _ service.Balancer = nlb{}
+var _ driver.Balancer = nlb{}
 
-// ID implements service.Balancer.
+// ID implements driver.Balancer.
 func (n nlb) ID() string { return n.nlbID() }
 
-// Address implements service.Balancer.
+// Address implements driver.Balancer.
 func (n nlb) Address() string { return n.lb.Value.DNSName }
 
-// Reused implements service.Balancer.
+// Reused implements driver.Balancer.
 func (n nlb) Reused() bool { return n.presence.Reused() }
 
-// SharedID implements service.Balancer.
+// SharedID implements driver.Balancer.
 func (n nlb) SharedID(svc *corev1.Service, params annotation.Params) string {
 	switch {
 	case n.Reused():
@@ -246,14 +246,14 @@ func (n nlb) SharedID(svc *corev1.Service, params annotation.Params) string {
 	return params.Get(annotation.LoadBalancerID)
 }
 
-// Trusted implements service.Balancer.
+// Trusted implements driver.Balancer.
 func (n nlb) Trusted() bool { return n.isTrusted() }
 
-// Invalidate implements service.Balancer.
-func (n nlb) Invalidate(reason string) service.Balancer { return n.withKnown(n.invalidateAll(reason)) }
+// Invalidate implements driver.Balancer.
+func (n nlb) Invalidate(reason string) driver.Balancer { return n.withKnown(n.invalidateAll(reason)) }
 
-// InvalidateShared implements service.Balancer. Several Services may have backend servers in one server group.
-func (n nlb) InvalidateShared(ids []string, reason string) (service.Balancer, bool) {
+// InvalidateShared implements driver.Balancer. Several Services may have backend servers in one server group.
+func (n nlb) InvalidateShared(ids []string, reason string) (driver.Balancer, bool) {
 	for _, group := range n.groups.Value {
 		if slices.Contains(ids, group.ID) {
 			n.groups.Invalidate(reason)
@@ -263,14 +263,14 @@ func (n nlb) InvalidateShared(ids []string, reason string) (service.Balancer, bo
 	return n, false
 }
 
-// Recorded implements service.Balancer.
-func (n nlb) Recorded(applied service.Record) service.Record {
+// Recorded implements driver.Balancer.
+func (n nlb) Recorded(applied driver.Record) driver.Record {
 	applied.LoadBalancerID, applied.Left = n.ID(), n.leftTags
 	return n.recordPlaces(applied)
 }
 
 // recordPlaces adds to a Record where the Service is, and was.
-func (n nlb) recordPlaces(record service.Record) service.Record {
+func (n nlb) recordPlaces(record driver.Record) driver.Record {
 	record.Group, record.Leaving, record.Shows, record.Existing = "", n.leaving, "", n.Reused()
 	if len(n.leaving) > 0 {
 		record.Shows = n.showing
@@ -287,13 +287,13 @@ func (n nlb) withKnown(known observed) nlb {
 	return n
 }
 
-// Status implements service.Balancer. The address is a name; it is shown once a listener runs.
-func (n nlb) Status(_ context.Context, params annotation.Params) service.Shown {
+// Status implements driver.Balancer. The address is a name; it is shown once a listener runs.
+func (n nlb) Status(_ context.Context, params annotation.Params) driver.Shown {
 	return n.stays.Wakes(n.statusFor(params))
 }
 
-func (n nlb) statusFor(params annotation.Params) service.Shown {
-	shown := service.Shown{Balancer: n}
+func (n nlb) statusFor(params annotation.Params) driver.Shown {
+	shown := driver.Shown{Balancer: n}
 	if access := n.access.Value; access != nil {
 		shown.SecurityGroup = &access.ID
 	} else if n.access.Known() || n.presence.Present() && n.unread[model.PartAccess] == nil {

@@ -8,8 +8,8 @@ import (
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
-	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/driver"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/policy"
 )
 
@@ -20,7 +20,7 @@ func TestNLBOfTheAPIServerIsRefused(t *testing.T) {
 	const port, apiPort = 8443, 6443
 	shows := func(id, name string) func(*corev1.Service) {
 		return func(svc *corev1.Service) {
-			svc.Labels, svc.Finalizers = map[string]string{service.LabelLoadBalancerID: id}, []string{Finalizer}
+			svc.Labels, svc.Finalizers = map[string]string{driver.LabelLoadBalancerID: id}, []string{Finalizer}
 			svc.Status.LoadBalancer.Ingress = []corev1.LoadBalancerIngress{{Hostname: name}}
 		}
 	}

@@ -4,13 +4,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
-	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/driver"
 )
 
-var _ service.Described = plan{}
+var _ driver.Described = plan{}
 
-// Describe implements service.Described.
-func (p plan) Describe(svc *corev1.Service) (listeners []service.Listening, owned bool) {
+// Describe implements driver.Described.
+func (p plan) Describe(svc *corev1.Service) (listeners []driver.Listening, owned bool) {
 	owned = p.nlb.ID() != "" && isTagged(&p.nlb.lb.Value, svc)
 	if p.desired == nil {
 		return nil, owned
@@ -18,7 +18,7 @@ func (p plan) Describe(svc *corev1.Service) (listeners []service.Listening, owne
 	actual := p.nlb.wholeModel()
 	for i := range p.desired.Listeners {
 		want := &p.desired.Listeners[i]
-		found := service.Listening{Listener: want.Key()}
+		found := driver.Listening{Listener: want.Key()}
 		if have := actual.Listener(want.Key()); have != nil {
 			found.Status = have.Status
 		}
@@ -37,7 +37,7 @@ func (p plan) Describe(svc *corev1.Service) (listeners []service.Listening, owne
 	return listeners, owned
 }
 
-// serverIDs are those by which [service.Listening] knows backend servers: addresses of pods, and of nodes in groups of addresses.
+// serverIDs are those by which [driver.Listening] knows backend servers: addresses of pods, and of nodes in groups of addresses.
 func serverIDs(servers []alicloud.NLBServer) []string {
 	ids := make([]string, 0, len(servers))
 	for i := range servers {

@@ -5,10 +5,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
-
-	"github.com/google/go-cmp/cmp"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/emulatortest"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"

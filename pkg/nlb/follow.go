@@ -13,36 +13,36 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/nlb/diff"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/nlb/model"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/nlb/observe"
-	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/driver"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/groups"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/presence"
 )
 
-var _ service.Follower = nlb{}
+var _ driver.Follower = nlb{}
 
-// Follows implements service.Mover. The listeners of the old NLB lead to the same server groups as those of the new one, which a plan for
+// Follows implements driver.Mover. The listeners of the old NLB lead to the same server groups as those of the new one, which a plan for
 // that brings in line. Only without such a plan nothing would follow the nodes. A new process that cannot read the listeners has none for
 // the NLB that the Service is on: marks show the groups of its ports.
-func (n nlb) Follows(svc *corev1.Service, when service.Stage) []service.Follower {
-	if when != service.Unplanned {
+func (n nlb) Follows(svc *corev1.Service, when driver.Stage) []driver.Follower {
+	if when != driver.Unplanned {
 		return nil
 	}
-	shown := cmp.Or(n.showing, service.ShownBy(svc))
+	shown := cmp.Or(n.showing, driver.ShownBy(svc))
 	for _, left := range n.Left(svc) {
 		if former, ok := left.(nlb); ok && former.former == shown {
-			return []service.Follower{former}
+			return []driver.Follower{former}
 		}
 	}
 	if n.presence.Present() && !n.listeners.Known() {
-		return []service.Follower{nlb{engine: n.engine, former: n.ID()}}
+		return []driver.Follower{nlb{engine: n.engine, former: n.ID()}}
 	}
 	return nil
 }
 
-// RefreshBackends implements service.Follower. Nobody keeps what was read: the new place reads the groups again.
-func (n nlb) RefreshBackends(ctx context.Context, svc *corev1.Service) (service.Follower, error) {
+// RefreshBackends implements driver.Follower. Nobody keeps what was read: the new place reads the groups again.
+func (n nlb) RefreshBackends(ctx context.Context, svc *corev1.Service) (driver.Follower, error) {
 	found := nlb{engine: n.engine, former: n.former}
 	lb, err := n.readNLB(ctx, n.former)
 	if err != nil || lb == nil {
@@ -50,7 +50,7 @@ func (n nlb) RefreshBackends(ctx context.Context, svc *corev1.Service) (service.
 	}
 	group, in := n.clusterGroupOn(lb)
 	found.observed = found.withLocation(location{presence: presence.Found(lb.ID, !in && !isTagged(lb, svc)), lb: *lb, group: group})
-	if found, err = found.withListeners(ctx); err != nil && !service.IsUnread(err) {
+	if found, err = found.withListeners(ctx); err != nil && !driver.IsUnread(err) {
 		return found, err
 	}
 	own, err := observe.OwnGroups(ctx, n.api, mark.DefaultName(svc.UID))
@@ -69,7 +69,7 @@ func (n nlb) RefreshBackends(ctx context.Context, svc *corev1.Service) (service.
 // namedGroups are the groups of others that the annotation names, which it may do on an existing NLB, and those in which the Service has
 // servers as its Record says: the annotation may have named them when another process read it.
 func (o observed) namedGroups(svc *corev1.Service, params annotation.Params) []string {
-	record, _ := service.RecordOn(svc)
+	record, _ := driver.RecordOn(svc)
 	ids := record.Joined
 	if o.presence.WasReused() {
 		ids = append(slices.Clone(ids), joinedBy(params)...)
@@ -77,9 +77,9 @@ func (o observed) namedGroups(svc *corev1.Service, params annotation.Params) []s
 	return ids
 }
 
-// PlanBackends implements service.Follower: of a whole plan, as if the Service stayed here, only what brings groups in line that are there
+// PlanBackends implements driver.Follower: of a whole plan, as if the Service stayed here, only what brings groups in line that are there
 // and that ports have.
-func (n nlb) PlanBackends(in service.Inputs) service.Plan {
+func (n nlb) PlanBackends(in driver.Inputs) driver.Plan {
 	in.Params = (&groups.StayReason{}).Params(in.Params, n.presence, n.hasListener(in.Service))
 	desired, _ := build.Build(n.buildInput(in))
 	return followUp{plan{nlb: n, Plan: diff.Followed(desired, n.wholeModel(), n.ownerOf(in.Service, n.observed)), desired: desired}}
@@ -88,8 +88,8 @@ func (n nlb) PlanBackends(in service.Inputs) service.Plan {
 // followUp is a plan for servers behind an NLB that a Service leaves. It says nothing of the NLB that the Service is on.
 type followUp struct{ plan }
 
-// Deploy implements service.Plan.
-func (f followUp) Deploy(ctx context.Context, svc *corev1.Service, _ service.Create) service.Deployment {
+// Deploy implements driver.Plan.
+func (f followUp) Deploy(ctx context.Context, svc *corev1.Service, _ driver.Create) driver.Deployment {
 	n := f.nlb
 	n.desired = f.desired
 	applier := &deploy.Applier{
@@ -98,7 +98,7 @@ func (f followUp) Deploy(ctx context.Context, svc *corev1.Service, _ service.Cre
 	}
 	err := applier.Run(ctx, f.Plan)
 	n.groups.Value, n.jobs = applier.Model.Groups, n.jobs.withStarted(applier.Jobs)
-	done := service.Deployment{
+	done := driver.Deployment{
 		Balancer: n, Writes: applier.Writes, Progress: applier.Progress, Uncertain: applier.Uncertain, RefusedBackend: applier.RefusedServer,
 		Interrupted: applier.Interrupted, Shared: f.changedGroups(), Err: err,
 		Registered: func(address string) bool { return model.Registered(address, n.desired, n.wholeModel(), n.isChanging) },

@@ -11,8 +11,8 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/cloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
-	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/driver"
 )
 
 // balancerHas checks something of the load balancer.
@@ -186,14 +186,14 @@ func TestGoldenManySourceRanges(t *testing.T) {
 		if n := len(slices.DeleteFunc(calls, func(c string) bool { return c != "AuthorizeSecurityGroup" })); n != 2 {
 			t.Errorf("%d calls for 151 rules", n)
 		}
-		if id := w.get("web").Labels[service.LabelSecurityGroupID]; id == "" || !slices.Contains(w.balancer("web").SecurityGroups, id) {
+		if id := w.get("web").Labels[driver.LabelSecurityGroupID]; id == "" || !slices.Contains(w.balancer("web").SecurityGroups, id) {
 			t.Errorf("label %q, security groups %v", id, w.balancer("web").SecurityGroups)
 		}
 		w.quiet("web")
 		w.account.Fault(`{"action":"DeleteSecurityGroup","times":1,"code":"DependencyViolation","status":403}`)
 		w.change("web", ranges(0))
 		w.converge("web")
-		if id, ok := w.get("web").Labels[service.LabelSecurityGroupID]; ok {
+		if id, ok := w.get("web").Labels[driver.LabelSecurityGroupID]; ok {
 			t.Errorf("label %q", id)
 		}
 		if left := testkit.Must(w.account.Client.DescribeSecurityGroups(t.Context(), *w.owner("web")))(t); len(left) > 0 {
@@ -242,7 +242,7 @@ func TestRangesGoWithTheLoadBalancer(t *testing.T) {
 		w.converge("web")
 		w.later(30 * settle)
 		w.converge("web")
-		if left := len(w.balancers("web")) + len(w.securityGroups("web")); left > 0 || w.get("web").Labels[service.LabelSecurityGroupID] != "" {
+		if left := len(w.balancers("web")) + len(w.securityGroups("web")); left > 0 || w.get("web").Labels[driver.LabelSecurityGroupID] != "" {
 			t.Errorf("%d things are left, labels %v", left, w.get("web").Labels)
 		}
 		w.quiet("web")

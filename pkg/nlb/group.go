@@ -10,8 +10,8 @@ import (
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/nlb/model"
-	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/driver"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/groups"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/presence"
@@ -80,7 +80,7 @@ func (c groupCloud) Claims(ctx context.Context, svc *corev1.Service, lb *aliclou
 	if err != nil {
 		return false, false, fmt.Errorf("read the listeners of NLB %s: %w", lb.ID, err)
 	}
-	record, _ := service.RecordOn(svc)
+	record, _ := driver.RecordOn(svc)
 	own := c.isShown(svc, lb, record)
 	return own || c.wasOn(svc, lb, listeners), !own, nil
 }
@@ -156,7 +156,7 @@ func (o observed) knownPlace() groups.Known {
 }
 
 // doubtGroup puts in doubt which NLB the Service is on where its group, or other Services of that, have changed.
-func (e *engine) doubtGroup(of service.Request, known observed) observed {
+func (e *engine) doubtGroup(of driver.Request, known observed) observed {
 	if !known.presence.Gone() && !known.lb.Trusted() {
 		return known
 	}
@@ -172,7 +172,7 @@ func (e *engine) doubtGroup(of service.Request, known observed) observed {
 }
 
 // locateInGroup finds the NLB of the group that the Service is to be on.
-func (e *engine) locateInGroup(ctx context.Context, of service.Request, group mark.Group, known observed) (location, error) {
+func (e *engine) locateInGroup(ctx context.Context, of driver.Request, group mark.Group, known observed) (location, error) {
 	at, err := e.shared.Locate(ctx, of, group, known.knownPlace())
 	return location{presence: at.Presence, lb: at.LB, group: at.Group, leaves: at.Leaves, stays: at.Stays, from: at.From, missed: true}, err
 }
@@ -180,7 +180,7 @@ func (e *engine) locateInGroup(ctx context.Context, of service.Request, group ma
 // leavesGroup returns what a Service leaves that is in no group any more: the NLB of one, and the group, whose mark alone is known after a
 // restart.
 func leavesGroup(svc *corev1.Service, known observed) []string {
-	record, _ := service.RecordOn(svc)
+	record, _ := driver.RecordOn(svc)
 	switch {
 	case !known.group.IsZero():
 		return withoutEmpty(known.presence.ID(), known.group.Mark())
@@ -189,7 +189,7 @@ func leavesGroup(svc *corev1.Service, known observed) []string {
 	case known.presence.IsZero() && record.Group != "":
 		return withoutEmpty(record.LoadBalancerID, record.Group)
 	case known.presence.IsZero() && slices.ContainsFunc(record.Leaving, mark.IsGroup): // a process has ended in the middle of the move
-		shown := service.ShownBy(svc)
+		shown := driver.ShownBy(svc)
 		return append(withoutEmpty(shown), slices.DeleteFunc(slices.Clone(record.Leaving), func(place string) bool { return place == shown })...)
 	}
 	return nil
@@ -200,7 +200,7 @@ func withoutEmpty(texts ...string) []string {
 }
 
 // leaveGroup locates the NLB of a Service that is in no group any more. While it can get none of its own, it stays on that of the group.
-func (e *engine) leaveGroup(ctx context.Context, of service.Request, known observed, leaves []string) (location, error) {
+func (e *engine) leaveGroup(ctx context.Context, of driver.Request, known observed, leaves []string) (location, error) {
 	svc := of.Service
 	leaves = known.knownPlace().ShownFirst(leaves)
 	own := known
@@ -222,7 +222,7 @@ func (e *engine) leaveGroup(ctx context.Context, of service.Request, known obser
 	if stays, failure := e.stayBefore(ctx, svc, leaves[0]); failure != nil || stays.presence.Present() {
 		return stays, failure
 	}
-	record, _ := service.RecordOn(svc)
+	record, _ := driver.RecordOn(svc)
 	lastID := own.presence.ID() // one of its own whose creation failed, so that the next one has another client token
 	found, err := e.decideAbsence(ctx, svc, own, lastID, lastID != "" || own.presence.MaybeCreated() || of.Adopted && len(record.Leaving) > 0)
 	found.leaves, found.from = leaves, leaves[0]

@@ -11,8 +11,8 @@ import (
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
-	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/driver"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/policy"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
@@ -105,7 +105,7 @@ func TestNLBOfAGroupIsKept(t *testing.T) {
 				}
 				w.vanish("web")
 				for _, orphan := range w.orphans(w.census()) {
-					if orphan.Kind == service.OrphanLoadBalancer {
+					if orphan.Kind == driver.OrphanLoadBalancer {
 						t.Errorf("the NLB is an orphan: %v, deleted by %q", orphan, orphan.Delete)
 					}
 				}

@@ -10,8 +10,8 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/emulatortest"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
-	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/driver"
 )
 
 // only returns the NLB with the name.
@@ -111,7 +111,7 @@ func TestOpenNLBTakesNoRestrictedService(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(w *world, sg string){
 		"the oldest one is paused": func(w *world, sg string) {
-			w.change("web", with(annotation.SecurityGroupIDs, sg), testkit.Annotation(service.AnnotationPaused, "true"))
+			w.change("web", with(annotation.SecurityGroupIDs, sg), testkit.Annotation(driver.AnnotationPaused, "true"))
 			w.fillServices()
 		},
 		"the oldest one is not there": func(w *world, sg string) {
@@ -135,7 +135,7 @@ func TestOpenNLBTakesNoRestrictedService(t *testing.T) {
 					t.Errorf("shop names %s, its NLB has %v, and its listener is there: %s", sg, lb.SecurityGroups, owners)
 				}
 				if name == "the oldest one is paused" {
-					w.change("web", func(svc *corev1.Service) { delete(svc.Annotations, service.AnnotationPaused) })
+					w.change("web", func(svc *corev1.Service) { delete(svc.Annotations, driver.AnnotationPaused) })
 					w.together("web", "shop")
 					lb, owners = w.only(edgeNLB), strings.Join(w.ownersOf()[edgeNLB], " ")
 					if !slices.Contains(lb.SecurityGroups, sg) || !strings.Contains(owners, "81 shop") {

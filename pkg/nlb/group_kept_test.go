@@ -12,8 +12,8 @@ import (
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
-	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/driver"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
 )
 
@@ -21,7 +21,7 @@ const secondNLB = edgeNLB + "+"
 
 func unrestricted(svc *corev1.Service) { svc.Spec.LoadBalancerSourceRanges = nil }
 
-func unpaused(svc *corev1.Service) { delete(svc.Annotations, service.AnnotationPaused) }
+func unpaused(svc *corev1.Service) { delete(svc.Annotations, driver.AnnotationPaused) }
 
 // serving makes passes over Services for a time, each in turn, and checks after each that the NLB which shop shows serves it.
 func (w *world) serving(rounds int, names ...string) {
@@ -141,13 +141,13 @@ func TestKeptWhileOthersCannot(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct{ shop, old, third func(*corev1.Service) }{
 		"it is restricted, too":  {sourceRanges, sourceRanges, born(2)},
-		"it is paused":           {sourceRanges, testkit.Annotation(service.AnnotationPaused, "true"), born(2)},
+		"it is paused":           {sourceRanges, testkit.Annotation(driver.AnnotationPaused, "true"), born(2)},
 		"it may overflow":        {sourceRanges, with(annotation.GroupOverflow, "true"), born(2)},
 		"a third one is younger": {sourceRanges, born(1), born(5)},
 		"a third one overflows":  {sourceRanges, born(1), with(annotation.GroupOverflow, "true")},
 		"the one that has it is paused": {func(svc *corev1.Service) {
 			sourceRanges(svc)
-			testkit.Annotation(service.AnnotationPaused, "true")(svc)
+			testkit.Annotation(driver.AnnotationPaused, "true")(svc)
 		}, born(1), born(2)},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -10,7 +10,7 @@ import (
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
-	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/driver"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
 )
 
@@ -48,7 +48,7 @@ func TestLabelOfAGroupInAnotherCluster(t *testing.T) {
 					if isGrouped {
 						web = grouped("web", "edge", 1, testkit.TCP(80))
 					}
-					web.Labels = map[string]string{service.LabelLoadBalancerID: id}
+					web.Labels = map[string]string{driver.LabelLoadBalancerID: id}
 					if refused {
 						w.account.Fault(`{"product":"nlb","action":"CreateLoadBalancer","times":0,"code":"QuotaExceeded.LoadBalancersNum","status":400}`)
 					}
@@ -89,10 +89,10 @@ func TestRecordOfAGroupInAnotherCluster(t *testing.T) {
 					w.addNodes("n1", "n2")
 					id := w.inOtherCluster()
 					web := newService("web", testkit.TCP(80), born(1))
-					web.Labels, web.Finalizers = map[string]string{service.LabelLoadBalancerID: id}, []string{Finalizer}
+					web.Labels, web.Finalizers = map[string]string{driver.LabelLoadBalancerID: id}, []string{Finalizer}
 					web.Status.LoadBalancer.Ingress = []corev1.LoadBalancerIngress{{Hostname: testkit.Must(w.account.Client.GetNLB(t.Context(),
 						id))(t).DNSName}}
-					testkit.SetCondition(web, service.ConditionWritten, service.ReasonWritten, strings.ReplaceAll(record, "ID", id))
+					testkit.SetCondition(web, driver.ConditionWritten, driver.ReasonWritten, strings.ReplaceAll(record, "ID", id))
 					w.put(web)
 					if deleted {
 						w.remove("web")

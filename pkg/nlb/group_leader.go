@@ -9,8 +9,8 @@ import (
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/nlb/model"
-	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/driver"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/sharing"
@@ -19,7 +19,7 @@ import (
 // leaveOutOfPlan leaves out of what the leader of a group wants of the NLB that by which another Service there would be open to more
 // clients than it asks for and has now. It fails where the NLB therefore stays out of security groups that the leader itself relies on.
 func (n nlb) leaveOutOfPlan(
-	in service.Inputs, shared *sharing.Shared, desired *model.Model, record *service.Record,
+	in driver.Inputs, shared *sharing.Shared, desired *model.Model, record *driver.Record,
 ) ([]problem.Problem, error) {
 	if shared == nil || !shared.Leads || n.ID() == "" {
 		return nil, nil
@@ -41,7 +41,7 @@ func (n nlb) leaveOutOfPlan(
 
 // outOfGroups fails if the Service would get its first listener on an NLB that is not in the security groups that it names, and does not
 // join them.
-func (n nlb) outOfGroups(in service.Inputs, joins []string) error {
+func (n nlb) outOfGroups(in driver.Inputs, joins []string) error {
 	lacks := notIn(annotation.ListOf(in.Params, annotation.SecurityGroupIDs), slices.Concat(n.lb.Value.SecurityGroups, joins))
 	if len(lacks) == 0 || n.hasListener(in.Service) {
 		return nil
@@ -56,8 +56,8 @@ func (n nlb) outOfGroups(in service.Inputs, joins []string) error {
 type leaderWants struct {
 	lb       *alicloud.NLB
 	want     *model.Want
-	record   *service.Record
-	applied  service.Record
+	record   *driver.Record
+	applied  driver.Record
 	problems []problem.Problem
 }
 

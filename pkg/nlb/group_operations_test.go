@@ -10,8 +10,8 @@ import (
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
-	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/driver"
 )
 
 const (
@@ -28,7 +28,7 @@ func inGroups(owners map[string][]string) func(*testing.T, *world) {
 		}
 		for _, name := range []string{"web", "shop"} {
 			svc := w.get(name)
-			if record, _ := service.RecordOn(svc); len(record.Leaving) > 0 {
+			if record, _ := driver.RecordOn(svc); len(record.Leaving) > 0 {
 				t.Errorf("%s has still %v to leave", name, record.Leaving)
 			}
 			if svc.DeletionTimestamp != nil && len(svc.Finalizers) > 0 {
@@ -49,10 +49,10 @@ func inGroups(owners map[string][]string) func(*testing.T, *world) {
 }
 
 // census is what a search for orphans is about.
-func (w *world) census() service.OrphanQuery {
+func (w *world) census() driver.OrphanQuery {
 	w.t.Helper()
 	list := testkit.Must(w.kube.CoreV1().Services(testkit.Namespace).List(w.t.Context(), metav1.ListOptions{}))(w.t)
-	query := service.OrphanQuery{}
+	query := driver.OrphanQuery{}
 	for i := range list.Items {
 		if svc := &list.Items[i]; svc.DeletionTimestamp == nil || len(svc.Finalizers) > 0 {
 			query.Services = append(query.Services, svc)

@@ -12,7 +12,7 @@ import (
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/nlb/model"
-	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/driver"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/groups"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
 )
@@ -21,12 +21,12 @@ import (
 // else is none: the manager keeps it when the last Service of the group goes, and the command that deletes it would end the traffic of
 // these listeners. Where a Service has left something on purpose, it returns nothing unless the query asks for that: nobody can tell that
 // apart from what else is left.
-func (e *engine) orphansOfGroups(ctx context.Context, query service.OrphanQuery, clusterIDs sets.Set[string]) ([]service.Orphan, error) {
+func (e *engine) orphansOfGroups(ctx context.Context, query driver.OrphanQuery, clusterIDs sets.Set[string]) ([]driver.Orphan, error) {
 	candidates, err := e.taggedBalancers(ctx, alicloud.Tag{Key: mark.TagGroup})
 	if err != nil {
 		return nil, err
 	}
-	var orphans []service.Orphan
+	var orphans []driver.Orphan
 	var errs []error
 	for _, candidate := range candidates {
 		group, ok := mark.ParseGroup(candidate.tagValue(mark.TagGroup))
@@ -53,7 +53,7 @@ func (e *engine) orphansOfGroups(ctx context.Context, query service.OrphanQuery,
 func onNLB(services []*corev1.Service, id string, group mark.Group) []types.NamespacedName {
 	var names []types.NamespacedName
 	for _, svc := range services {
-		if (Product.Wants(svc) || service.HasFinalizer(svc, Finalizer)) && groups.MayBeOn(svc, id, group) {
+		if (Product.Wants(svc) || driver.HasFinalizer(svc, Finalizer)) && groups.MayBeOn(svc, id, group) {
 			names = append(names, mark.ServiceName(svc))
 		}
 	}
@@ -61,8 +61,8 @@ func onNLB(services []*corev1.Service, id string, group mark.Group) []types.Name
 }
 
 // leftListeners returns the listeners of Services of the cluster that are not here.
-func leftListeners(listeners []model.Listener, here []types.NamespacedName, clusterIDs sets.Set[string]) []service.Orphan {
-	var orphans []service.Orphan
+func leftListeners(listeners []model.Listener, here []types.NamespacedName, clusterIDs sets.Set[string]) []driver.Orphan {
+	var orphans []driver.Orphan
 	for i := range listeners {
 		listener := &listeners[i]
 		text := model.Text(listener.Description)
@@ -70,8 +70,8 @@ func leftListeners(listeners []model.Listener, here []types.NamespacedName, clus
 		if !ok || !clusterIDs.Has(clusterID) || slices.Contains(here, name) {
 			continue
 		}
-		orphans = append(orphans, service.Orphan{
-			Kind: service.OrphanListener, ID: listener.ID, Name: text, In: listener.LoadBalancerID, ClusterID: clusterID,
+		orphans = append(orphans, driver.Orphan{
+			Kind: driver.OrphanListener, ID: listener.ID, Name: text, In: listener.LoadBalancerID, ClusterID: clusterID,
 			Reason: fmt.Sprintf("Service %s is not on this NLB", name),
 			Delete: []string{"aliyun nlb DeleteListener --ListenerId " + listener.ID},
 		})

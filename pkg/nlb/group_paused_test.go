@@ -11,8 +11,8 @@ import (
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
-	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/driver"
 )
 
 func sourceRanges(svc *corev1.Service) { svc.Spec.LoadBalancerSourceRanges = []string{"10.0.0.0/8"} }
@@ -36,7 +36,7 @@ func TestPausedServiceTakesNoPort(t *testing.T) {
 	t.Parallel()
 	inWorld(t, func(t *testing.T, w *world) {
 		w.groupWorld(grouped("shop", "edge", 3, testkit.TCP(80)), newService("old", born(1), testkit.TCP(80)))
-		w.change("old", with(annotation.Group, "edge"), testkit.Annotation(service.AnnotationPaused, "true"))
+		w.change("old", with(annotation.Group, "edge"), testkit.Annotation(driver.AnnotationPaused, "true"))
 		w.steps(8, 20*settle, "old", "shop")
 		if owners := w.ownersOf()[edgeNLB]; !slices.Contains(owners, "tcp:80 shop") {
 			t.Errorf("shop has lost its listener to a Service that is paused elsewhere: %v; events:\n%s", w.ownersOf(),
@@ -58,7 +58,7 @@ func TestPausedServiceMovesNowhere(t *testing.T) {
 				}
 				w.groupWorld(grouped("shop", "edge", 3, testkit.TCP(80)), before)
 				was := w.hostname("web")
-				w.change("web", change, testkit.Annotation(service.AnnotationPaused, "true"))
+				w.change("web", change, testkit.Annotation(driver.AnnotationPaused, "true"))
 				w.steps(8, 20*settle, "web", "shop")
 				if calls := writes(w.calls()); len(calls) > 0 || w.hostname("web") != was || !w.answers("web", was) {
 					t.Errorf("a paused Service wrote %v; its NLB %s serves it: %v; the listeners: %v", calls, was, w.answers("web", was), w.ownersOf())

@@ -8,8 +8,8 @@ import (
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
-	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/driver"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
 )
 
@@ -57,8 +57,8 @@ func TestPreservedInAnNLBGroupIsNoOrphan(t *testing.T) {
 					grouped("shop", "edge", 2, testkit.TCP(81), with(annotation.PreserveOnDelete, lastPreserves)),
 				)
 				for _, step := range []struct{ deleted, kind, reason string }{
-					{"web", service.OrphanListener, "Service default/web is not on this NLB"},
-					{"shop", service.OrphanLoadBalancer, "no Service is in load balancer group default/edge"},
+					{"web", driver.OrphanListener, "Service default/web is not on this NLB"},
+					{"shop", driver.OrphanLoadBalancer, "no Service is in load balancer group default/edge"},
 				} {
 					w.delete(step.deleted)
 					if found := w.orphans(w.census()); len(found) > 0 {

@@ -13,19 +13,19 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/nlb/diff"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/nlb/model"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/nlb/observe"
-	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/driver"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/presence"
 )
 
-var _ service.Mover = nlb{}
+var _ driver.Mover = nlb{}
 
 // errNotInGroup says that no NLB of a group has anything of a Service.
 var errNotInGroup = errors.New("no NLB of the group has anything of the Service")
 
-// Left implements service.Mover.
-func (n nlb) Left(svc *corev1.Service) []service.Balancer {
-	var left []service.Balancer
+// Left implements driver.Mover.
+func (n nlb) Left(svc *corev1.Service) []driver.Balancer {
+	var left []driver.Balancer
 	for _, place := range n.leavingOf(svc) {
 		former := nlb{engine: n.engine, former: place, observed: n.formers[place]}
 		former.leftTags = n.leftTags
@@ -37,17 +37,17 @@ func (n nlb) Left(svc *corev1.Service) []service.Balancer {
 // leavingOf returns what the Service has left: as this process knows it, else as its Record says.
 func (n nlb) leavingOf(svc *corev1.Service) []string {
 	if n.presence.IsZero() && n.leaving == nil {
-		record, _ := service.RecordOn(svc)
+		record, _ := driver.RecordOn(svc)
 		return record.Leaving
 	}
 	return n.leaving
 }
 
-// Former implements service.Mover.
-func (n nlb) Former(id string) service.Balancer { return nlb{engine: n.engine, former: id} }
+// Former implements driver.Mover.
+func (n nlb) Former(id string) driver.Balancer { return nlb{engine: n.engine, former: id} }
 
-// Leave implements service.Mover.
-func (n nlb) Leave(former service.Balancer, svc *corev1.Service, gone bool) service.Balancer {
+// Leave implements driver.Mover.
+func (n nlb) Leave(former driver.Balancer, svc *corev1.Service, gone bool) driver.Balancer {
 	from, ok := former.(nlb)
 	if !ok {
 		return n
@@ -71,7 +71,7 @@ func (n nlb) Leave(former service.Balancer, svc *corev1.Service, gone bool) serv
 }
 
 // refreshFormer reads what the Service has left: an NLB, or those of a group. Its server groups serve where it is now, and stay.
-func (n nlb) refreshFormer(ctx context.Context, svc *corev1.Service) (service.Balancer, error) {
+func (n nlb) refreshFormer(ctx context.Context, svc *corev1.Service) (driver.Balancer, error) {
 	if group, ok := mark.ParseGroup(n.former); ok {
 		return n.foundInGroup(ctx, svc, group, "")
 	}
@@ -182,7 +182,7 @@ func (n nlb) lastOfGroup(ctx context.Context, svc *corev1.Service) (nlb, error) 
 
 // planGroupRemoval removes what the Service has on the NLB of a group, and the NLB with the last of them. Listeners of anybody else keep
 // it.
-func (n nlb) planGroupRemoval(svc *corev1.Service, applied *service.Record, removal service.Removal) (service.Removal, error) {
+func (n nlb) planGroupRemoval(svc *corev1.Service, applied *driver.Record, removal driver.Removal) (driver.Removal, error) {
 	actual, owner := n.wholeModel(), n.ownerOf(svc, n.observed)
 	used, err := n.shared.IsUsed(svc, n.group, n.ID())
 	if err != nil {
@@ -213,7 +213,7 @@ func (n nlb) planGroupRemoval(svc *corev1.Service, applied *service.Record, remo
 }
 
 // forGuests adds the other Services that name the NLB of a group by its ID, as this one does, if no Service of the group is to delete it.
-func (n nlb) forGuests(svc *corev1.Service, removal service.Removal) (_ service.Removal, err error) {
+func (n nlb) forGuests(svc *corev1.Service, removal driver.Removal) (_ driver.Removal, err error) {
 	if group, in := n.clusterGroupOn(&n.lb.Value); in {
 		removal.KeptFor, _, err = n.shared.Guests(svc, group, n.ID())
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/nlb/model"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/driver"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/groups"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
@@ -303,8 +304,8 @@ func TestMoveFromGoneNLBShowsNewPlace(t *testing.T) {
 }
 
 // recordOf returns the Record of a Service.
-func (w *world) recordOf(name string) service.Record {
-	record, _ := service.RecordOn(w.get(name))
+func (w *world) recordOf(name string) driver.Record {
+	record, _ := driver.RecordOn(w.get(name))
 	return record
 }
 

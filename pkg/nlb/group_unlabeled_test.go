@@ -7,8 +7,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
-	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/driver"
 )
 
 // TestUnlabeledServiceJoinsAGroup: while no manager runs, a Service is put into a group, and loses the label with the ID of its NLB. It
@@ -39,7 +39,7 @@ func TestUnlabeledServiceJoinsAGroup(t *testing.T) {
 						w.restart()
 						w.change("web", func(svc *corev1.Service) {
 							svc.Annotations = grouped("web", "edge", 2).Annotations
-							delete(svc.Labels, service.LabelLoadBalancerID)
+							delete(svc.Labels, driver.LabelLoadBalancerID)
 						})
 						w.tries(12, "web")
 						w.wantOwners(want)

@@ -10,8 +10,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
-	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/driver"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/policy"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
 )
@@ -90,7 +90,7 @@ func TestUnnamedNLBOfAGroupGoes(t *testing.T) {
 						if w.exists(id) {
 							t.Errorf("the NLB stays: %v; events %v", w.ownersOf(), w.newEvents())
 						}
-						if svc := w.get("web"); strings.Contains(fmt.Sprint(svc.Status.Conditions), service.ConditionsKept) {
+						if svc := w.get("web"); strings.Contains(fmt.Sprint(svc.Status.Conditions), driver.ConditionsKept) {
 							t.Errorf("conditions %v", svc.Status.Conditions)
 						}
 						w.calls()

@@ -11,8 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
-	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/driver"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
 )
@@ -234,7 +234,7 @@ func TestMoveByIDWithoutRecord(t *testing.T) {
 				move.prepare(w)
 				w.change("web", without(annotation.AdditionalTags)) // nobody knows any more who has set tags
 				w.converge("web")
-				label := w.get("web").Labels[service.LabelLoadBalancerID]
+				label := w.get("web").Labels[driver.LabelLoadBalancerID]
 				move.act(w)
 				for range 60 {
 					if w.steps(1, 0, "web"); w.places("web") == 2 {
@@ -244,8 +244,8 @@ func TestMoveByIDWithoutRecord(t *testing.T) {
 				}
 				w.restart()
 				w.change("web", func(svc *corev1.Service) {
-					svc.Labels[service.LabelLoadBalancerID] = label
-					meta.RemoveStatusCondition(&svc.Status.Conditions, service.ConditionWritten)
+					svc.Labels[driver.LabelLoadBalancerID] = label
+					meta.RemoveStatusCondition(&svc.Status.Conditions, driver.ConditionWritten)
 				})
 				w.reached(24, false)
 				w.hasMoved(move.owners)

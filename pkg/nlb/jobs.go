@@ -12,7 +12,7 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/nlb/deploy"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/nlb/model"
-	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/driver"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
 )
 
@@ -127,7 +127,7 @@ func (e *engine) afterSuccess(svc *corev1.Service, known observed, p pending, fo
 	switch {
 	case p.loadBalancer && found == nil:
 		known.presence = known.presence.AfterSeenDeletion()
-		known.lb, known.listeners = service.Part[alicloud.NLB]{}, service.Part[[]model.Listener]{}
+		known.lb, known.listeners = driver.Part[alicloud.NLB]{}, driver.Part[[]model.Listener]{}
 		e.memory.Creations.Freed()
 	case p.loadBalancer:
 		if known.lb.Value.ID == found.ID {

@@ -9,8 +9,8 @@ import (
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
-	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/driver"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/policy"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
@@ -22,7 +22,7 @@ func TestIDsTellNothing(t *testing.T) {
 	for by, naming := range map[string]func(id string) []func(*corev1.Service){
 		"label": func(id string) []func(*corev1.Service) {
 			return edits(func(svc *corev1.Service) {
-				svc.Finalizers, svc.Labels = []string{Finalizer}, map[string]string{service.LabelLoadBalancerID: id}
+				svc.Finalizers, svc.Labels = []string{Finalizer}, map[string]string{driver.LabelLoadBalancerID: id}
 			})
 		},
 		"annotation": func(id string) []func(*corev1.Service) {
@@ -49,7 +49,7 @@ func TestIDsTellNothing(t *testing.T) {
 							all = append(all, err.Error())
 						}
 						for _, condition := range w.get("claim").Status.Conditions {
-							if condition.Type != service.ConditionWritten {
+							if condition.Type != driver.ConditionWritten {
 								all = append(all, condition.Reason, condition.Message)
 							}
 						}
@@ -90,7 +90,7 @@ func TestNameOnACLBProvesNothing(t *testing.T) {
 		svc := newService("web", testkit.TCP(80), without(annotation.ZoneMaps), with(annotation.LoadBalancerID, id),
 			with(annotation.ForceOverrideListeners, "true"))
 		svc.Status.LoadBalancer.Ingress = []corev1.LoadBalancerIngress{{Hostname: lb.DNSName}}
-		testkit.SetCondition(svc, service.ConditionWritten, service.ReasonWritten,
+		testkit.SetCondition(svc, driver.ConditionWritten, driver.ReasonWritten,
 			`{"loadBalancer":"lb-clb","made":"lb-clb","uid":"`+string(svc.UID)+`"}`)
 		w.put(svc)
 		_ = w.try("web") //nolint:errcheck // it is refused

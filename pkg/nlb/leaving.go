@@ -10,14 +10,14 @@ import (
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/nlb/model"
-	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/driver"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/groups"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
 )
 
 // afterMove returns what is known after the load balancer was located, and what the Service leaves for it. last is the last Record of the
 // Service.
-func (o observed) afterMove(svc *corev1.Service, last service.Record, at location) observed {
+func (o observed) afterMove(svc *corev1.Service, last driver.Record, at location) observed {
 	was := o.presence
 	o = o.withLocation(at)
 	places := groups.LeftBefore(svc, at.group, at.leaves)
@@ -29,7 +29,7 @@ func (o observed) afterMove(svc *corev1.Service, last service.Record, at locatio
 			places = append(places, was.ID())
 		}
 		// A process before this one may have begun a move to the load balancer that the Record names.
-		if written, _ := service.RecordOn(svc); at.presence.Reused() || slices.Contains(written.Leaving, o.nlbID()) {
+		if written, _ := driver.RecordOn(svc); at.presence.Reused() || slices.Contains(written.Leaving, o.nlbID()) {
 			places = append(places, written.LoadBalancerID)
 		}
 	}
@@ -38,7 +38,7 @@ func (o observed) afterMove(svc *corev1.Service, last service.Record, at locatio
 
 // leavingFor returns what is known when the Service leaves load balancers and groups for the one that it is on now. last is its last
 // Record, and says which tags it has on the load balancer that it is about.
-func (o observed) leavingFor(last service.Record, places []string) observed {
+func (o observed) leavingFor(last driver.Record, places []string) observed {
 	group := o.group
 	if o.presence.Present() && group.IsZero() {
 		group, _ = groupOn(&o.lb.Value)
@@ -65,7 +65,7 @@ func (e *engine) withStrays(ctx context.Context, svc *corev1.Service, known obse
 	}
 	ids := known.usersOfGroups()
 	if known.presence.Present() {
-		ids = append(ids, service.Labeled(svc))
+		ids = append(ids, driver.Labeled(svc))
 	}
 	ids = slices.DeleteFunc(ids, func(id string) bool { return id == "" || id == known.nlbID() || slices.Contains(known.leaving, id) })
 	slices.Sort(ids)
@@ -79,7 +79,7 @@ func (e *engine) withStrays(ctx context.Context, svc *corev1.Service, known obse
 			switch l := &found[i]; {
 			case l.Status == alicloud.NLBListenerDeleting:
 			case owner.OwnsNLB(model.Text(l.Description)):
-				known = known.leavingFor(service.Record{}, []string{l.LoadBalancerID})
+				known = known.leavingFor(driver.Record{}, []string{l.LoadBalancerID})
 			default:
 				known.usedBy(l)
 			}

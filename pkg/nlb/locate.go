@@ -11,8 +11,8 @@ import (
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/nlb/observe"
-	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/driver"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/groups"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/policy"
@@ -44,14 +44,14 @@ type location struct {
 
 // lastIDOf returns the load balancer that the Service has, or had, empty for none.
 func lastIDOf(svc *corev1.Service, known observed) string {
-	return cmp.Or(known.presence.ID(), service.Labeled(svc))
+	return cmp.Or(known.presence.ID(), driver.Labeled(svc))
 }
 
 // locateNLB returns the NLB of a Service as it is: the one of the annotation, else one of its own by tag, by label and by name. A Service
 // moves when the annotation changes, and leaves what it had once the other one serves. Without the annotation it stays on an existing one
 // until its annotations say which zones one of its own is to be in. adopted says that the Service had an NLB before this program saw it.
 // With an error, the location may say what is known all the same.
-func (e *engine) locateNLB(ctx context.Context, of service.Request, known observed) (location, error) {
+func (e *engine) locateNLB(ctx context.Context, of driver.Request, known observed) (location, error) {
 	if group, in := e.shared.Wanted(of.Service, of.Params, known.group); in {
 		return e.locateInGroup(ctx, of, group, known)
 	}
@@ -146,7 +146,7 @@ func (e *engine) locateExisting(
 // usedExisting reports whether the Service was on an existing load balancer. Its label alone does not say so: whoever can edit Services can
 // also set that, where the annotation is forbidden.
 func (e *engine) usedExisting(ctx context.Context, svc *corev1.Service, lb *alicloud.NLB) (bool, error) {
-	if record, _ := service.RecordOn(svc); record.UsesExisting(lb.ID) {
+	if record, _ := driver.RecordOn(svc); record.UsesExisting(lb.ID) {
 		return true, nil
 	}
 	listeners, err := e.api.ListNLBListeners(ctx, []string{lb.ID})
@@ -317,10 +317,10 @@ func (e *engine) ownedBy(ctx context.Context, svc *corev1.Service, lastID string
 // findUnlisted returns the first load balancer of the Service that a search by tag does not show, by its owner tag or the Record, nil where
 // there is none.
 func (e *engine) findUnlisted(ctx context.Context, svc *corev1.Service, lastID string) (*alicloud.NLB, error) {
-	record, _ := service.RecordOn(svc)
+	record, _ := driver.RecordOn(svc)
 	for _, id := range slices.Compact([]string{lastID, record.Made}) {
 		lb, err := e.readNLB(ctx, id)
-		if err != nil || lb != nil && (isTagged(lb, svc) || (service.Evidence{ID: id, Name: lb.Name, Tags: lb.Tags}).MadeFor(svc)) {
+		if err != nil || lb != nil && (isTagged(lb, svc) || (driver.Evidence{ID: id, Name: lb.Name, Tags: lb.Tags}).MadeFor(svc)) {
 			return lb, err
 		}
 	}

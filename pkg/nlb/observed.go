@@ -7,8 +7,8 @@ import (
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/nlb/model"
-	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/driver"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/groups"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/presence"
@@ -19,9 +19,9 @@ import (
 // another one.
 type observed struct {
 	presence  presence.Presence
-	lb        service.Part[alicloud.NLB]
-	listeners service.Part[[]model.Listener]
-	groups    service.Part[[]model.Group]
+	lb        driver.Part[alicloud.NLB]
+	listeners driver.Part[[]model.Listener]
+	groups    driver.Part[[]model.Group]
 	// strays is why nobody knows what uses the groups elsewhere, nil where that was read.
 	strays error
 	// deletingGroups are ids of groups of the Service that were being deleted when groups was read.
@@ -34,7 +34,7 @@ type observed struct {
 	// joinedGroups is the annotation vgroup-port as it was when groups was read.
 	joinedGroups string
 	// access is the security group of the source ranges, nil for none. It outlives the NLB.
-	access service.Part[*model.Access]
+	access driver.Part[*model.Access]
 	// accessBeside are the ids of further security groups with the owner tag of the Service that look like it.
 	accessBeside []string
 	// group is that of an NLB that the Service shares, zero for any other one.
@@ -157,7 +157,7 @@ func (o observed) afterCreation(p pending, succeeded bool) observed {
 }
 
 // doubtJoined puts the server groups in doubt where the annotation names others.
-func (o observed) doubtJoined(of service.Request) observed {
+func (o observed) doubtJoined(of driver.Request) observed {
 	if o.presence.WasReused() && o.groups.Known() && of.Params.Get(annotation.VGroupPort) != o.joinedGroups {
 		o.groups.Invalidate("an annotation names other server groups")
 	}
@@ -184,12 +184,12 @@ func (o observed) withLocation(found location) observed {
 	switch {
 	case found.presence.Present():
 		if found.lb.ID != o.lb.Value.ID {
-			o.listeners = service.Part[[]model.Listener]{}
+			o.listeners = driver.Part[[]model.Listener]{}
 			o.groups.Invalidate("the Service is on another load balancer")
 		}
 		o.lb.Set(found.lb)
 	case found.presence.Gone() && found.missed:
-		o.lb, o.listeners = service.Part[alicloud.NLB]{}, service.Part[[]model.Listener]{}
+		o.lb, o.listeners = driver.Part[alicloud.NLB]{}, driver.Part[[]model.Listener]{}
 	}
 	o.presence = found.presence
 	return o

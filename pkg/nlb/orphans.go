@@ -10,13 +10,13 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
-	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/driver"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
 )
 
-// Orphans implements service.Engine: load balancers, server groups and security groups with a tag of the cluster, and that of a Service
+// Orphans implements driver.Engine: load balancers, server groups and security groups with a tag of the cluster, and that of a Service
 // which does not exist or wants no load balancer. NLBs of Services that exist show which IDs the cluster has had.
-func (e *engine) Orphans(ctx context.Context, query service.OrphanQuery) (service.Census, error) {
+func (e *engine) Orphans(ctx context.Context, query driver.OrphanQuery) (driver.Census, error) {
 	services, clusterIDs := map[string]*corev1.Service{}, sets.New(query.ClusterIDs...).Insert(e.config.ClusterID)
 	for _, svc := range query.Services {
 		services[mark.DefaultName(svc.UID)] = svc
@@ -29,7 +29,7 @@ func (e *engine) Orphans(ctx context.Context, query service.OrphanQuery) (servic
 			clusterIDs.Insert(id)
 		}
 	}
-	var shared []service.Orphan
+	var shared []driver.Orphan
 	if err == nil { // else this search would fail, too
 		shared, err = e.orphansOfGroups(ctx, query, clusterIDs)
 		errs = append(errs, err)
@@ -38,7 +38,7 @@ func (e *engine) Orphans(ctx context.Context, query service.OrphanQuery) (servic
 		return !clusterIDs.Has(candidate.tagValue(mark.TagCluster))
 	}), services)
 	orphans = append(orphans, shared...)
-	var outliving []service.Orphan
+	var outliving []driver.Orphan
 	for _, kind := range []func(context.Context, alicloud.Tag) ([]tagged, error){e.taggedGroups, e.taggedAccess} {
 		for _, id := range sets.List(clusterIDs) {
 			found, unread := kind(ctx, alicloud.Tag{Key: mark.TagCluster, Value: id})
@@ -58,16 +58,16 @@ func (e *engine) Orphans(ctx context.Context, query service.OrphanQuery) (servic
 	orphans = append(orphans, outliving...)
 	kept, err := e.preservedNLBs(ctx, query, clusterIDs)
 	orphans, errs = append(orphans, kept...), append(errs, err)
-	return service.Census{Orphans: orphans, ClusterIDs: sets.List(clusterIDs)}, errors.Join(errs...)
+	return driver.Census{Orphans: orphans, ClusterIDs: sets.List(clusterIDs)}, errors.Join(errs...)
 }
 
 // preservedNLBs returns the load balancers that authors of Services wanted to keep, if the query asks for them.
-func (e *engine) preservedNLBs(ctx context.Context, query service.OrphanQuery, clusterIDs sets.Set[string]) ([]service.Orphan, error) {
+func (e *engine) preservedNLBs(ctx context.Context, query driver.OrphanQuery, clusterIDs sets.Set[string]) ([]driver.Orphan, error) {
 	if !query.Preserved {
 		return nil, nil
 	}
 	kept, err := e.taggedBalancers(ctx, alicloud.Tag{Key: mark.TagPreserved})
-	var orphans []service.Orphan
+	var orphans []driver.Orphan
 	for _, candidate := range kept {
 		if orphan, ok := query.Kept(candidate.Orphan, candidate.tags, clusterIDs); ok {
 			orphans = append(orphans, orphan)
@@ -78,7 +78,7 @@ func (e *engine) preservedNLBs(ctx context.Context, query service.OrphanQuery, c
 
 // tagged is something in the cloud with its tags, and an orphan if no Service owns it.
 type tagged struct {
-	service.Orphan
+	driver.Orphan
 	tags []alicloud.Tag
 }
 
@@ -93,7 +93,7 @@ func (t *tagged) tagValue(key string) string {
 }
 
 // unownedOf returns what has the tag of an owner, unless that is a Service that exists and has to do with NLBs.
-func (e *engine) unownedOf(found []tagged, services map[string]*corev1.Service) (orphans []service.Orphan) {
+func (e *engine) unownedOf(found []tagged, services map[string]*corev1.Service) (orphans []driver.Orphan) {
 	for _, candidate := range found {
 		owner := candidate.tagValue(mark.TagOwner)
 		svc := services[owner]
@@ -102,7 +102,7 @@ func (e *engine) unownedOf(found []tagged, services map[string]*corev1.Service) 
 			continue
 		case svc == nil:
 			candidate.Reason = "no Service has the UID of the tag " + mark.TagOwner + "=" + owner
-		case !Product.Wants(svc) && !Product.AskedBy(e.config, svc) && !service.HasFinalizer(svc, Finalizer):
+		case !Product.Wants(svc) && !Product.AskedBy(e.config, svc) && !driver.HasFinalizer(svc, Finalizer):
 			candidate.Reason = fmt.Sprintf("Service %s no longer wants a load balancer of this manager", mark.ServiceName(svc))
 		default:
 			continue
@@ -115,7 +115,7 @@ func (e *engine) unownedOf(found []tagged, services map[string]*corev1.Service) 
 
 // withoutUsed leaves out security groups that an NLB is in which is no orphan itself: one that was preserved keeps that of its source
 // ranges, with all tags. Where nobody can tell, it leaves out all of them.
-func (e *engine) withoutUsed(ctx context.Context, found, orphans []service.Orphan) ([]service.Orphan, error) {
+func (e *engine) withoutUsed(ctx context.Context, found, orphans []driver.Orphan) ([]driver.Orphan, error) {
 	if !slices.ContainsFunc(found, isAccess) {
 		return found, nil
 	}
@@ -125,14 +125,14 @@ func (e *engine) withoutUsed(ctx context.Context, found, orphans []service.Orpha
 	}
 	used := sets.New[string]()
 	for i := range balancers {
-		if !slices.ContainsFunc(orphans, func(o service.Orphan) bool { return o.ID == balancers[i].ID }) {
+		if !slices.ContainsFunc(orphans, func(o driver.Orphan) bool { return o.ID == balancers[i].ID }) {
 			used.Insert(balancers[i].SecurityGroups...)
 		}
 	}
-	return slices.DeleteFunc(found, func(o service.Orphan) bool { return isAccess(o) && used.Has(o.ID) }), nil
+	return slices.DeleteFunc(found, func(o driver.Orphan) bool { return isAccess(o) && used.Has(o.ID) }), nil
 }
 
-func isAccess(o service.Orphan) bool { return o.Kind == service.OrphanSecurityGroup }
+func isAccess(o driver.Orphan) bool { return o.Kind == driver.OrphanSecurityGroup }
 
 func (e *engine) taggedBalancers(ctx context.Context, tag alicloud.Tag) (found []tagged, err error) {
 	balancers, err := e.api.ListNLBs(ctx, alicloud.NLBQuery{Tag: &tag})
@@ -141,7 +141,7 @@ func (e *engine) taggedBalancers(ctx context.Context, tag alicloud.Tag) (found [
 	}
 	for i := range balancers {
 		lb := &balancers[i]
-		found = append(found, tagged{service.Orphan{Kind: service.OrphanLoadBalancer, ID: lb.ID, Name: lb.Name, Delete: deleteNLB(lb)}, lb.Tags})
+		found = append(found, tagged{driver.Orphan{Kind: driver.OrphanLoadBalancer, ID: lb.ID, Name: lb.Name, Delete: deleteNLB(lb)}, lb.Tags})
 	}
 	return found, nil
 }
@@ -153,7 +153,7 @@ func (e *engine) taggedGroups(ctx context.Context, tag alicloud.Tag) (found []ta
 	}
 	for i := range groups {
 		g, command := &groups[i], "aliyun nlb DeleteServerGroup --ServerGroupId "+groups[i].ID
-		found = append(found, tagged{service.Orphan{Kind: service.OrphanServerGroup, ID: g.ID, Name: g.Name, Delete: []string{command}}, g.Tags})
+		found = append(found, tagged{driver.Orphan{Kind: driver.OrphanServerGroup, ID: g.ID, Name: g.Name, Delete: []string{command}}, g.Tags})
 	}
 	return found, nil
 }
@@ -166,7 +166,7 @@ func (e *engine) taggedAccess(ctx context.Context, tag alicloud.Tag) (found []ta
 	for i := range groups {
 		g, command := &groups[i], "aliyun ecs DeleteSecurityGroup --SecurityGroupId "+groups[i].ID
 		found = append(found,
-			tagged{service.Orphan{Kind: service.OrphanSecurityGroup, ID: g.ID, Name: g.Name, Delete: []string{command}}, g.Tags})
+			tagged{driver.Orphan{Kind: driver.OrphanSecurityGroup, ID: g.ID, Name: g.Name, Delete: []string{command}}, g.Tags})
 	}
 	return found, nil
 }

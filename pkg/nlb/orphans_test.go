@@ -8,17 +8,16 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
-	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/driver"
 )
 
 // orphans fails the test if something cannot be read.
-func (w *world) orphans(query service.OrphanQuery) []service.Orphan {
+func (w *world) orphans(query driver.OrphanQuery) []driver.Orphan {
 	w.t.Helper()
 	census, unread := w.Orphans(w.t.Context(), query)
 	if len(unread) > 0 {
@@ -30,22 +29,22 @@ func (w *world) orphans(query service.OrphanQuery) []service.Orphan {
 // TestOrphansThatCannotBeRead: a key without some permissions lists the rest, and each action that it lacks is named once.
 func TestOrphansThatCannotBeRead(t *testing.T) {
 	t.Parallel()
-	kinds := map[string]string{"ListLoadBalancers": service.OrphanLoadBalancer, "ListServerGroups": service.OrphanServerGroup,
-		"DescribeSecurityGroups": service.OrphanSecurityGroup}
+	kinds := map[string]string{"ListLoadBalancers": driver.OrphanLoadBalancer, "ListServerGroups": driver.OrphanServerGroup,
+		"DescribeSecurityGroups": driver.OrphanSecurityGroup}
 	for action := range kinds {
 		t.Run(action, func(t *testing.T) {
 			t.Parallel()
 			inWorld(t, func(t *testing.T, w *world) {
 				w.serve(1, testkit.TCP(80), func(svc *corev1.Service) { svc.Spec.LoadBalancerSourceRanges = []string{"192.0.2.0/24"} })
 				w.account.Fault(fmt.Sprintf(`{"action":%q,"code":"Forbidden.RAM","status":403,"times":0}`, action))
-				found, unread := w.Orphans(t.Context(), service.OrphanQuery{ClusterIDs: []string{"c0", "c2"}})
+				found, unread := w.Orphans(t.Context(), driver.OrphanQuery{ClusterIDs: []string{"c0", "c2"}})
 				var got []string
 				for _, orphan := range found.Orphans {
 					got = append(got, orphan.Kind)
 				}
 				var want []string
 				for other, kind := range kinds {
-					unknown := action == "ListLoadBalancers" && kind == service.OrphanSecurityGroup // one of the NLBs may use it
+					unknown := action == "ListLoadBalancers" && kind == driver.OrphanSecurityGroup // one of the NLBs may use it
 					if other != action && !unknown {
 						want = append(want, kind)
 					}
@@ -74,7 +73,7 @@ func TestOrphans(t *testing.T) {
 		w.config.ClusterID = testCluster
 		w.restart()
 		w.calls()
-		found := w.orphans(service.OrphanQuery{Services: []*corev1.Service{w.get("kept")}})
+		found := w.orphans(driver.OrphanQuery{Services: []*corev1.Service{w.get("kept")}})
 		var got []string
 		for _, orphan := range found {
 			got = append(got, orphan.Kind+" "+orphan.Name)
@@ -83,8 +82,8 @@ func TestOrphans(t *testing.T) {
 			}
 		}
 		slices.Sort(got)
-		want := []string{service.OrphanLoadBalancer + " a0f5e8a1cweb", service.OrphanSecurityGroup + " k8s-nlb-a0f5e8a1cweb",
-			service.OrphanServerGroup + " k8s.30080.TCP.web.default.c1"}
+		want := []string{driver.OrphanLoadBalancer + " a0f5e8a1cweb", driver.OrphanSecurityGroup + " k8s-nlb-a0f5e8a1cweb",
+			driver.OrphanServerGroup + " k8s.30080.TCP.web.default.c1"}
 		slices.Sort(want)
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("orphans (-want +got):\n%s", diff)
@@ -103,21 +102,21 @@ func TestPreservedIsFound(t *testing.T) {
 		id := w.balancer("web").ID
 		w.remove("web")
 		w.converge("web")
-		found := func(query service.OrphanQuery) []string {
+		found := func(query driver.OrphanQuery) []string {
 			var ids []string
 			for _, orphan := range w.orphans(query) {
 				ids = append(ids, orphan.ID)
 			}
 			return ids
 		}
-		if diff := cmp.Diff([]string{id}, found(service.OrphanQuery{Preserved: true})); diff != "" {
+		if diff := cmp.Diff([]string{id}, found(driver.OrphanQuery{Preserved: true})); diff != "" {
 			t.Errorf("with the flag (-want +got):\n%s", diff)
 		}
-		if got := found(service.OrphanQuery{}); got != nil {
+		if got := found(driver.OrphanQuery{}); got != nil {
 			t.Errorf("without the flag: %q", got)
 		}
 		uses := newService("shop", testkit.TCP(80), with(annotation.LoadBalancerID, id))
-		if got := found(service.OrphanQuery{Preserved: true, Services: []*corev1.Service{uses}}); got != nil {
+		if got := found(driver.OrphanQuery{Preserved: true, Services: []*corev1.Service{uses}}); got != nil {
 			t.Errorf("although a Service uses it: %q", got)
 		}
 	})
@@ -132,14 +131,14 @@ func TestOrphansAreDeleted(t *testing.T) {
 		if !w.balancer("web").DeletionProtection {
 			t.Fatal("the NLB is not protected: nothing to take off")
 		}
-		found := w.orphans(service.OrphanQuery{})
-		kinds := []string{service.OrphanLoadBalancer, service.OrphanServerGroup, service.OrphanSecurityGroup}
-		slices.SortStableFunc(found, func(a, b service.Orphan) int { return slices.Index(kinds, a.Kind) - slices.Index(kinds, b.Kind) })
+		found := w.orphans(driver.OrphanQuery{})
+		kinds := []string{driver.OrphanLoadBalancer, driver.OrphanServerGroup, driver.OrphanSecurityGroup}
+		slices.SortStableFunc(found, func(a, b driver.Orphan) int { return slices.Index(kinds, a.Kind) - slices.Index(kinds, b.Kind) })
 		for i := range found {
 			for _, command := range found[i].Delete {
 				code := w.account.CLI(command)
 				for range 60 {
-					if code == "" || found[i].Kind == service.OrphanLoadBalancer {
+					if code == "" || found[i].Kind == driver.OrphanLoadBalancer {
 						break
 					}
 					w.later(settle)
@@ -151,7 +150,7 @@ func TestOrphansAreDeleted(t *testing.T) {
 			}
 		}
 		w.later(time.Minute)
-		if left := w.orphans(service.OrphanQuery{}); len(found) != 3 || len(left) > 0 {
+		if left := w.orphans(driver.OrphanQuery{}); len(found) != 3 || len(left) > 0 {
 			t.Errorf("found %v; after the commands: %v", found, left)
 		}
 	})
@@ -173,10 +172,10 @@ func TestOrphansOfEarlierIDs(t *testing.T) {
 		w.converge("theirs")
 		w.config.ClusterID = testCluster
 		w.restart()
-		if found := w.orphans(service.OrphanQuery{}); len(found) > 0 {
+		if found := w.orphans(driver.OrphanQuery{}); len(found) > 0 {
 			t.Errorf("without a Service of that time: %v", found)
 		}
-		census, unread := w.Orphans(t.Context(), service.OrphanQuery{Services: []*corev1.Service{w.get("kept")}})
+		census, unread := w.Orphans(t.Context(), driver.OrphanQuery{Services: []*corev1.Service{w.get("kept")}})
 		for _, orphan := range census.Orphans {
 			if orphan.ClusterID != "c0" || !strings.HasSuffix(orphan.Reason, "=a0f5e8a1cweb") {
 				t.Errorf("orphan %+v, want only those of Service web", orphan)
@@ -196,7 +195,7 @@ func TestOrphanOfAServiceThatLeft(t *testing.T) {
 		w.change("web", func(svc *corev1.Service) {
 			svc.Spec.Type, svc.Spec.LoadBalancerClass, svc.Finalizers = corev1.ServiceTypeClusterIP, nil, nil
 		})
-		found := w.orphans(service.OrphanQuery{Services: []*corev1.Service{w.get("web")}})
+		found := w.orphans(driver.OrphanQuery{Services: []*corev1.Service{w.get("web")}})
 		if len(found) != 2 || found[0].Reason != "Service default/web no longer wants a load balancer of this manager" {
 			t.Errorf("orphans %v, want its NLB and its server group", found)
 		}
@@ -214,12 +213,12 @@ func TestGroupOfAPreservedNLBIsNoOrphan(t *testing.T) {
 		id := w.balancer("web").ID
 		w.remove("web")
 		w.converge("web")
-		if found := w.orphans(service.OrphanQuery{}); len(found) > 0 || !w.exists(id) {
+		if found := w.orphans(driver.OrphanQuery{}); len(found) > 0 || !w.exists(id) {
 			t.Errorf("orphans %v; the load balancer is there: %v", found, w.exists(id))
 		}
 		testkit.Must(w.account.Client.DeleteNLB(t.Context(), id))(t)
 		w.later(30 * settle)
-		if found := w.orphans(service.OrphanQuery{}); len(found) != 1 || found[0].Kind != service.OrphanSecurityGroup {
+		if found := w.orphans(driver.OrphanQuery{}); len(found) != 1 || found[0].Kind != driver.OrphanSecurityGroup {
 			t.Errorf("orphans %v, want the security group that nothing uses any more", found)
 		}
 	})

@@ -10,6 +10,7 @@ import (
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/driver"
 )
 
 // TestPausedService: nothing of a paused Service is written to the cloud, and its condition says what would be.
@@ -18,7 +19,7 @@ func TestPausedService(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		w.serve(1, testkit.TCP(80))
 		id := w.balancer("web").ID
-		w.change("web", testkit.Annotation(service.AnnotationPaused, "true"), testkit.TCP(80, 81))
+		w.change("web", testkit.Annotation(driver.AnnotationPaused, "true"), testkit.TCP(80, 81))
 		w.calls()
 		w.converge("web")
 		if writes := writes(w.calls()); len(writes) > 0 {
@@ -28,7 +29,7 @@ func TestPausedService(t *testing.T) {
 		if condition == nil || condition.Reason != "Paused" || !strings.Contains(condition.Message, "tcp:81") {
 			t.Errorf("condition %+v, want one that names tcp:81", condition)
 		}
-		w.change("web", func(svc *corev1.Service) { delete(svc.Annotations, service.AnnotationPaused) })
+		w.change("web", func(svc *corev1.Service) { delete(svc.Annotations, driver.AnnotationPaused) })
 		w.converge("web")
 		if got, want := w.listeners(id), []string{"TCP:80 i-n1:30080=100", "TCP:81 i-n1:30081=100"}; !slices.Equal(got, want) {
 			t.Errorf("listeners %v, want %v", got, want)

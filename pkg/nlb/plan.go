@@ -16,23 +16,23 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/nlb/deploy"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/nlb/diff"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/nlb/model"
-	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/backend"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/driver"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/refusal"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/sharing"
 )
 
-// Backends implements service.Balancer.
-func (n nlb) Backends(in service.Inputs) backend.Input {
+// Backends implements driver.Balancer.
+func (n nlb) Backends(in driver.Inputs) backend.Input {
 	in.Params = n.stayingParams(in.Service, in.Params)
 	return n.buildInput(in).Backends()
 }
 
 // buildInput is what the desired state is built from.
-func (n nlb) buildInput(in service.Inputs) build.Input {
+func (n nlb) buildInput(in driver.Inputs) build.Input {
 	return build.Input{
 		Service: in.Service, Params: in.Params, Config: n.config, ClusterID: n.clusterID(n.config.ClusterID), Observed: n.wholeModel(),
 		Nodes: in.Nodes, Slices: in.Slices,
@@ -43,16 +43,16 @@ func (n nlb) buildInput(in service.Inputs) build.Input {
 
 // revertedParams returns the annotations with the defaults of those that were removed. The settings of a load balancer that the Service
 // does not manage are not reverted.
-func (n nlb) revertedParams(in service.Inputs) annotation.Params {
+func (n nlb) revertedParams(in driver.Inputs) annotation.Params {
 	if n.Reused() && !in.Params.OverridesListeners() {
 		return in.Params
 	}
 	return in.Params.Revert(in.Applied.Annotations)
 }
 
-// Plan implements service.Balancer.
-func (n nlb) Plan(_ context.Context, in service.Inputs) (service.Decision, error) {
-	decision := service.Decision{Plan: plan{nlb: n}, Problems: n.stays.Problems()}
+// Plan implements driver.Balancer.
+func (n nlb) Plan(_ context.Context, in driver.Inputs) (driver.Decision, error) {
+	decision := driver.Decision{Plan: plan{nlb: n}, Problems: n.stays.Problems()}
 	in.Params = n.stayingParams(in.Service, in.Params)
 	if n.refusal != nil {
 		decision.Problems = append(decision.Problems, problem.Newf(n.refusal.Event, "%v; the Service stays on NLB %s", n.refusal, n.ID()))
@@ -140,8 +140,8 @@ func (n nlb) unreadJobs() []problem.Problem {
 
 // isUnwanted reports whether the NLB is not what the Service asks for, or may have: its author has changed it while nobody knew what came
 // of the creation. Nothing is on it yet, and the Service does not show it.
-func (n nlb) isUnwanted(in service.Inputs, found []problem.Problem) bool {
-	record, _ := service.RecordOn(in.Service)
+func (n nlb) isUnwanted(in driver.Inputs, found []problem.Problem) bool {
+	record, _ := driver.RecordOn(in.Service)
 	if !n.group.IsZero() || n.ID() == "" || n.ID() != record.Made || len(n.listeners.Value)+len(in.Service.Status.LoadBalancer.Ingress) > 0 ||
 		!isTagged(&n.lb.Value, in.Service) {
 		return false
@@ -155,13 +155,13 @@ func (n nlb) leaveUntagged(svc *corev1.Service, desired *model.Model) {
 	if !n.group.IsZero() || n.Reused() || n.ID() == "" || isTagged(&n.lb.Value, svc) {
 		return
 	}
-	if record, _ := service.RecordOn(svc); record.Made != n.ID() || !isOwn(svc, &n.lb.Value, n.listeners.Value) {
-		desired.Want.Ownership = service.WithoutOwner(desired.Want.Ownership)
+	if record, _ := driver.RecordOn(svc); record.Made != n.ID() || !isOwn(svc, &n.lb.Value, n.listeners.Value) {
+		desired.Want.Ownership = driver.WithoutOwner(desired.Want.Ownership)
 	}
 }
 
 // tagsToRemove returns the tags that were applied and are no longer asked for; on an existing load balancer, only those that are ours.
-func (n nlb) tagsToRemove(in service.Inputs, record service.Record) ([]string, error) {
+func (n nlb) tagsToRemove(in driver.Inputs, record driver.Record) ([]string, error) {
 	removed := notIn(in.Applied.TagKeys, record.TagKeys)
 	if !n.Reused() || len(removed) == 0 {
 		return removed, nil
@@ -171,7 +171,7 @@ func (n nlb) tagsToRemove(in service.Inputs, record service.Record) ([]string, e
 
 // isRestored reports whether the load balancer is back after a deletion that was withdrawn, so that what the deletion switched off is to be
 // switched on again.
-func (n nlb) isRestored(in service.Inputs, desired *model.Model) bool {
+func (n nlb) isRestored(in driver.Inputs, desired *model.Model) bool {
 	reclaimed := in.Reclaimed
 	if !n.group.IsZero() && n.shared.Of(n.group.Mark()).Unprotected == n.ID() {
 		reclaimed = n.ID() // a removal by another Service of the group was begun
@@ -182,7 +182,7 @@ func (n nlb) isRestored(in service.Inputs, desired *model.Model) bool {
 // keepOthers leaves out of what is wanted, and of the Record, what others decide on: the owner of an existing load balancer, and other
 // Services of a group.
 func (n nlb) keepOthers(
-	in service.Inputs, shared *sharing.Shared, desired *model.Model, record *service.Record,
+	in driver.Inputs, shared *sharing.Shared, desired *model.Model, record *driver.Record,
 ) ([]problem.Problem, error) {
 	tags, err := n.keepOwnersTags(desired, record, in.Applied)
 	if err != nil {
@@ -193,11 +193,11 @@ func (n nlb) keepOthers(
 }
 
 // keepOwnersTags leaves out of what is wanted, and of the Record, tags that are the owner's of an existing load balancer.
-func (n nlb) keepOwnersTags(desired *model.Model, record *service.Record, applied service.Record) ([]problem.Problem, error) {
+func (n nlb) keepOwnersTags(desired *model.Model, record *driver.Record, applied driver.Record) ([]problem.Problem, error) {
 	if !n.Reused() || len(desired.Want.Tags)+len(record.TagKeys) == 0 {
 		return nil, nil
 	}
-	owners, err := service.OwnersTagsOf(n.ID(), n.lb.Value.Tags, desired.Override, n.services, applied)
+	owners, err := driver.OwnersTagsOf(n.ID(), n.lb.Value.Tags, desired.Override, n.services, applied)
 	if err != nil {
 		return nil, err
 	}
@@ -224,7 +224,7 @@ func (n nlb) withoutUnread(steps []model.Step) []model.Step {
 		if (s.Part() == model.PartCertificates || s.Op == model.OpDeleteGroup) && n.unread[model.PartListeners] != nil {
 			return true
 		}
-		inDoubt := n.unread[s.Part()] != nil && !(s.GoesByLastRead() && service.IsUnread(n.unread[s.Part()]))
+		inDoubt := n.unread[s.Part()] != nil && !(s.GoesByLastRead() && driver.IsUnread(n.unread[s.Part()]))
 		return inDoubt || needsAccess && n.unread[model.PartAccess] != nil || s.Awaits && n.unread[model.PartGroups] != nil
 	})
 }
@@ -246,20 +246,20 @@ type plan struct {
 	desired *model.Model
 }
 
-var _ service.Plan = plan{}
+var _ driver.Plan = plan{}
 
-// Steps implements service.Plan.
-func (p plan) Steps() []service.Step {
-	var steps []service.Step
+// Steps implements driver.Plan.
+func (p plan) Steps() []driver.Step {
+	var steps []driver.Step
 	for i := range p.Plan.Steps {
 		step := &p.Plan.Steps[i]
-		steps = append(steps, service.Step{Op: string(step.Op), Target: step.Target, Before: step.Before, After: step.After, Text: step.String()})
+		steps = append(steps, driver.Step{Op: string(step.Op), Target: step.Target, Before: step.Before, After: step.After, Text: step.String()})
 	}
 	return steps
 }
 
-// Deploy implements service.Plan.
-func (p plan) Deploy(ctx context.Context, svc *corev1.Service, create service.Create) service.Deployment {
+// Deploy implements driver.Plan.
+func (p plan) Deploy(ctx context.Context, svc *corev1.Service, create driver.Create) driver.Deployment {
 	n := p.nlb
 	n.desired = p.desired
 	failures := errors.Join(n.failures...)
@@ -270,7 +270,7 @@ func (p plan) Deploy(ctx context.Context, svc *corev1.Service, create service.Cr
 	if p.Empty() {
 		n.shared.WakeOnConflict(n.group, svc, n.ID(), p.Problems)
 		after, wait := p.rereadAfter(n, svc)
-		return service.Deployment{Balancer: after, Problems: p.Problems, Registered: after.registeredNow(), Wait: wait, Err: failures}
+		return driver.Deployment{Balancer: after, Problems: p.Problems, Registered: after.registeredNow(), Wait: wait, Err: failures}
 	}
 	applier := &deploy.Applier{
 		API: n.api, Model: n.wholeModel(), Busy: n.isBusy, Memory: &n.memory, Refused: n.refused, Held: p.heldWork(svc),
@@ -294,7 +294,7 @@ func (p plan) Deploy(ctx context.Context, svc *corev1.Service, create service.Cr
 		err = errors.Join(err, &problem.WaitError{Reason: "the NLB takes fewer servers than was known", For: soonPoll})
 	}
 	goesBack, err := n.noteCreation(svc, p.Plan, applier.NotCreated, err)
-	done := service.Deployment{
+	done := driver.Deployment{
 		Balancer: n, Writes: applier.Writes, Progress: applier.Progress, Uncertain: applier.Uncertain, RefusedBackend: applier.RefusedServer,
 		Interrupted: applier.Interrupted, Lost: applier.Lost, Shared: p.sharedGroups(), Suspected: n.suspectedInstances(applier.Exhausted),
 		GoesBack: goesBack, Registered: n.registeredNow(),
@@ -391,12 +391,12 @@ func (p plan) sharedGroups() []string {
 }
 
 // recordFor returns what will have been applied to a Service, which may share the NLB.
-func (n nlb) recordFor(in service.Inputs, shared *sharing.Shared) service.Record {
+func (n nlb) recordFor(in driver.Inputs, shared *sharing.Shared) driver.Record {
 	record := recordOf(in.Applied.LoadBalancerID, in.Service, in.Params, n.Reused())
 	if shared != nil {
 		record = recordInGroup(in.Applied.LoadBalancerID, in.Params, shared.Leads)
 		if n.access.Value != nil {
-			record.Annotations = append(record.Annotations, service.RecordedSourceRanges)
+			record.Annotations = append(record.Annotations, driver.RecordedSourceRanges)
 		}
 	}
 	return record.Keeping(in.Applied, in.Params)

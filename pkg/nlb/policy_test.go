@@ -8,8 +8,8 @@ import (
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
-	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/driver"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/policy"
 )
@@ -94,7 +94,7 @@ func (w *world) labelGivesNothing(change ...func(*corev1.Service)) (id string) {
 	id = w.existing("by-hand")
 	w.addNodes("n1")
 	svc := newService("web", append(change, testkit.TCP(80), without(annotation.ZoneMaps), with(annotation.ForceOverrideListeners, "true"))...)
-	svc.Labels = map[string]string{service.LabelLoadBalancerID: id}
+	svc.Labels = map[string]string{driver.LabelLoadBalancerID: id}
 	w.put(svc)
 	w.calls()
 	_ = w.try("web")

@@ -6,7 +6,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/nlb/model"
-	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/driver"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
 )
@@ -16,7 +16,7 @@ func (n nlb) portStatuses() []corev1.PortStatus {
 	if n.desired == nil {
 		return nil
 	}
-	return service.PortStatuses(n.ports, n.unservedReason)
+	return driver.PortStatuses(n.ports, n.unservedReason)
 }
 
 // unservedReason returns the reason of the event about a port that is not served, "" for one that is served or soon may be.

@@ -10,8 +10,8 @@ import (
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/nlb/model"
-	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/driver"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
 )
 
@@ -23,7 +23,7 @@ type preload struct {
 	groups []alicloud.NLBGroup
 }
 
-// Preload implements service.Engine. It reads the NLBs and the server groups in pages, and the listeners twenty NLBs at a time.
+// Preload implements driver.Engine. It reads the NLBs and the server groups in pages, and the listeners twenty NLBs at a time.
 func (e *engine) Preload(ctx context.Context, services []*corev1.Service) error {
 	wanted := e.ownerTagValues(services)
 	all, err := e.api.ListNLBs(ctx, alicloud.NLBQuery{Tag: &alicloud.Tag{Key: mark.TagCluster, Value: e.config.ClusterID}})
@@ -117,7 +117,7 @@ func allListed(listeners []model.Listener, groups []alicloud.NLBGroup) bool {
 }
 
 // afterPreload returns what is known after the NLB was read together with others. Additional certificates were not.
-func (o observed) afterPreload(of service.Request, last service.Record, found location, pre preload) observed {
+func (o observed) afterPreload(of driver.Request, last driver.Record, found location, pre preload) observed {
 	o = o.afterMove(of.Service, last, found)
 	if !mayHaveCertificates(of) {
 		o.listeners.Set(pre.listeners)

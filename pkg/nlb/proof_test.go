@@ -10,8 +10,8 @@ import (
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
-	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/driver"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/policy"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
@@ -200,7 +200,7 @@ func TestLabelUsesNothing(t *testing.T) {
 		id := w.existing("public")
 		w.put(newService("claim", testkit.TCP(80), without(annotation.ZoneMaps), with(annotation.ForceOverrideListeners, "true"),
 			func(svc *corev1.Service) {
-				svc.Finalizers, svc.Labels = []string{Finalizer}, map[string]string{service.LabelLoadBalancerID: id}
+				svc.Finalizers, svc.Labels = []string{Finalizer}, map[string]string{driver.LabelLoadBalancerID: id}
 			}))
 		_ = w.try("claim") //nolint:errcheck // it lacks its zones
 		if listeners, shown := w.listeners(id), w.get("claim").Status.LoadBalancer.Ingress; len(listeners)+len(shown) > 0 {
@@ -251,9 +251,9 @@ func TestForgedRecordRemovesNoMark(t *testing.T) {
 		}
 		victim := w.balancer("shop")
 		w.change("web", func(svc *corev1.Service) {
-			record, _ := service.RecordOn(svc)
+			record, _ := driver.RecordOn(svc)
 			record.UID, record.Left = svc.UID, map[string][]string{victim.ID: {mark.TagOwner, mark.TagCluster}}
-			testkit.SetCondition(svc, service.ConditionWritten, service.ReasonWritten, string(testkit.Must(json.Marshal(record))(t)))
+			testkit.SetCondition(svc, driver.ConditionWritten, driver.ReasonWritten, string(testkit.Must(json.Marshal(record))(t)))
 		})
 		w.restart()
 		w.converge("web")

@@ -9,14 +9,14 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
-	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/driver"
 )
 
 // recordOf returns what is applied once a pass has followed the annotations. On an existing load balancer whose listeners the Service
 // does not manage only tags count.
-func recordOf(loadBalancerID string, svc *corev1.Service, params annotation.Params, reused bool) service.Record {
-	record := service.Record{LoadBalancerID: loadBalancerID}
+func recordOf(loadBalancerID string, svc *corev1.Service, params annotation.Params, reused bool) driver.Record {
+	record := driver.Record{LoadBalancerID: loadBalancerID}
 	record.TagKeys, record.Annotations = groupCloud{}.TagKeys(params), chosenName(params)
 	if reused {
 		record.Joined = joinedBy(params)
@@ -28,15 +28,15 @@ func recordOf(loadBalancerID string, svc *corev1.Service, params annotation.Para
 	record.SecurityGroups = annotation.ListOf(params, annotation.SecurityGroupIDs)
 	record.Certificates = annotation.ListOf(params, annotation.AdditionalCertIDs)
 	if len(annotation.SourceRangesOf(svc)) > 0 {
-		record.Annotations = append(record.Annotations, service.RecordedSourceRanges)
+		record.Annotations = append(record.Annotations, driver.RecordedSourceRanges)
 	}
 	return record.Sorted()
 }
 
 // recordInGroup is [recordOf] for a Service that shares its NLB with those of its group. Only the one that leads decides on its attributes
 // and tags.
-func recordInGroup(loadBalancerID string, params annotation.Params, leads bool) service.Record {
-	record, rows := service.Record{LoadBalancerID: loadBalancerID}, annotation.NLBTable()
+func recordInGroup(loadBalancerID string, params annotation.Params, leads bool) driver.Record {
+	record, rows := driver.Record{LoadBalancerID: loadBalancerID}, annotation.NLBTable()
 	if leads {
 		record.TagKeys, record.SecurityGroups = groupCloud{}.TagKeys(params), annotation.ListOf(params, annotation.SecurityGroupIDs)
 	} else {
@@ -78,8 +78,8 @@ func isOfBalancer(row annotation.Row) bool {
 }
 
 // loadRecord returns what was applied to the load balancer.
-func loadRecord(remembered *service.Record, svc *corev1.Service, known observed) service.Record {
-	record, ok := service.LoadRecord(remembered, svc, known.nlbID(), known.presence.Reused())
+func loadRecord(remembered *driver.Record, svc *corev1.Service, known observed) driver.Record {
+	record, ok := driver.LoadRecord(remembered, svc, known.nlbID(), known.presence.Reused())
 	if !ok { // the Service leaves the load balancer, or is back on it before its tags there were removed
 		record.TagKeys = slices.Concat(known.leftTags[known.nlbID()], lastRecord(remembered, svc).Left[known.nlbID()])
 	}
@@ -88,11 +88,11 @@ func loadRecord(remembered *service.Record, svc *corev1.Service, known observed)
 }
 
 // lastRecord returns the last Record of the Service, whatever load balancer it is about.
-func lastRecord(remembered *service.Record, svc *corev1.Service) service.Record {
+func lastRecord(remembered *driver.Record, svc *corev1.Service) driver.Record {
 	if remembered != nil {
 		return *remembered
 	}
-	record, _ := service.RecordOn(svc)
+	record, _ := driver.RecordOn(svc)
 	return record
 }
 

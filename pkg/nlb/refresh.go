@@ -13,8 +13,8 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/nlb/model"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/nlb/observe"
-	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/driver"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
 )
@@ -23,15 +23,15 @@ import (
 type refreshed struct {
 	nlb observed
 	// record is what was applied to the NLB, nil where the NLB could not be read.
-	record *service.Record
+	record *driver.Record
 	// listed are the Service's own server groups as they were read together with those of all Services, nil where they were not.
 	listed []alicloud.NLBGroup
 	// unread are the parts that could not be read. Their last values stand; a part without one is an error.
 	unread map[model.Part]error
 }
 
-// Refresh implements service.Balancer.
-func (n nlb) Refresh(ctx context.Context, of service.Request) (service.Refreshed, error) {
+// Refresh implements driver.Balancer.
+func (n nlb) Refresh(ctx context.Context, of driver.Request) (driver.Refreshed, error) {
 	if of.Edited {
 		n.memory.TryAgain(n.ID())
 	}
@@ -46,7 +46,7 @@ func (n nlb) Refresh(ctx context.Context, of service.Request) (service.Refreshed
 	}
 	after := n.withKnown(found.nlb)
 	after.unread, after.failures = found.unread, failures
-	result := service.Refreshed{
+	result := driver.Refreshed{
 		Balancer: after, Applied: found.record, Whole: found.record != nil && (compared || !known.isTrusted() && of.DriftDue) && unread == nil,
 		Some:     compared || !known.isTrusted(),
 		Together: together, Unread: unread,
@@ -60,14 +60,14 @@ func (n nlb) Refresh(ctx context.Context, of service.Request) (service.Refreshed
 // begunWith returns what is known when a process sees a Service for the first time: what the Service itself says.
 func (o observed) begunWith(svc *corev1.Service) observed {
 	if o.presence.IsZero() && o.leaving == nil {
-		record, _ := service.RecordOn(svc)
-		o.leaving, o.leftTags, o.showing = record.Leaving, record.Left, service.ShownBy(svc)
+		record, _ := driver.RecordOn(svc)
+		o.leaving, o.leftTags, o.showing = record.Leaving, record.Left, driver.ShownBy(svc)
 	}
 	return o
 }
 
 // refreshParts re-reads those parts of the NLB that are in doubt.
-func (e *engine) refreshParts(ctx context.Context, of service.Request, known observed) (refreshed, error) {
+func (e *engine) refreshParts(ctx context.Context, of driver.Request, known observed) (refreshed, error) {
 	found := refreshed{nlb: known, unread: map[model.Part]error{}}
 	if err := e.refreshLoadBalancer(ctx, of, &found); err != nil {
 		return found, err
@@ -85,7 +85,7 @@ func (e *engine) refreshParts(ctx context.Context, of service.Request, known obs
 }
 
 // refreshLoadBalancer finds the NLB, without a call where all were read together a while ago.
-func (e *engine) refreshLoadBalancer(ctx context.Context, of service.Request, found *refreshed) error {
+func (e *engine) refreshLoadBalancer(ctx context.Context, of driver.Request, found *refreshed) error {
 	nlb, last := &found.nlb, lastRecord(of.Applied, of.Service)
 	if nlb.presence.Gone() || nlb.lb.Trusted() {
 		return nil
@@ -123,13 +123,13 @@ func (o observed) standsDespite(params annotation.Params, err error) bool {
 	}
 	refused, ok := errors.AsType[*problem.ConfigError](err)
 	asked := params.Get(annotation.LoadBalancerID)
-	return service.IsUnread(err) ||
+	return driver.IsUnread(err) ||
 		ok && refused.Event == problem.ReasonLoadBalancerNotReusable && o.presence.Reused() && (asked == "" || asked == o.nlbID())
 }
 
 // refreshListeners reads the listeners, with their additional certificates where there may be any: those take a call for each TCPSSL
 // listener, and are a part of their own. Where that fails, those of the last read stand.
-func (e *engine) refreshListeners(ctx context.Context, of service.Request, found *refreshed) error {
+func (e *engine) refreshListeners(ctx context.Context, of driver.Request, found *refreshed) error {
 	nlb := &found.nlb
 	if !nlb.presence.Present() || nlb.listeners.Trusted() {
 		return nil
@@ -159,7 +159,7 @@ func keepCertificates(listeners, before []model.Listener) {
 }
 
 // refreshGroups reads the server groups. Where that fails, those of the last read stand.
-func (e *engine) refreshGroups(ctx context.Context, of service.Request, found *refreshed) (err error) {
+func (e *engine) refreshGroups(ctx context.Context, of driver.Request, found *refreshed) (err error) {
 	if found.nlb.groups.Trusted() {
 		return nil
 	}
@@ -245,12 +245,12 @@ func (e *engine) knownGroups(svc *corev1.Service, known observed) []string {
 }
 
 // refreshAccess reads the security group of the source ranges where there may be one.
-func (e *engine) refreshAccess(ctx context.Context, svc *corev1.Service, record service.Record, found *refreshed) {
+func (e *engine) refreshAccess(ctx context.Context, svc *corev1.Service, record driver.Record, found *refreshed) {
 	access := &found.nlb.access
 	switch {
 	case access.Trusted():
 	case !mayHaveAccess(svc, record) && access.Value == nil:
-		*access = service.Part[*model.Access]{}
+		*access = driver.Part[*model.Access]{}
 	default:
 		var err error
 		if found.nlb, err = e.searchAccess(ctx, svc, found.nlb); err != nil {
@@ -262,7 +262,7 @@ func (e *engine) refreshAccess(ctx context.Context, svc *corev1.Service, record 
 // searchAccess returns what is known after the security group of the source ranges was read. A second one in the place of one that should
 // be there would be joined beside it, and when the Service goes the first one would stay.
 func (e *engine) searchAccess(ctx context.Context, svc *corev1.Service, known observed) (observed, error) {
-	expected := svc.Labels[service.LabelSecurityGroupID]
+	expected := svc.Labels[driver.LabelSecurityGroupID]
 	if known.access.Value != nil {
 		expected = known.access.Value.ID
 	}
@@ -279,13 +279,13 @@ func (e *engine) searchAccess(ctx context.Context, svc *corev1.Service, known ob
 	return known, err
 }
 
-func mayHaveAccess(svc *corev1.Service, record service.Record) bool {
-	return len(annotation.SourceRangesOf(svc)) > 0 || slices.Contains(record.Annotations, service.RecordedSourceRanges) ||
-		svc.Labels[service.LabelSecurityGroupID] != ""
+func mayHaveAccess(svc *corev1.Service, record driver.Record) bool {
+	return len(annotation.SourceRangesOf(svc)) > 0 || slices.Contains(record.Annotations, driver.RecordedSourceRanges) ||
+		svc.Labels[driver.LabelSecurityGroupID] != ""
 }
 
 // mayHaveCertificates reports whether the TCPSSL listeners of a Service have additional certificates, or are to have some.
-func mayHaveCertificates(of service.Request) bool {
-	record, _ := service.RecordOn(of.Service)
+func mayHaveCertificates(of driver.Request) bool {
+	record, _ := driver.RecordOn(of.Service)
 	return of.Params.Has(annotation.AdditionalCertIDs) || of.Applied != nil && len(of.Applied.Certificates) > 0 || len(record.Certificates) > 0
 }

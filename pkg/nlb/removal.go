@@ -13,15 +13,15 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/nlb/diff"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/nlb/model"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/nlb/observe"
-	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/driver"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/presence"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
 )
 
-// RefreshForRemoval implements service.Balancer.
-func (n nlb) RefreshForRemoval(ctx context.Context, svc *corev1.Service, _ *service.Record) (service.Balancer, error) {
+// RefreshForRemoval implements driver.Balancer.
+func (n nlb) RefreshForRemoval(ctx context.Context, svc *corev1.Service, _ *driver.Record) (driver.Balancer, error) {
 	known, failures := n.settleJobs(svc, n.observed)
 	n = n.withKnown(known)
 	n.unread, n.failures = nil, nil
@@ -166,11 +166,11 @@ func (e *engine) readGroupsForRemoval(ctx context.Context, svc *corev1.Service, 
 	if err == nil {
 		err = read.strays
 	}
-	if err != nil || known.groups.Known() || len(read.groups.Value) > 0 || !mayHaveHad(svc, known, service.Labeled(svc)) {
+	if err != nil || known.groups.Known() || len(read.groups.Value) > 0 || !mayHaveHad(svc, known, driver.Labeled(svc)) {
 		return read, err
 	}
 	if read.groupsUnseen, err = e.missing.Confirm(read.groupsUnseen, true, "no server groups found"); err != nil {
-		read.groups = service.Part[[]model.Group]{}
+		read.groups = driver.Part[[]model.Group]{}
 	}
 	return read, err
 }
@@ -183,7 +183,7 @@ func (n nlb) waitError(reason string) error {
 func (e *engine) locateForRemoval(ctx context.Context, svc *corev1.Service, known observed) (location, error) {
 	params, _ := e.Params(svc)
 	lastID, asked := lastIDOf(svc, known), params.Get(annotation.LoadBalancerID)
-	if record, _ := service.RecordOn(svc); slices.Contains(record.Leaving, lastID) {
+	if record, _ := driver.RecordOn(svc); slices.Contains(record.Leaving, lastID) {
 		lastID = record.LoadBalancerID // that of the label has been left
 	}
 	if known.presence.WasReleased() && asked == "" {
@@ -237,7 +237,7 @@ func (e *engine) ownForRemoval(ctx context.Context, svc *corev1.Service, known o
 func (e *engine) besideStranger(
 	ctx context.Context, svc *corev1.Service, known observed, lb *alicloud.NLB, lastID string,
 ) (*alicloud.NLB, error) {
-	record, _ := service.RecordOn(svc)
+	record, _ := driver.RecordOn(svc)
 	if lastID == "" || lb.ID == lastID || lb.ID == record.Made {
 		return nil, nil
 	}
@@ -264,14 +264,14 @@ func (e *engine) existingNLB(ctx context.Context, ids ...string) (*alicloud.NLB,
 	return nil, nil
 }
 
-// PlanRemoval implements service.Balancer. It deletes an NLB of ours; its listeners go with it. From an existing one it deletes what
+// PlanRemoval implements driver.Balancer. It deletes an NLB of ours; its listeners go with it. From an existing one it deletes what
 // carries our mark. One that the author of the Service wants to keep only loses what binds it to us. From an existing one that the Service
 // leaves for another one, everything goes: the ports are free then.
-func (n nlb) PlanRemoval(svc *corev1.Service, applied *service.Record) (service.Removal, error) {
+func (n nlb) PlanRemoval(svc *corev1.Service, applied *driver.Record) (driver.Removal, error) {
 	params, _ := n.Params(svc)
 	actual := n.wholeModel()
 	preserved := params.Preserves() && (n.former == "" || !n.Reused())
-	removal := service.Removal{Plan: plan{nlb: n}, ID: n.ID(), Reused: n.Reused(), Preserved: preserved, Status: statusOf(&n.lb.Value, params)}
+	removal := driver.Removal{Plan: plan{nlb: n}, ID: n.ID(), Reused: n.Reused(), Preserved: preserved, Status: statusOf(&n.lb.Value, params)}
 	switch {
 	case !n.group.IsZero():
 		return n.planGroupRemoval(svc, applied, removal)
@@ -292,10 +292,10 @@ func (n nlb) PlanRemoval(svc *corev1.Service, applied *service.Record) (service.
 		removal.Plan = n.removalPlan(diff.Leaving(actual, n.ownerOf(svc, n.observed), keys))
 	case removal.Preserved:
 		removal.Plan = n.removalPlan(diff.Preserving(actual, mark.Preserved(svc, n.config.ClusterID)))
-		removal.Kept = service.KeptBeside(Product, svc, n.ID(), n.alsoOwned)
+		removal.Kept = driver.KeptBeside(Product, svc, n.ID(), n.alsoOwned)
 	default:
 		removal.Plan = n.removalPlan(diff.Deletion(actual, mark.Tags(svc, n.config.ClusterID)...))
-		removal.Kept = service.KeptBeside(Product, svc, n.ID(), n.alsoOwned)
+		removal.Kept = driver.KeptBeside(Product, svc, n.ID(), n.alsoOwned)
 	}
 	return removal, nil
 }
@@ -314,10 +314,10 @@ func (n nlb) keptReason(svc *corev1.Service, params annotation.Params) string {
 		lb.ID, mark.TagOwner, mark.DefaultName(svc.UID))
 }
 
-func (n nlb) removalPlan(removal model.Plan) service.Plan { return plan{nlb: n, Plan: removal} }
+func (n nlb) removalPlan(removal model.Plan) driver.Plan { return plan{nlb: n, Plan: removal} }
 
-// Removed implements service.Balancer. Groups and the security group outlive the load balancer.
-func (n nlb) Removed(removal service.Removal) (known service.Balancer, leftovers bool) {
+// Removed implements driver.Balancer. Groups and the security group outlive the load balancer.
+func (n nlb) Removed(removal driver.Removal) (known driver.Balancer, leftovers bool) {
 	n.presence = n.presence.AfterRelease("")
 	return n, !removal.Preserved && (len(n.groups.Value) > 0 || n.access.Value != nil)
 }
@@ -377,8 +377,8 @@ func (n nlb) deletable() (rest *model.Model, kept []problem.Problem) {
 	return rest, kept
 }
 
-// PlanLeftovers implements service.Balancer.
-func (n nlb) PlanLeftovers(ctx context.Context, svc *corev1.Service) (service.Balancer, service.Plan, error) {
+// PlanLeftovers implements driver.Balancer.
+func (n nlb) PlanLeftovers(ctx context.Context, svc *corev1.Service) (driver.Balancer, driver.Plan, error) {
 	params, _ := n.Params(svc)
 	if params.Preserves() {
 		return n, plan{nlb: n}, nil
@@ -397,7 +397,7 @@ func (n nlb) PlanLeftovers(ctx context.Context, svc *corev1.Service) (service.Ba
 	if err = n.leaveFirst(); err != nil {
 		return n, plan{nlb: n}, err
 	}
-	record, _ := service.RecordOn(svc)
+	record, _ := driver.RecordOn(svc)
 	if mayHaveAccess(svc, record) || n.access.Value != nil {
 		known, err := n.searchAccess(ctx, svc, n.observed)
 		if n = n.withKnown(known); err != nil {

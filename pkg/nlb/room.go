@@ -8,15 +8,15 @@ import (
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/nlb/model"
-	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/backend"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/driver"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/quota"
 )
 
-// Room implements service.Balancer. Servers of groups of the type Ip are known by their addresses only.
-func (n nlb) Room(in service.Inputs) backend.Room {
+// Room implements driver.Balancer. Servers of groups of the type Ip are known by their addresses only.
+func (n nlb) Room(in driver.Inputs) backend.Room {
 	owner := n.ownerOf(in.Service, n.observed)
 	input := n.Backends(in)
 	instances := map[string]string{}

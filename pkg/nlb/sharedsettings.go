@@ -9,8 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/nlb/build"
-	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/driver"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
 )
@@ -37,7 +37,7 @@ func (n nlb) leaveOutSetByOthers(in build.Input) (after build.Input, problems []
 	for _, suffix := range ofBalancer {
 		mine := isSet(in.Service, in.Params, suffix) && !in.Params.Reverted[suffix]
 		other, value := n.setterOf(others, suffix)
-		if other == nil || mine && service.ByAge(in.Service, other) < 0 {
+		if other == nil || mine && driver.ByAge(in.Service, other) < 0 {
 			continue
 		}
 		if mine && !sameValue(in.Params.Get(suffix), value) {
@@ -80,7 +80,7 @@ func (n nlb) neighborServices(svc *corev1.Service) ([]*corev1.Service, error) {
 			others = append(others, other)
 		}
 	}
-	slices.SortFunc(others, service.ByAge)
+	slices.SortFunc(others, driver.ByAge)
 	return others, nil
 }
 

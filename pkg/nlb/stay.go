@@ -6,8 +6,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/driver"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/presence"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
@@ -37,7 +37,7 @@ func (e *engine) stayBefore(ctx context.Context, svc *corev1.Service, id string)
 
 // orStays keeps a Service in the group that it leaves while it may not use the load balancer that its annotation names: elsewhere nothing
 // would follow its nodes.
-func (e *engine) orStays(ctx context.Context, of service.Request, asked location, err error) (location, error) {
+func (e *engine) orStays(ctx context.Context, of driver.Request, asked location, err error) (location, error) {
 	refused, ok := errors.AsType[*problem.ConfigError](err)
 	if !ok || asked.presence.MaybeCreated() { // one of its own that may be there would be forgotten
 		return asked, err

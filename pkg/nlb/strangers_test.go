@@ -10,8 +10,8 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/api"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
-	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/driver"
 )
 
 // strangersListener makes a listener that leads to a server group.
@@ -88,7 +88,7 @@ func TestGroupInUseByOthersHoldsNobody(t *testing.T) {
 				if n := len(slices.DeleteFunc(events, func(e string) bool { return !strings.Contains(e, "KeptInUse") })); n > 2 {
 					t.Errorf("%d events", n)
 				}
-				if found := w.orphans(service.OrphanQuery{ClusterIDs: []string{testCluster}}); !slices.ContainsFunc(found, func(o service.Orphan) bool {
+				if found := w.orphans(driver.OrphanQuery{ClusterIDs: []string{testCluster}}); !slices.ContainsFunc(found, func(o driver.Orphan) bool {
 					return o.ID == group
 				}) {
 					t.Errorf("orphans %v", found)

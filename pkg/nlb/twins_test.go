@@ -8,7 +8,7 @@ import (
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
-	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/driver"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
 )
@@ -31,7 +31,7 @@ func deletedBesideTwin(t *testing.T, before func(w *world, id string), check fun
 			t.Parallel()
 			inWorld(t, func(t *testing.T, w *world) {
 				w.serve(1, testkit.TCP(80))
-				id := w.get("web").Labels[service.LabelLoadBalancerID]
+				id := w.get("web").Labels[driver.LabelLoadBalancerID]
 				twin := w.makeTwin("web")
 				before(w, id)
 				if restarted {
@@ -73,7 +73,7 @@ func TestDeletionWithTwoNLBsAndNoLabel(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		w.serve(1, testkit.TCP(80))
 		twin := w.makeTwin("web")
-		w.change("web", func(svc *corev1.Service) { delete(svc.Labels, service.LabelLoadBalancerID) })
+		w.change("web", func(svc *corev1.Service) { delete(svc.Labels, driver.LabelLoadBalancerID) })
 		w.remove("web")
 		w.restart()
 		w.calls()

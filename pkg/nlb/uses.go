@@ -2,7 +2,7 @@ package nlb
 
 import "github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/quota"
 
-// Uses implements service.Balancer. The listeners are those of the NLB, the server groups those that the Service knows.
+// Uses implements driver.Balancer. The listeners are those of the NLB, the server groups those that the Service knows.
 func (n nlb) Uses() []quota.Use {
 	if n.ID() == "" {
 		return nil

@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
-	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/driver"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/quota"
 )
 
@@ -20,7 +20,7 @@ func TestUsesOfSharedNLB(t *testing.T) {
 			w.fillServices()
 			svc := w.get(name)
 			params, _ := w.engine.Params(svc)
-			found, err := w.engine.Start().Refresh(t.Context(), service.Request{Service: svc, Params: params, Adopted: true})
+			found, err := w.engine.Start().Refresh(t.Context(), driver.Request{Service: svc, Params: params, Adopted: true})
 			if err != nil {
 				t.Fatal(err)
 			}

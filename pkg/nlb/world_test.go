@@ -29,6 +29,7 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/config"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/driver"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
 )
 
@@ -135,7 +136,7 @@ func (w *world) restart() {
 
 func (w *world) options(client *alicloud.Client) service.Options {
 	return service.Options{
-		Engines: []service.Engine{w.engine}, Network: client, Config: w.config, Client: w.kube, Recorder: &record.FakeRecorder{Events: w.events},
+		Engines: []driver.Engine{w.engine}, Network: client, Config: w.config, Client: w.kube, Recorder: &record.FakeRecorder{Events: w.events},
 		Services: w.factory.Core().V1().Services(), Nodes: w.factory.Core().V1().Nodes(),
 		EndpointSlices: w.factory.Discovery().V1().EndpointSlices(), InstanceID: testkit.InstanceID,
 	}

@@ -15,7 +15,7 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/doctor"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/initor"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/node"
-	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/driver"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
 )
 
@@ -310,12 +310,12 @@ func (e *examination) officialManager(ctx context.Context) {
 func (e *examination) pausedServices(list []corev1.Service) {
 	var names []string
 	for i := range list {
-		if svc := &list[i]; service.IsPaused(svc) {
+		if svc := &list[i]; driver.IsPaused(svc) {
 			names = append(names, svc.Namespace+"/"+svc.Name)
 		}
 	}
 	if len(names) > 0 {
-		e.add(doctor.AreaServices, "paused", doctor.Optional, "the annotation "+service.AnnotationPaused+" pauses "+problem.Some(names),
+		e.add(doctor.AreaServices, "paused", doctor.Optional, "the annotation "+driver.AnnotationPaused+" pauses "+problem.Some(names),
 			"remove the annotation once the manager may write again")
 	}
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/doctor"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/nlb"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/driver"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb"
 )
@@ -101,7 +102,7 @@ func (e *examination) services(list []corev1.Service) {
 	var behind []unsynced
 	for i := range list {
 		svc := &list[i]
-		if _, ours := e.productOf(svc); !ours && !service.HasFinalizer(svc, slb.Finalizer) && !service.HasFinalizer(svc, nlb.Finalizer) {
+		if _, ours := e.productOf(svc); !ours && !driver.HasFinalizer(svc, slb.Finalizer) && !driver.HasFinalizer(svc, nlb.Finalizer) {
 			continue
 		}
 		total++

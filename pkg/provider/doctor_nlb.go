@@ -10,7 +10,7 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/doctor"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/nlb"
-	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/driver"
 )
 
 // permissions checks the RAM actions. NLB is on by default and has an endpoint of its own: what it lacks is a fault only where a Service
@@ -52,6 +52,6 @@ func (e *examination) needsNLB(ctx context.Context) bool {
 	}
 	services, err := e.kube.CoreV1().Services(metav1.NamespaceAll).List(ctx, metav1.ListOptions{})
 	return err != nil || slices.ContainsFunc(services.Items, func(svc corev1.Service) bool {
-		return nlb.Product.AskedBy(e.classes(), &svc) || service.HasFinalizer(&svc, nlb.Finalizer)
+		return nlb.Product.AskedBy(e.classes(), &svc) || driver.HasFinalizer(&svc, nlb.Finalizer)
 	})
 }

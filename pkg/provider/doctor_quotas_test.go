@@ -18,6 +18,7 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/backend"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/driver"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/quota"
 )
@@ -118,7 +119,7 @@ func TestDoctorAndFullCLBsOfGroups(t *testing.T) {
 				if i >= test.stays {
 					svc.Annotations[annotation.GroupOverflow.Key()] = "true"
 				}
-				svc.Labels = map[string]string{service.LabelLoadBalancerID: fmt.Sprint("lb-", i/onFirst)}
+				svc.Labels = map[string]string{driver.LabelLoadBalancerID: fmt.Sprint("lb-", i/onFirst)}
 				p.nodes = append(p.nodes, svc)
 			}
 			checks := quotaChecks(p.examine(t))
@@ -183,7 +184,7 @@ func TestDoctorCountsNodesThatNobodyChooses(t *testing.T) {
 			}
 			for i := range test.services {
 				svc := testkit.Service(fmt.Sprint("web-", i), testkit.TCP(int32(80+i))) //nolint:gosec // ports
-				svc.Labels = map[string]string{service.LabelLoadBalancerID: fmt.Sprint("lb-", i%test.balancers)}
+				svc.Labels = map[string]string{driver.LabelLoadBalancerID: fmt.Sprint("lb-", i%test.balancers)}
 				if test.nlb {
 					svc.Spec.LoadBalancerClass = new(nlb.Class)
 				}
@@ -323,7 +324,7 @@ func TestDoctorSaysWithWhatUsesGrow(t *testing.T) {
 func sharing(_ *testing.T, p *patient) {
 	for i := range 17 {
 		svc := testkit.Service(fmt.Sprint("shared-", i), testkit.TCP(int32(80+i), int32(1080+i))) //nolint:gosec // ports
-		svc.Labels = map[string]string{service.LabelLoadBalancerID: "lb-shared"}
+		svc.Labels = map[string]string{driver.LabelLoadBalancerID: "lb-shared"}
 		p.nodes = append(p.nodes, svc)
 	}
 }

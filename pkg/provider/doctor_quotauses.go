@@ -14,6 +14,7 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/backend"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/config"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/driver"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/quota"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb"
@@ -33,7 +34,7 @@ type serviceUses struct {
 
 // balancerUses are what Services use of one load balancer.
 type balancerUses struct {
-	product        service.Product
+	product        driver.Product
 	ports, servers int
 	// listeners are those ports that are known to have a listener: the manager says that the load balancer matches the Service.
 	listeners int
@@ -86,7 +87,7 @@ func (u *serviceUses) lines(book *quota.Book, isFull func(quota.Code) bool) []qu
 	}
 	for _, of := range []struct {
 		name    string
-		product service.Product
+		product driver.Product
 	}{{"CLB", slb.Product}, {"NLB", nlb.Product}} {
 		listeners := "listeners of the " + of.name + " "
 		lines = append(lines,
@@ -113,7 +114,7 @@ func (u *serviceUses) lines(book *quota.Book, isFull func(quota.Code) bool) []qu
 }
 
 // listeners returns a line about the load balancer that has the most ports, of some of those of a product.
-func (u *serviceUses) listeners(product service.Product, line quotaLine, of func(*balancerUses) bool) quotaLine {
+func (u *serviceUses) listeners(product driver.Product, line quotaLine, of func(*balancerUses) bool) quotaLine {
 	line.code = product.ListenerQuota
 	for _, on := range u.balancers {
 		if on.product.Name == product.Name && of(on) {
@@ -127,8 +128,8 @@ func (u *serviceUses) listeners(product service.Product, line quotaLine, of func
 const nobodyChooses = -1
 
 // add counts a Service. subset is how many nodes the manager chooses for it, or [nobodyChooses].
-func (u *serviceUses) add(svc *corev1.Service, product service.Product, nodes, subset int) {
-	id, ports := cmp.Or(svc.Labels[service.LabelLoadBalancerID], string(svc.UID)), len(svc.Spec.Ports)
+func (u *serviceUses) add(svc *corev1.Service, product driver.Product, nodes, subset int) {
+	id, ports := cmp.Or(svc.Labels[driver.LabelLoadBalancerID], string(svc.UID)), len(svc.Spec.Ports)
 	if u.balancers[id] == nil {
 		u.balancers[id] = &balancerUses{product: product}
 	}
@@ -146,7 +147,7 @@ func (u *serviceUses) add(svc *corev1.Service, product service.Product, nodes, s
 }
 
 // needsOfAccount returns how much a Service needs of which quota of the account, besides its load balancer.
-func needsOfAccount(svc *corev1.Service, product service.Product) (quota.Code, int) {
+func needsOfAccount(svc *corev1.Service, product driver.Product) (quota.Code, int) {
 	switch {
 	case product.AttachedPerGroup:
 		return quota.NLBGroups, len(svc.Spec.Ports)
@@ -157,7 +158,7 @@ func needsOfAccount(svc *corev1.Service, product service.Product) (quota.Code, i
 }
 
 // addBackends counts the backends of a Service on its load balancer.
-func (u *serviceUses) addBackends(on *balancerUses, product service.Product, ports, nodes, subset int) {
+func (u *serviceUses) addBackends(on *balancerUses, product driver.Product, ports, nodes, subset int) {
 	switch {
 	case subset != nobodyChooses && product.AttachedPerGroup:
 		on.nodes += ports * subset
@@ -192,7 +193,7 @@ func hasAccessList(svc *corev1.Service) bool {
 
 // subsetOf returns how many nodes the manager chooses for a Service: as many as it asks for, and its load balancer takes; none where the
 // backends are pods, and [nobodyChooses] where nobody chooses.
-func (e *examination) subsetOf(svc *corev1.Service, product service.Product, nodes int, book *quota.Book) int {
+func (e *examination) subsetOf(svc *corev1.Service, product driver.Product, nodes int, book *quota.Book) int {
 	if kind, _ := annotation.BackendTypeOf(svc.Annotations); backend.WantsPods(annotation.Params{BackendType: kind},
 		e.config.BackendENI || e.env.BackendENI) {
 		return 0
@@ -221,10 +222,10 @@ func (e *examination) classes() config.Config {
 }
 
 // productOf returns the product of the load balancer of a Service, false for one that is not the manager's.
-func (e *examination) productOf(svc *corev1.Service) (product service.Product, ok bool) {
+func (e *examination) productOf(svc *corev1.Service) (product driver.Product, ok bool) {
 	switch {
 	case svc.Spec.Type != corev1.ServiceTypeLoadBalancer:
-		return service.Product{}, false
+		return driver.Product{}, false
 	case nlb.Product.AskedBy(e.classes(), svc):
 		return nlb.Product, !e.settings.WithoutNLB
 	}

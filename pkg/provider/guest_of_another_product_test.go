@@ -6,16 +6,15 @@ import (
 	"testing/synctest"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/emulatortest"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/nlb"
-	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/driver"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb"
 )
 
@@ -41,7 +40,7 @@ func TestGuestOfAnotherProduct(t *testing.T) {
 		web, shop := get("web"), get("shop")
 		shown := web.Status.LoadBalancer.Ingress
 		web.Annotations = map[string]string{annotation.Type.Key(): nlb.Product.Type,
-			annotation.LoadBalancerID.Key(): shop.Labels[service.LabelLoadBalancerID]}
+			annotation.LoadBalancerID.Key(): shop.Labels[driver.LabelLoadBalancerID]}
 		testkit.Must(services.Update(t.Context(), web, metav1.UpdateOptions{}))(t)
 		time.Sleep(2 * time.Minute)
 		now := metav1.Now()

@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
-	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/driver"
 )
 
 // Orphans are the resources of this cluster in the cloud that no Service owns, and route entries that no Node wants.
@@ -22,8 +22,8 @@ type Orphans struct {
 	Earlier []string `json:"earlierClusterIDs"`
 	// Ambiguous says that one of the orphans has the cluster ID that every cluster without a configured one has: it may belong to a Service of
 	// another cluster of the account.
-	Ambiguous bool             `json:"ambiguous"`
-	Orphans   []service.Orphan `json:"orphans"`
+	Ambiguous bool            `json:"ambiguous"`
+	Orphans   []driver.Orphan `json:"orphans"`
 	// Unread says what could not be read, and why: there may be more orphans.
 	Unread []string `json:"unread,omitempty"`
 	// region is that of the commands.
@@ -43,8 +43,8 @@ func (o Orphans) Incomplete() error {
 
 // deletedAt is the place of each kind in the order of deletion: a resource in use cannot be deleted.
 var deletedAt = map[string]int{
-	service.OrphanListener: 1, service.OrphanBackend: 2, service.OrphanLoadBalancer: 3, service.OrphanGroup: 4, service.OrphanServerGroup: 4,
-	service.OrphanAccessList: 5, service.OrphanSecurityGroup: 5,
+	driver.OrphanListener: 1, driver.OrphanBackend: 2, driver.OrphanLoadBalancer: 3, driver.OrphanGroup: 4, driver.OrphanServerGroup: 4,
+	driver.OrphanAccessList: 5, driver.OrphanSecurityGroup: 5,
 }
 
 // String returns the orphans for people, one per line, and the commands that delete them.
@@ -75,16 +75,16 @@ func (o Orphans) list(text *strings.Builder) {
 	}
 	fmt.Fprintln(text, "\nTo delete all of them:")
 	ordered := slices.Clone(o.Orphans)
-	slices.SortStableFunc(ordered, func(a, b service.Orphan) int { return deletedAt[a.Kind] - deletedAt[b.Kind] })
+	slices.SortStableFunc(ordered, func(a, b driver.Orphan) int { return deletedAt[a.Kind] - deletedAt[b.Kind] })
 	for i := range ordered {
 		for _, command := range ordered[i].Delete {
 			fmt.Fprintf(text, "  %s --RegionId %s\n", command, o.region)
 		}
 	}
 	isKind := func(kinds ...string) bool {
-		return slices.ContainsFunc(o.Orphans, func(orphan service.Orphan) bool { return slices.Contains(kinds, orphan.Kind) })
+		return slices.ContainsFunc(o.Orphans, func(orphan driver.Orphan) bool { return slices.Contains(kinds, orphan.Kind) })
 	}
-	if isKind(service.OrphanLoadBalancer) && isKind(service.OrphanServerGroup, service.OrphanSecurityGroup) {
+	if isKind(driver.OrphanLoadBalancer) && isKind(driver.OrphanServerGroup, driver.OrphanSecurityGroup) {
 		fmt.Fprintln(text,
 			"! NLBs are deleted in the background: if a server group or security group is still in use, run its command again a minute later.")
 	}
@@ -102,7 +102,7 @@ func (c *Cloud) Orphans(ctx context.Context, preserved bool) (Orphans, error) {
 		return Orphans{}, fmt.Errorf("list Services: %w", err)
 	}
 	earlier, err := c.earlierIDs(ctx)
-	found, unread := c.engines.services.Orphans(ctx, service.OrphanQuery{Services: services, ClusterIDs: earlier, Preserved: preserved})
+	found, unread := c.engines.services.Orphans(ctx, driver.OrphanQuery{Services: services, ClusterIDs: earlier, Preserved: preserved})
 	if err != nil {
 		unread = append(unread, err)
 	}
@@ -115,14 +115,14 @@ func (c *Cloud) Orphans(ctx context.Context, preserved bool) (Orphans, error) {
 	for _, err := range unread {
 		texts = append(texts, err.Error())
 	}
-	ambiguous := slices.ContainsFunc(found.Orphans, func(o service.Orphan) bool { return o.ClusterID == officialClusterID })
+	ambiguous := slices.ContainsFunc(found.Orphans, func(o driver.Orphan) bool { return o.ClusterID == officialClusterID })
 	earlier = slices.DeleteFunc(found.ClusterIDs, func(id string) bool { return id == c.clusterID })
 	return Orphans{ClusterID: c.clusterID, Earlier: earlier, Ambiguous: ambiguous, Orphans: found.Orphans, Unread: texts,
 		region: c.client.Region()}, nil
 }
 
 // orphanedRoutes returns the route entries of this cluster that no Node wants.
-func (c *Cloud) orphanedRoutes(ctx context.Context) (orphans []service.Orphan, err error) {
+func (c *Cloud) orphanedRoutes(ctx context.Context) (orphans []driver.Orphan, err error) {
 	if len(c.settings.ClusterCIDRs) == 0 {
 		return nil, nil
 	}
@@ -132,7 +132,7 @@ func (c *Cloud) orphanedRoutes(ctx context.Context) (orphans []service.Orphan, e
 	}
 	for i := range found {
 		e := &found[i]
-		orphan := service.Orphan{Kind: service.OrphanRouteEntry, ID: e.CIDR, In: e.TableID, Reason: e.Reason, ClusterID: c.clusterID,
+		orphan := driver.Orphan{Kind: driver.OrphanRouteEntry, ID: e.CIDR, In: e.TableID, Reason: e.Reason, ClusterID: c.clusterID,
 			Delete: []string{
 				fmt.Sprintf("aliyun vpc DeleteRouteEntry --RouteTableId %s --DestinationCidrBlock %s", e.TableID, e.CIDR),
 			}}

@@ -9,12 +9,12 @@ import (
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
-	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/driver"
 )
 
 func TestOrphansText(t *testing.T) {
 	t.Parallel()
-	none := Orphans{ClusterID: "c1", Orphans: []service.Orphan{}}
+	none := Orphans{ClusterID: "c1", Orphans: []driver.Orphan{}}
 	if diff := cmp.Diff("Every resource of cluster c1 has its Service.\n", none.String()); diff != "" {
 		t.Errorf("text of none (-want +got):\n%s", diff)
 	}
@@ -25,9 +25,9 @@ func TestOrphansText(t *testing.T) {
 	if err := unread.Incomplete(); err == nil || none.Incomplete() != nil {
 		t.Errorf("incomplete: %v and %v", err, none.Incomplete())
 	}
-	one := Orphans{ClusterID: "c1", Earlier: []string{"clusterid"}, Ambiguous: true, region: "cn-hangzhou", Orphans: []service.Orphan{
-		{Kind: service.OrphanAccessList, ID: "acl-1", Reason: "gone", Delete: []string{"aliyun slb DeleteAccessControlList --AclId acl-1"}},
-		{Kind: service.OrphanLoadBalancer, ID: "lb-1", Name: "a1", Reason: "gone", ClusterID: "clusterid",
+	one := Orphans{ClusterID: "c1", Earlier: []string{"clusterid"}, Ambiguous: true, region: "cn-hangzhou", Orphans: []driver.Orphan{
+		{Kind: driver.OrphanAccessList, ID: "acl-1", Reason: "gone", Delete: []string{"aliyun slb DeleteAccessControlList --AclId acl-1"}},
+		{Kind: driver.OrphanLoadBalancer, ID: "lb-1", Name: "a1", Reason: "gone", ClusterID: "clusterid",
 			Delete: []string{"protection off", "aliyun slb DeleteLoadBalancer"}},
 	}}
 	want := `access control list acl-1: gone
@@ -68,8 +68,8 @@ func TestOrphanedRoutes(t *testing.T) {
 			testkit.Check(t, err)
 		}
 		found := testkit.Must(cloud.Orphans(ctx, false))(t)
-		want := []service.Orphan{{
-			Kind: service.OrphanRouteEntry, ID: "10.99.0.0/24", In: "vtb-emulator", ClusterID: "c-1",
+		want := []driver.Orphan{{
+			Kind: driver.OrphanRouteEntry, ID: "10.99.0.0/24", In: "vtb-emulator", ClusterID: "c-1",
 			Reason: "it is outside of --cluster-cidr [10.244.0.0/16]",
 			Delete: []string{"aliyun vpc DeleteRouteEntry --RouteTableId vtb-emulator --DestinationCidrBlock 10.99.0.0/24 --NextHopId i-1"},
 		}}

@@ -13,7 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/doctor"
-	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/driver"
 )
 
 // TestPauseFollowsTheFile: a changed cloud-config pauses and resumes without a restart; one that cannot be read, or was emptied, changes
@@ -67,7 +67,7 @@ func TestDoctorShowsPauses(t *testing.T) {
 	p.config.Paused = true
 	p.nodes = append(p.nodes,
 		&corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "web", Namespace: "shop",
-			Annotations: map[string]string{service.AnnotationPaused: "true"}}})
+			Annotations: map[string]string{driver.AnnotationPaused: "true"}}})
 	report := p.examine(t)
 	if wrong := wrongOf(report); len(wrong) != 1 || wrong[0].Subject != "pause" || !strings.Contains(wrong[0].Detail, "Global.paused") {
 		t.Errorf("wrong: %v, want the pause", wrong)

@@ -10,7 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
-	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/driver"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
 )
 
@@ -27,8 +27,8 @@ type Plan struct {
 
 // ServicePlan is the plan of one Service. Services for which there is nothing to do or to report are left out of a [Plan].
 type ServicePlan struct {
-	Service string         `json:"service"`
-	Steps   []service.Step `json:"steps"`
+	Service string        `json:"service"`
+	Steps   []driver.Step `json:"steps"`
 	// Follow says after what further steps follow, which cannot be planned yet.
 	Follow string `json:"follow,omitempty"`
 	// Problems are what the Service's events would say.
@@ -116,8 +116,8 @@ func (c *Cloud) Plan(ctx context.Context) (Plan, error) {
 	return plan, nil
 }
 
-func servicePlanOf(svc *corev1.Service, steps []service.Step, problems []problem.Problem) ServicePlan {
-	plan := ServicePlan{Service: nameOf(svc), Steps: append([]service.Step{}, steps...)}
+func servicePlanOf(svc *corev1.Service, steps []driver.Step, problems []problem.Problem) ServicePlan {
+	plan := ServicePlan{Service: nameOf(svc), Steps: append([]driver.Step{}, steps...)}
 	for _, problem := range problems {
 		plan.Problems = append(plan.Problems, problem.Reason+": "+problem.Message)
 	}

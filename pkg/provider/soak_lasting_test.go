@@ -109,9 +109,10 @@ func (b *both) listen() {
 	clbs, nlbs := b.balancers()
 	for i := range clbs {
 		id := clbs[i].ID
-		if there := testkit.Must(b.client.DescribeListeners(b.t.Context(), id))(b.t)[id]; len(there) > 0 && b.client.CreateListener(b.t.Context(), id,
-			alicloud.Listener{ListenerKey: alicloud.ListenerKey{Port: 9090, Protocol: alicloud.ProtocolTCP}, Description: byHand,
-				VServerGroupID: there[0].VServerGroupID, Attributes: alicloud.Attributes{}}) == nil {
+		if there := testkit.Must(b.client.DescribeListeners(b.t.Context(), id))(b.t)[id]; len(there) > 0 &&
+			b.client.CreateListener(b.t.Context(), id,
+				alicloud.Listener{ListenerKey: alicloud.ListenerKey{Port: 9090, Protocol: alicloud.ProtocolTCP}, Description: byHand,
+					VServerGroupID: there[0].VServerGroupID, Attributes: alicloud.Attributes{}}) == nil {
 			b.lasting.touched.Insert(id)
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/scheme"
@@ -13,14 +14,14 @@ import (
 	"k8s.io/client-go/tools/record"
 	cloudprovider "k8s.io/cloud-provider"
 
-	corev1 "k8s.io/api/core/v1"
-
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/nlb"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/node"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/config"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/driver"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/policy"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/quota"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/sources"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/vpcroute"
 )
@@ -100,7 +101,7 @@ func (c *Cloud) wire(factory informers.SharedInformerFactory) *engines {
 		e.serviceOptions.Quotas = c.client
 	}
 	if services.Policy.RestrictsAddresses() {
-		e.serviceOptions.Pods = service.NewPods(c.ctx, c.kube)
+		e.serviceOptions.Pods = sources.NewPods(c.ctx, c.kube)
 	}
 	if c.endpointSlices {
 		e.serviceOptions.EndpointSlices = factory.Discovery().V1().EndpointSlices()
@@ -115,9 +116,9 @@ func (c *Cloud) wire(factory informers.SharedInformerFactory) *engines {
 }
 
 // products are the engines of the products that are served, and the products that are not.
-func (c *Cloud) products(config config.Config, services corelisters.ServiceLister) (served []service.Engine, elsewhere []service.Product) {
+func (c *Cloud) products(config config.Config, services corelisters.ServiceLister) (served []driver.Engine, elsewhere []driver.Product) {
 	for _, engine := range []struct {
-		service.Engine
+		driver.Engine
 		off bool
 	}{{slb.NewEngine(c.client, config, services), c.settings.WithoutCLB}, {nlb.NewEngine(c.client, config, services), c.settings.WithoutNLB}} {
 		if engine.off {

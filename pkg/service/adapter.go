@@ -13,6 +13,8 @@ import (
 	"k8s.io/cloud-provider/api"
 	"k8s.io/klog/v2"
 
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/driver"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/failure"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
 )
@@ -108,7 +110,7 @@ func (r *Reconciler) Ensure(ctx context.Context, svc *corev1.Service) (status *c
 		return nil, err // shutting down is no failure
 	}
 	err = errors.Join(err, r.storeRecord(ctx, known, done))
-	wait, retryLater := waitTime(err)
+	wait, retryLater := failure.WaitTime(err)
 	retryLater = retryLater && err != nil
 	known.failure, known.replaced = r.emitEvents(svc, known, done, err, retryLater)
 	if retryLater {
@@ -146,12 +148,12 @@ func (r *Reconciler) storeRecord(ctx context.Context, known state, done ensured)
 // ensureAll makes the stages of [Reconciler.ensureBalancer], once more whenever pods were found to wait for their readiness gates: nobody
 // else has them made again.
 func (r *Reconciler) ensureAll(ctx context.Context, svc *corev1.Service, known state, held *locks) (state, ensured, error) {
-	adopted := known.carriesFinalizer(svc) || slices.Contains(svc.Finalizers, StockFinalizer)
+	adopted := known.carriesFinalizer(svc) || slices.Contains(svc.Finalizers, driver.StockFinalizer)
 	writes := 0
 	for {
 		after, done, err := r.ensureBalancer(ctx, svc, adopted, known, held)
 		done.writes += writes
-		if err != nil || r.readGates(ctx, svc, after.cache.gates, maxGateReads, done.registered) != atOnce {
+		if err != nil || r.readGates(ctx, svc, after.cache.gates, maxGateReads, done.registered) != failure.AtOnce {
 			return after, done, err
 		}
 		svc, known, writes = done.service, after, done.writes
@@ -179,7 +181,7 @@ func (r *Reconciler) Delete(ctx context.Context, svc *corev1.Service) (err error
 		return err
 	}
 	known.engine.Released(svc.UID)
-	change := Record{}.storeChange()
+	change := driver.Record{}.StoreChange()
 	if product := known.engine.Product(); known.carriesFinalizer(svc) {
 		// The official CCM served this Service before; the stock controller does not know its finalizer.
 		change = func(svc *corev1.Service) { removeMarks(svc, product) }
@@ -195,7 +197,7 @@ func (r *Reconciler) Exists(ctx context.Context, svc *corev1.Service) (status *c
 			status, exists, err = nil, false, lost
 		}
 	}()
-	unlock, _, err := r.services.lock(ctx, mark.ServiceName(svc).String())
+	unlock, _, err := r.services.Lock(ctx, mark.ServiceName(svc).String())
 	if err != nil {
 		return nil, false, fmt.Errorf("wait for the Service: %w", err)
 	}

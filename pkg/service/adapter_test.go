@@ -10,6 +10,7 @@ import (
 	"k8s.io/cloud-provider/api"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/driver"
 )
 
 // TestAdapterDoesNotWaitForSlices: backends that are not in the cache yet must not leave the load balancer.
@@ -17,7 +18,7 @@ func TestAdapterDoesNotWaitForSlices(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		clb := newProduct("clb")
-		f := newFrame(t, []Engine{clb})
+		f := newFrame(t, []driver.Engine{clb})
 		adapter, svc := NewLoadBalancer(f.Reconciler), testService("web")
 		_, err := adapter.EnsureLoadBalancer(t.Context(), "", svc, nil)
 		var retry *api.RetryError
@@ -37,7 +38,7 @@ func TestAdapterForgetsServices(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		clb := newProduct("clb")
-		f := newFrame(t, []Engine{clb})
+		f := newFrame(t, []driver.Engine{clb})
 		adapter := NewLoadBalancer(f.Reconciler)
 		f.factory.Start(t.Context().Done())
 		for _, name := range []string{"removed", "left"} {

@@ -12,18 +12,21 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/waits"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/backend"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/driver"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/quota"
 )
 
 // chooseBackends chooses the backends of a Service, and counts them. It returns the other Services that choose anew because of that.
-func (r *Reconciler) chooseBackends(svc *corev1.Service, known state, in Inputs) (choice backend.Choice, wakes []types.NamespacedName) {
+func (r *Reconciler) chooseBackends(
+	svc *corev1.Service, known state, in driver.Inputs,
+) (choice backend.Choice, wakes []types.NamespacedName) {
 	input := known.balancer.Backends(in)
 	product := known.engine.Product()
 	r.use.mu.Lock()
 	defer r.use.mu.Unlock()
 	p := r.countedUse(known.engine)
 	wasKnown, room := p.known, known.balancer.Room(in)
-	each, on := product.attachmentsOf(svc), sharedOn(product, svc, known.balancer, in.Params)
+	each, on := product.AttachmentsOf(svc), sharedOn(product, svc, known.balancer, in.Params)
 	before := p.observeUse(svc.UID, &room, each, on)
 	most := r.attachmentQuota(product, p)
 	p.dropUse(svc.UID)
@@ -53,7 +56,7 @@ func (r *Reconciler) chooseBackends(svc *corev1.Service, known state, in Inputs)
 
 // chooseLeft chooses the backends of a Service on a load balancer that it leaves, and counts nothing: others count with what it has at its
 // new place.
-func (r *Reconciler) chooseLeft(svc *corev1.Service, engine Engine, left Balancer, in Inputs) backend.Choice {
+func (r *Reconciler) chooseLeft(svc *corev1.Service, engine driver.Engine, left driver.Balancer, in driver.Inputs) backend.Choice {
 	input := left.Backends(in)
 	r.use.mu.Lock()
 	defer r.use.mu.Unlock()
@@ -72,13 +75,13 @@ func (r *Reconciler) chooseLeft(svc *corev1.Service, engine Engine, left Balance
 
 // choiceInput returns what the choice of a Service depends on, which does not count. The caller holds the lock.
 func (r *Reconciler) choiceInput(
-	product Product, p *productUse, in Inputs, balancer Balancer, input backend.Input, most int,
+	product driver.Product, p *productUse, in driver.Inputs, balancer driver.Balancer, input backend.Input, most int,
 ) backend.ChoiceInput {
 	nodes := 0
 	if !input.Pods {
 		nodes = len(input.Ready())
 	}
-	selector, each := in.Params.Get(annotation.BackendLabel), product.attachmentsOf(in.Service)
+	selector, each := in.Params.Get(annotation.BackendLabel), product.AttachmentsOf(in.Service)
 	on := sharedOn(product, in.Service, balancer, in.Params)
 	limit := r.opts.Config.Quotas.Limit(product.AttachmentQuota)
 	refused, kept := p.refusedNow(limit.Value), sync.OnceValue(p.kept) // few ask
@@ -107,7 +110,7 @@ func (p *productUse) nodesPerBalancer(most int, selector string, n int) float64 
 }
 
 // stepOf returns what the share of each Service follows now.
-func (r *Reconciler) stepOf(product Product, p *productUse) shareStep {
+func (r *Reconciler) stepOf(product driver.Product, p *productUse) shareStep {
 	most := r.attachmentQuota(product, p)
 	if math.IsInf(p.nodesPerBalancer(most, "", p.nodes), 1) {
 		return shareStep{}
@@ -116,14 +119,14 @@ func (r *Reconciler) stepOf(product Product, p *productUse) shareStep {
 }
 
 // stepChanged reports whether the share of each Service has changed by a step since they last chose for that.
-func (r *Reconciler) stepChanged(product Product, p *productUse) bool {
+func (r *Reconciler) stepChanged(product driver.Product, p *productUse) bool {
 	before := p.step
 	p.step = r.stepOf(product, p)
 	return p.step != before
 }
 
 // countedUse returns what the Services of a product have and want now. The caller holds the lock.
-func (r *Reconciler) countedUse(engine Engine) *productUse {
+func (r *Reconciler) countedUse(engine driver.Engine) *productUse {
 	generation, p := r.use.generation.Load(), r.use.useOfProduct(engine)
 	if !r.use.followed.Load() || p.demandAt != generation || len(p.demand.services) == 0 {
 		p.demand, p.demandAt, p.leaving = r.countDemand(engine), generation, false
@@ -137,7 +140,7 @@ func (r *Reconciler) countedUse(engine Engine) *productUse {
 // attachmentQuota returns how many times an instance may be a backend of a product, 0 for any number. A quota that is only assumed is
 // larger if an instance is one more times than that: it allows any number until the cloud refuses some instance. Otherwise, each Service
 // would try each instance.
-func (r *Reconciler) attachmentQuota(product Product, p *productUse) int {
+func (r *Reconciler) attachmentQuota(product driver.Product, p *productUse) int {
 	limit := r.opts.Config.Quotas.Limit(product.AttachmentQuota)
 	observed := p.maxObserved()
 	switch {
@@ -158,7 +161,7 @@ func (r *Reconciler) subsetFor(text string) backend.Subset {
 }
 
 // sharedOn returns the load balancer on which an instance counts once for all Services that share it, empty for none.
-func sharedOn(product Product, svc *corev1.Service, balancer Balancer, params annotation.Params) string {
+func sharedOn(product driver.Product, svc *corev1.Service, balancer driver.Balancer, params annotation.Params) string {
 	if product.AttachedPerGroup || balancer.SharedID(svc, params) == "" {
 		return ""
 	}
@@ -166,12 +169,12 @@ func sharedOn(product Product, svc *corev1.Service, balancer Balancer, params an
 }
 
 // countDeployed counts what a Service has after its plan. If it has given nodes up, those that lack some choose anew.
-func (r *Reconciler) countDeployed(svc *corev1.Service, balancer Balancer, in Inputs, engine Engine) {
+func (r *Reconciler) countDeployed(svc *corev1.Service, balancer driver.Balancer, in driver.Inputs, engine driver.Engine) {
 	room := balancer.Room(in)
 	r.wakeAll(r.servicesToWake(svc, &room, engine))
 }
 
-func (r *Reconciler) servicesToWake(svc *corev1.Service, room *backend.Room, engine Engine) []types.NamespacedName {
+func (r *Reconciler) servicesToWake(svc *corev1.Service, room *backend.Room, engine driver.Engine) []types.NamespacedName {
 	r.use.mu.Lock()
 	defer r.use.mu.Unlock()
 	p := r.use.useOfProduct(engine)
@@ -190,7 +193,7 @@ func (r *Reconciler) servicesToWake(svc *corev1.Service, room *backend.Room, eng
 
 // noteRefused notes which instances the cloud refused to let be backends once more in a pass of a Service. Of a suspected one another quota
 // may be used up, unless it is a backend at least half as many times as it can be.
-func (r *Reconciler) noteRefused(svc *corev1.Service, engine Engine, deployed Deployment) {
+func (r *Reconciler) noteRefused(svc *corev1.Service, engine driver.Engine, deployed driver.Deployment) {
 	if len(deployed.Exhausted)+len(deployed.Suspected) == 0 {
 		return
 	}

@@ -20,7 +20,10 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/backend"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/driver"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/failure"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/queue"
 )
 
 // ControllerName is the name in logs, metrics and health checks; it is that of the stock controller that this one
@@ -39,7 +42,7 @@ type Controller struct {
 	opts       Options
 	reconciler *Reconciler
 	queue      workqueue.TypedRateLimitingInterface[types.NamespacedName]
-	order      *urgentFirst
+	order      *queue.UrgentFirst
 	synced     []cache.InformerSynced
 	health     *health
 }
@@ -55,7 +58,7 @@ func NewController(opts Options, reconciler *Reconciler) (*Controller, error) {
 	c := &Controller{
 		opts: opts, reconciler: reconciler, health: newHealth(),
 	}
-	c.queue, c.order = newQueue()
+	c.queue, c.order = queue.New(ControllerName, minBackoff, maxBackoff)
 	for _, registration := range []struct {
 		informer cache.SharedIndexInformer
 		handler  cache.ResourceEventHandler
@@ -70,13 +73,13 @@ func NewController(opts Options, reconciler *Reconciler) (*Controller, error) {
 		}
 		c.synced = append(c.synced, handle.HasSynced)
 	}
-	reconciler.wake = func(key types.NamespacedName) { c.enqueue(key, ownEvent) }
+	reconciler.wake = func(key types.NamespacedName) { c.enqueue(key, queue.OwnEvent) }
 	for _, engine := range opts.Engines {
-		if waker, ok := engine.(Waker); ok {
+		if waker, ok := engine.(driver.Waker); ok {
 			waker.Wakes(reconciler.wake)
 		}
 	}
-	reconciler.nodes.followChanges(c.synced[len(c.synced)-1])
+	reconciler.nodes.FollowChanges(c.synced[len(c.synced)-1])
 	reconciler.use.followed.Store(true)
 	return c, nil
 }
@@ -135,9 +138,9 @@ func (c *Controller) work(ctx context.Context) {
 }
 
 // enqueue puts a Service into the queue. A pass over it that waits for the rate limit makes room for one that knows more.
-func (c *Controller) enqueue(key types.NamespacedName, wanted urgency) {
+func (c *Controller) enqueue(key types.NamespacedName, wanted queue.Urgency) {
 	c.reconciler.Interrupt(key)
-	c.order.askUrgency(key, wanted)
+	c.order.Ask(key, wanted)
 	c.queue.Add(key)
 }
 
@@ -154,8 +157,8 @@ func (c *Controller) handleKey(ctx context.Context, key types.NamespacedName) {
 		logger.Error(err, "Sync failed, will try again", "failures", c.queue.NumRequeues(key)+1)
 		c.queue.AddRateLimited(key)
 		return
-	case next == atOnce: // whoever waits for what the pass has learned has waited long enough
-		c.order.askUrgency(key, ownEvent)
+	case next == failure.AtOnce: // whoever waits for what the pass has learned has waited long enough
+		c.order.Ask(key, queue.OwnEvent)
 		c.queue.Add(key)
 	case next > 0:
 		c.queue.AddAfter(key, next)
@@ -181,7 +184,7 @@ func (c *Controller) serviceEvents() cache.ResourceEventHandler {
 	enqueue := func(object any) {
 		if svc, ok := object.(*corev1.Service); ok {
 			c.reconciler.use.markChanged()
-			c.enqueue(mark.ServiceName(svc), ownEvent)
+			c.enqueue(mark.ServiceName(svc), queue.OwnEvent)
 		}
 	}
 	return cache.ResourceEventHandlerFuncs{
@@ -209,7 +212,7 @@ func (c *Controller) endpointEvents() cache.ResourceEventHandler {
 		}
 		svc, err := c.opts.Services.Lister().Services(key.Namespace).Get(key.Name)
 		if err == nil && c.opts.wantsBalancer(svc) {
-			c.enqueue(key, ownEvent)
+			c.enqueue(key, queue.OwnEvent)
 		}
 	}
 	return cache.ResourceEventHandlerFuncs{
@@ -235,7 +238,7 @@ func serviceOf(object any) types.NamespacedName {
 func (c *Controller) nodeEvents() cache.ResourceEventHandler {
 	return cache.ResourceEventHandlerDetailedFuncs{
 		AddFunc: func(_ any, initial bool) {
-			c.reconciler.nodes.markStale()
+			c.reconciler.nodes.MarkStale()
 			if !initial {
 				c.enqueueLater(c.opts.wantsBalancer)
 			}
@@ -248,8 +251,8 @@ func (c *Controller) nodeEvents() cache.ResourceEventHandler {
 			}
 		},
 		DeleteFunc: func(any) {
-			c.reconciler.nodes.markStale()
-			c.enqueueNow(nodeLeft)
+			c.reconciler.nodes.MarkStale()
+			c.enqueueNow(queue.NodeLeft)
 		},
 	}
 }
@@ -260,13 +263,13 @@ func (c *Controller) nodeChanged(old, node *corev1.Node) {
 	if backend.SameNode(was, is) {
 		return
 	}
-	c.reconciler.nodes.markStale()
+	c.reconciler.nodes.MarkStale()
 	was.Labels = is.Labels
 	switch {
 	case backend.SameNode(was, is):
 		c.enqueueLater(func(svc *corev1.Service) bool { return c.opts.wantsBalancer(svc) && selectsNodes(svc) })
 	case was.Ready && !is.Ready, !was.Leaving && is.Leaving, was.Candidate && !is.Candidate:
-		c.enqueueNow(nodeLeft)
+		c.enqueueNow(queue.NodeLeft)
 	default:
 		c.enqueueLater(c.opts.wantsBalancer)
 	}
@@ -281,12 +284,12 @@ func selectsNodes(svc *corev1.Service) bool {
 // Resync makes a pass over every Service that needs one, when something changed that concerns all.
 func (c *Controller) Resync() {
 	for _, svc := range c.listServices(c.opts.needsReconcile) {
-		c.enqueue(mark.ServiceName(svc), usual)
+		c.enqueue(mark.ServiceName(svc), queue.Usual)
 	}
 }
 
 // enqueueNow puts every Service that wants a load balancer into the queue.
-func (c *Controller) enqueueNow(wanted urgency) {
+func (c *Controller) enqueueNow(wanted queue.Urgency) {
 	for _, svc := range c.listServices(c.opts.wantsBalancer) {
 		c.enqueue(mark.ServiceName(svc), wanted)
 	}

@@ -7,15 +7,16 @@ import (
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/config"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/driver"
 )
 
 // TestDefaultProduct: the cloud-config may have Services without a class get an NLB. One that has a load balancer keeps it, and a class
 // counts for more.
 func TestDefaultProduct(t *testing.T) {
 	t.Parallel()
-	clb := Product{Name: "CLB", Class: "clb", Classless: true, Finalizer: finalizers + "resources"}
-	nlb := Product{Name: "NLB", Class: "nlb", Finalizer: finalizers + "nlb"}
-	held := func(by Product) func(*corev1.Service) {
+	clb := driver.Product{Name: "CLB", Class: "clb", Classless: true, Finalizer: driver.Finalizers + "resources"}
+	nlb := driver.Product{Name: "NLB", Class: "nlb", Finalizer: driver.Finalizers + "nlb"}
+	held := func(by driver.Product) func(*corev1.Service) {
 		return func(svc *corev1.Service) { svc.Finalizers = []string{"other", by.Finalizer} }
 	}
 	for _, test := range []struct {
@@ -30,13 +31,13 @@ func TestDefaultProduct(t *testing.T) {
 		{"class of NLBs", false, testkit.Class("nlb"), "NLB"},
 		{"has a CLB", true, held(clb), "CLB"},
 		{"has an NLB", true, held(nlb), "NLB"},
-		{"of another controller", true, func(svc *corev1.Service) { svc.Annotations = map[string]string{AnnotationClass: "x"} }, ""},
+		{"of another controller", true, func(svc *corev1.Service) { svc.Annotations = map[string]string{driver.AnnotationClass: "x"} }, ""},
 		{"class of nobody here", true, testkit.Class("x"), ""},
 	} {
 		svc := &corev1.Service{Spec: corev1.ServiceSpec{Type: corev1.ServiceTypeLoadBalancer}}
 		test.change(svc)
 		got := ""
-		for _, product := range []Product{clb, nlb} {
+		for _, product := range []driver.Product{clb, nlb} {
 			if product.AskedBy(config.Config{DefaultNLB: test.defaultNLB}, svc) {
 				got += product.Name
 			}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/backend"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/driver"
 )
 
 // demand is what the Services of a product want. bySelector is what those with externalTrafficPolicy Cluster want that select their nodes
@@ -49,7 +50,7 @@ func (w wanted) countsAmong(n int) (auto, fixed int) {
 
 // countDemand counts the Services of a product whose backends are nodes: those that share a load balancer once for the nodes that they have
 // in common.
-func (r *Reconciler) countDemand(engine Engine) demand {
+func (r *Reconciler) countDemand(engine driver.Engine) demand {
 	found := demand{services: sets.New[types.UID](), bySelector: map[string]wanted{}}
 	services, err := r.opts.Services.Lister().List(labels.Everything())
 	if err != nil {
@@ -65,9 +66,9 @@ func (r *Reconciler) countDemand(engine Engine) demand {
 		switch on := balancerOf(svc); {
 		case r.onPods(svc):
 		case svc.Spec.ExternalTrafficPolicy == corev1.ServiceExternalTrafficPolicyLocal:
-			found.most += product.attachmentsOf(svc)
+			found.most += product.AttachmentsOf(svc)
 		case on == "" || product.AttachedPerGroup:
-			found.addService(selectorOf(svc), r.subsetOf(svc), product.attachmentsOf(svc))
+			found.addService(selectorOf(svc), r.subsetOf(svc), product.AttachmentsOf(svc))
 		case r.subsetOf(svc) > 0:
 			some = append(some, svc)
 		case !whole.Has([2]string{on, selectorOf(svc)}):
@@ -117,7 +118,7 @@ func (w wanted) withSubset(subset backend.Subset, each int) wanted {
 func balancerOf(svc *corev1.Service) string {
 	id, byID := annotation.Lookup(svc.Annotations, annotation.LoadBalancerID)
 	namespace, name, byGroup := annotation.GroupOf(svc)
-	switch shown := svc.Labels[LabelLoadBalancerID]; {
+	switch shown := svc.Labels[driver.LabelLoadBalancerID]; {
 	case !byID && !byGroup:
 		return ""
 	case shown != "":

@@ -11,6 +11,7 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/config"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/driver"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/quota"
 )
 
@@ -29,7 +30,7 @@ func TestDemandOfSharedLoadBalancers(t *testing.T) {
 	}
 	byID := func(id string) func(*corev1.Service) { return testkit.Annotation(annotation.LoadBalancerID.Key(), id) }
 	on := func(id string) func(*corev1.Service) {
-		return func(svc *corev1.Service) { svc.Labels = map[string]string{LabelLoadBalancerID: id} }
+		return func(svc *corev1.Service) { svc.Labels = map[string]string{driver.LabelLoadBalancerID: id} }
 	}
 	var ten []*corev1.Service // ten load balancers, on each of which one Service wants all nodes, and one half of them
 	for i := range 10 {
@@ -71,11 +72,13 @@ func demandOf(t *testing.T, services []*corev1.Service) demand {
 		testkit.Check(t, informer.Informer().GetIndexer().Add(svc))
 	}
 	engine := &classlessProduct{newProduct("sharing")}
-	r := &Reconciler{opts: Options{Engines: []Engine{engine}, Services: informer, Config: config.Config{Quotas: quota.NewBook(nil)}}}
+	r := &Reconciler{opts: Options{Engines: []driver.Engine{engine}, Services: informer, Config: config.Config{Quotas: quota.NewBook(nil)}}}
 	return r.countDemand(engine)
 }
 
 // classlessProduct is one that Services without a class have.
 type classlessProduct struct{ *product }
 
-func (p *classlessProduct) Product() Product { return Product{Name: "A", Classless: true} }
+func (p *classlessProduct) Product() driver.Product {
+	return driver.Product{Name: "A", Classless: true}
+}

@@ -8,6 +8,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/driver"
 )
 
 const (
@@ -40,7 +42,9 @@ func (e edition) sameNotes(other edition) bool {
 		sameValues(e.labels, other.labels, func(key string) bool { return !slices.Contains(ownLabels, key) })
 }
 
-func isWish(key string) bool { return strings.HasPrefix(key, wishDomain) || key == AnnotationPaused }
+func isWish(key string) bool {
+	return strings.HasPrefix(key, wishDomain) || key == driver.AnnotationPaused
+}
 
 // sameValues reports whether two maps have the same values of the keys that count.
 func sameValues(a, b map[string]string, counts func(key string) bool) bool {
@@ -87,4 +91,42 @@ func earlierOf(a, b time.Time) time.Time {
 }
 
 // ownLabels are those that passes write themselves.
-var ownLabels = []string{LabelLoadBalancerID, LabelSecurityGroupID, LabelHash}
+var ownLabels = []string{driver.LabelLoadBalancerID, driver.LabelSecurityGroupID, driver.LabelHash}
+
+// Why a pass writes, as the log of the writes says.
+const (
+	causeNew      = "new Service"
+	causeStart    = "start of the manager"
+	causeEdit     = "edit of the Service"
+	causeDrift    = "drift"
+	causeEvent    = "endpoints or nodes"
+	causeDeletion = "deletion"
+	causeMove     = "move to another load balancer"
+)
+
+// withCause returns the state of a Service at the start of a pass. While passes fail or have to wait, the first of their causes stands.
+func (s state) withCause(svc *corev1.Service) state {
+	before, now := s.edition, editionOf(svc)
+	switch {
+	case before.spec == nil && s.carriesFinalizer(svc):
+		s.cause = causeStart
+	case before.spec == nil:
+		s.cause = causeNew
+	case !now.sameWish(before), !now.sameNotes(before):
+		s.cause = causeEdit
+	case s.cause != "":
+	case !s.driftAt.IsZero() && !time.Now().Before(s.driftAt):
+		s.cause = causeDrift
+	default:
+		s.cause = causeEvent
+	}
+	return s
+}
+
+// causeAfter returns the state after a pass: the next one has a cause of its own, unless this one failed.
+func (s state) causeAfter(err error) state {
+	if err == nil {
+		s.cause = ""
+	}
+	return s
+}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/driver"
 )
 
 // labeled sets a label or an annotation that asks for nothing.
@@ -40,14 +41,14 @@ func TestEditReadsFirst(t *testing.T) {
 		}, []string{"read web"}},
 		{"an annotation of the user", noted("now"), []string{"read web"}},
 		{"a label", labeled("a"), []string{"read web"}},
-		{"our label", func(svc *corev1.Service) { svc.Labels[LabelLoadBalancerID] = "lb-9" }, nil},
+		{"our label", func(svc *corev1.Service) { svc.Labels[driver.LabelLoadBalancerID] = "lb-9" }, nil},
 		{"a finalizer", func(svc *corev1.Service) { svc.Finalizers = append(svc.Finalizers, "example.com/x") }, nil},
 		{"the status", func(svc *corev1.Service) { svc.Status.LoadBalancer = corev1.LoadBalancerStatus{} }, nil},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			clb := newProduct("clb")
-			inFrame(t, []Engine{clb}, func(t *testing.T, f *frame) {
+			inFrame(t, []driver.Engine{clb}, func(t *testing.T, f *frame) {
 				f.put(testService("web", testkit.Annotation(annotation.Prefixes[0]+string(annotation.AddressType), "intranet")))
 				time.Sleep(noteInterval)
 				clb.since()
@@ -64,7 +65,7 @@ func TestEditReadsFirst(t *testing.T) {
 func TestEndpointsAndNodesReadNothing(t *testing.T) {
 	t.Parallel()
 	clb := newProduct("clb")
-	inFrame(t, []Engine{clb}, func(t *testing.T, f *frame) {
+	inFrame(t, []driver.Engine{clb}, func(t *testing.T, f *frame) {
 		f.put(testService("web"))
 		clb.since()
 		_, err := f.kube.DiscoveryV1().EndpointSlices(testkit.Namespace).Create(t.Context(),
@@ -84,7 +85,7 @@ func TestEndpointsAndNodesReadNothing(t *testing.T) {
 func TestNotesAreReadForOnceAMinute(t *testing.T) {
 	t.Parallel()
 	clb := newProduct("clb")
-	inFrame(t, []Engine{clb}, func(t *testing.T, f *frame) {
+	inFrame(t, []driver.Engine{clb}, func(t *testing.T, f *frame) {
 		f.put(testService("web"))
 		time.Sleep(noteInterval)
 		clb.since()

@@ -1,18 +1,22 @@
 package service
 
 import (
+	"context"
 	"errors"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/klog/v2"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/events"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/failure"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
 )
 
 // emitEvents emits the events of a pass: one per outcome, however many attempts it takes. It returns the signature of the failure, empty
 // after a success, and the id of a load balancer whose replacement has no event yet.
-func (r *Reconciler) emitEvents(svc *corev1.Service, known state, done ensured, syncErr error, retryLater bool) (failure, replaced string) {
+func (r *Reconciler) emitEvents(svc *corev1.Service, known state, done ensured, syncErr error, retryLater bool) (failed, replaced string) {
 	r.emitProblems(svc, done.problems, syncErr)
 	product := known.engine.Product().Name
 	_, isUnmet := unmetWish(done.problems)
@@ -20,8 +24,8 @@ func (r *Reconciler) emitEvents(svc *corev1.Service, known state, done ensured, 
 	case retryLater:
 		return known.failure, known.replaced
 	case syncErr != nil:
-		r.emitFailure(svc, failureReason(syncErr), failureSignature(syncErr), syncErr)
-		return failureSignature(syncErr), known.replaced
+		r.emitFailure(svc, failureReason(syncErr), failure.Signature(syncErr), syncErr)
+		return failure.Signature(syncErr), known.replaced
 	case problem.HasReason(done.problems, problem.ReasonPaused): // nothing was done
 		return "", known.replaced
 	case known.replaced != "" && known.balancer.ID() != "":
@@ -67,7 +71,7 @@ func (r *Reconciler) emitEach(svc *corev1.Service, problems []problem.Problem) (
 // emitFailure emits a Warning about a failed pass, once per signature.
 func (r *Reconciler) emitFailure(svc *corev1.Service, reason, signature string, err error) {
 	r.events.Emit(events.Of(svc), events.Event{
-		Object: svc, Type: corev1.EventTypeWarning, Reason: reason, Message: failureText(err), Outcome: signature,
+		Object: svc, Type: corev1.EventTypeWarning, Reason: reason, Message: failure.Text(err), Outcome: signature,
 	})
 }
 
@@ -85,7 +89,7 @@ func failureReason(err error) string {
 		return config.Event
 	}
 	reason := ""
-	for _, leaf := range leafErrors(err) {
+	for _, leaf := range failure.Leaves(err) {
 		var refused *problem.RefusedError
 		if !errors.As(leaf, &refused) || reason != "" && reason != refused.Problem.Reason {
 			return problem.ReasonSyncFailed
@@ -93,4 +97,13 @@ func failureReason(err error) string {
 		reason = refused.Problem.Reason
 	}
 	return reason
+}
+
+// logIneffective writes to the log what is not there yet, because every pass comes to the same. It returns what was written last.
+func logIneffective(ctx context.Context, found []string, before string) string {
+	text := strings.Join(found, "; ")
+	if text != "" && text != before {
+		klog.FromContext(ctx).Info("Some annotations have no effect", "notes", text)
+	}
+	return text
 }

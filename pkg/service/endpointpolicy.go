@@ -13,13 +13,8 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/backend"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/sources"
 )
-
-// podAddress is what an EndpointSlice says of a pod.
-type podAddress struct {
-	name    string
-	address netip.Addr
-}
 
 // checkedEndpoints are the endpoints of a Service that the policy accepts.
 type checkedEndpoints struct {
@@ -37,7 +32,7 @@ func (r *Reconciler) checkEndpoints(ctx context.Context, svc *corev1.Service, in
 	if !rules.RestrictsAddresses() {
 		return checked
 	}
-	var asked []podAddress
+	var asked []sources.PodAddress
 	var texts []string // of asked
 	refused, named := sets.New[string](), sets.New[string]()
 	for endpoint := range backend.PodEndpoints(in) {
@@ -47,7 +42,7 @@ func (r *Reconciler) checkEndpoints(ctx context.Context, svc *corev1.Service, in
 		switch {
 		case err == nil && rules.AllowsAddress(svc.Namespace, address):
 		case err == nil && pod.Kind == "Pod" && (pod.Namespace == "" || pod.Namespace == svc.Namespace):
-			asked, texts = append(asked, podAddress{pod.Name, address}), append(texts, text)
+			asked, texts = append(asked, sources.PodAddress{Name: pod.Name, Address: address}), append(texts, text)
 		default:
 			refused.Insert(text)
 		}
@@ -71,11 +66,11 @@ func (r *Reconciler) checkEndpoints(ctx context.Context, svc *corev1.Service, in
 }
 
 // nodesOfPods returns the node of each of the pods that has the address, empty for one that has not, if that is known.
-func (r *Reconciler) nodesOfPods(ctx context.Context, svc *corev1.Service, pods []podAddress) (nodes []string, known bool) {
+func (r *Reconciler) nodesOfPods(ctx context.Context, svc *corev1.Service, pods []sources.PodAddress) (nodes []string, known bool) {
 	if r.opts.Pods == nil || len(pods) == 0 {
 		return nil, len(pods) == 0
 	}
-	return r.opts.Pods.podsIn(ctx, svc.Namespace).nodesOfPods(mark.ServiceName(svc), pods)
+	return r.opts.Pods.PodsIn(ctx, svc.Namespace).NodesOfPods(mark.ServiceName(svc), pods)
 }
 
 func (c checkedEndpoints) explainRefused(refused []string) []problem.Problem {

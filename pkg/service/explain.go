@@ -18,31 +18,10 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/waits"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/backend"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/driver"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/quota"
 )
-
-// Described is a [Plan] that says what it wants and what there is, for people.
-type Described interface {
-	Plan
-	// Describe returns the listeners of the Service. owned says that the load balancer is the Service's own by its owner tag.
-	Describe(svc *corev1.Service) (listeners []Listening, owned bool)
-}
-
-// Listening is one listener as a plan wants it, and what there is.
-type Listening struct {
-	// Listener is its protocol and port, as [Step.Target] names it.
-	Listener string
-	// Status is that of the listener in the cloud, empty where there is none.
-	Status string
-	// Redirects says that it has no backends of its own.
-	Redirects bool
-	// Wanted are IDs of instances, or addresses of pods or nodes, that are to take connections, Draining those that are to take no new ones,
-	// and Registered those that the cloud has.
-	Wanted, Draining, Registered []string
-	// Doubt says that what is registered stays, because what is wanted may be incomplete.
-	Doubt bool
-}
 
 // Explanation says why a Service has the load balancer and the backends that it has.
 type Explanation struct {
@@ -61,10 +40,10 @@ type Explanation struct {
 	Nodes     []BackendState  `json:"nodes,omitempty"`
 	Pods      []BackendState  `json:"pods,omitempty"`
 	// Waits say what waits for what.
-	Waits    []string `json:"waits,omitempty"`
-	Problems []string `json:"problems,omitempty"`
-	Steps    []Step   `json:"steps"`
-	Quotas   []string `json:"quotas,omitempty"`
+	Waits    []string      `json:"waits,omitempty"`
+	Problems []string      `json:"problems,omitempty"`
+	Steps    []driver.Step `json:"steps"`
+	Quotas   []string      `json:"quotas,omitempty"`
 	// Error is why not everything could be read or planned.
 	Error string `json:"error,omitempty"`
 }
@@ -98,7 +77,7 @@ const (
 // Explain says why a Service has the load balancer and the backends that it has. It reads the cluster and the cloud as
 // [Reconciler.PreviewAll] does, for this Service alone, and writes nothing. Of what other Services do without, it knows nothing.
 func (r *Reconciler) Explain(ctx context.Context, svc *corev1.Service) (Explanation, error) {
-	found := Explanation{Service: svc.Namespace + "/" + svc.Name, Listeners: []ListenerState{}, Steps: []Step{}}
+	found := Explanation{Service: svc.Namespace + "/" + svc.Name, Listeners: []ListenerState{}, Steps: []driver.Step{}}
 	if !r.opts.needsReconcile(svc) {
 		found.Why, found.State, found.InSync = r.whyUnserved(svc), "this manager leaves the Service alone", true
 		return found, nil
@@ -112,14 +91,14 @@ func (r *Reconciler) Explain(ctx context.Context, svc *corev1.Service) (Explanat
 	if preview.balancer == nil { // it could not be read or is not wanted: nodes and endpoints say something all the same
 		preview.balancer = known.engine.Start()
 		params, _ := p.readParams(known.engine, svc)
-		gathered, _ := p.gatherBackends(ctx, Inputs{Service: svc, Params: params}, known) //nolint:errcheck // what could be read is there
+		gathered, _ := p.gatherBackends(ctx, driver.Inputs{Service: svc, Params: params}, known) //nolint:errcheck // what could be read is there
 		preview.inputs = gathered.Inputs
 	}
 	product := known.engine.Product()
 	found.Product, found.LoadBalancer, found.Address = product.Name, preview.balancer.ID(), preview.balancer.Address()
-	var listeners []Listening
+	var listeners []driver.Listening
 	owned := false
-	if plan, ok := preview.Plan.(Described); ok {
+	if plan, ok := preview.Plan.(driver.Described); ok {
 		listeners, owned = plan.Describe(svc)
 	}
 	found.Why = p.whyThis(svc, &preview, owned)
@@ -149,8 +128,8 @@ func (r *Reconciler) whyUnserved(svc *corev1.Service) string {
 	switch {
 	case svc.Spec.Type != corev1.ServiceTypeLoadBalancer:
 		return fmt.Sprintf("spec.type is %s, not LoadBalancer", svc.Spec.Type)
-	case svc.Annotations[AnnotationClass] != "":
-		return fmt.Sprintf("the annotation %s leaves it to another controller", AnnotationClass)
+	case svc.Annotations[driver.AnnotationClass] != "":
+		return fmt.Sprintf("the annotation %s leaves it to another controller", driver.AnnotationClass)
 	case r.opts.servedElsewhere(svc):
 		return "a product that this manager does not serve has a load balancer for it (--controllers)"
 	case svc.Spec.LoadBalancerClass != nil:
@@ -162,10 +141,10 @@ func (r *Reconciler) whyUnserved(svc *corev1.Service) string {
 // whyThis says why the load balancer is the one of the Service.
 func (p previewer) whyThis(svc *corev1.Service, preview *Preview, owned bool) string {
 	id, asked := preview.balancer.ID(), preview.inputs.Params.Get(annotation.LoadBalancerID)
-	group, grouped := AskedGroup(p.opts.Config, svc)
+	group, grouped := driver.AskedGroup(p.opts.Config, svc)
 	labeled := ""
-	if id != "" && svc.Labels[LabelLoadBalancerID] == id {
-		labeled = fmt.Sprintf(", and the label %s names it", LabelLoadBalancerID)
+	if id != "" && svc.Labels[driver.LabelLoadBalancerID] == id {
+		labeled = fmt.Sprintf(", and the label %s names it", driver.LabelLoadBalancerID)
 	}
 	switch {
 	case svc.DeletionTimestamp != nil:
@@ -204,7 +183,7 @@ func waitsOf(svc *corev1.Service, preview *Preview, err error) []string {
 			texts = append(texts, step.Later)
 		}
 	}
-	record, _ := RecordOn(svc)
+	record, _ := driver.RecordOn(svc)
 	if preview.balancer.ID() == "" && record.Creation.Open() {
 		texts = append(texts, fmt.Sprintf("a load balancer was asked for at %s, and the result is not known; the call is repeated until %s",
 			record.Creation.Begun.UTC().Format(time.RFC3339), record.Creation.Begun.Add(waits.CreationRepeated).UTC().Format(time.RFC3339)))
@@ -232,7 +211,7 @@ func stateText(svc *corev1.Service) (text string, synced bool) {
 }
 
 // listenerText says what there is of a listener and what the next pass does with it.
-func listenerText(l *Listening, steps []Step) string {
+func listenerText(l *driver.Listening, steps []driver.Step) string {
 	text := cmp.Or(l.Status, "does not exist")
 	switch {
 	case l.Redirects:
@@ -259,7 +238,7 @@ func registeredOf(wanted, registered []string) int {
 }
 
 // explainBackends says of each node, or of each pod, whether it is a backend and why.
-func (p previewer) explainBackends(svc *corev1.Service, preview *Preview, listeners []Listening, to *Explanation) {
+func (p previewer) explainBackends(svc *corev1.Service, preview *Preview, listeners []driver.Listening, to *Explanation) {
 	in := preview.balancer.Backends(preview.inputs)
 	resolver, serving := backend.NewResolver(in), servingOf(listeners)
 	to.Backends = "nodes, at their node ports (externalTrafficPolicy " +
@@ -332,7 +311,7 @@ type servingServers struct {
 	doubt                        bool
 }
 
-func servingOf(listeners []Listening) servingServers {
+func servingOf(listeners []driver.Listening) servingServers {
 	s := servingServers{wanted: map[string]int{}, draining: map[string]int{}, registered: map[string]int{}}
 	count := func(ids []string, to map[string]int) {
 		for _, id := range slices.Compact(slices.Sorted(slices.Values(ids))) {
@@ -382,7 +361,7 @@ func (s servingServers) backendState(whyNot string, ids ...string) (state, reaso
 }
 
 // quotasOf says how much of quotas the load balancer uses.
-func (p previewer) quotasOf(svc *corev1.Service, product Product, balancer Balancer) []string {
+func (p previewer) quotasOf(svc *corev1.Service, product driver.Product, balancer driver.Balancer) []string {
 	var codes []quota.Code
 	used := map[quota.Code]int{}
 	for _, use := range balancer.Uses() {
@@ -403,7 +382,7 @@ func (p previewer) quotasOf(svc *corev1.Service, product Product, balancer Balan
 		}
 	}
 	if len(codes) > 0 {
-		text(product.AttachmentQuota, product.attachmentsOf(svc), "", ", of this Service alone for each node")
+		text(product.AttachmentQuota, product.AttachmentsOf(svc), "", ", of this Service alone for each node")
 	}
 	return texts
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/driver"
 )
 
 // frame is a controller with products over a fake API server, in the time of a synctest bubble.
@@ -42,7 +43,7 @@ func (noNetwork) DescribeNetworkInterfaces(context.Context, alicloud.NetworkInte
 func (noNetwork) DescribeVPCBlocks(context.Context, string) ([]netip.Prefix, error) { return nil, nil }
 
 // inFrame runs a test with a frame whose controller runs.
-func inFrame(t *testing.T, engines []Engine, test func(*testing.T, *frame)) {
+func inFrame(t *testing.T, engines []driver.Engine, test func(*testing.T, *frame)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		f := newFrame(t, engines)
@@ -81,7 +82,7 @@ func (f *frame) again() {
 }
 
 // newFrame returns a frame without a controller, whose informers have not been started.
-func newFrame(t *testing.T, engines []Engine) *frame {
+func newFrame(t *testing.T, engines []driver.Engine) *frame {
 	t.Helper()
 	f := &frame{t: t, kube: testkit.NewClientset(), recorder: record.NewFakeRecorder(100)}
 	f.open(engines)
@@ -89,7 +90,7 @@ func newFrame(t *testing.T, engines []Engine) *frame {
 }
 
 // open makes the reconciler and its informers.
-func (f *frame) open(engines []Engine) {
+func (f *frame) open(engines []driver.Engine) {
 	f.factory = informers.NewSharedInformerFactory(f.kube, 0)
 	opts := Options{
 		Engines: engines, Network: noNetwork{}, Client: f.kube, Recorder: f.recorder, Workers: 3,

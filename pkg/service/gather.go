@@ -17,13 +17,14 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/backend"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/driver"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
 )
 
 // gathered is what the wanted state of a Service depends on.
 type gathered struct {
-	Inputs
+	driver.Inputs
 	cache backendCache
 	// lastValid are the parameters as they were last accepted, each by itself.
 	lastValid *annotation.Params
@@ -45,7 +46,7 @@ type gathered struct {
 const balanceWait = 5 * time.Second
 
 // gatherInputs returns the inputs of a plan, with the nodes that the Service has chosen.
-func (r *Reconciler) gatherInputs(ctx context.Context, in Inputs, known state) (gathered, error) {
+func (r *Reconciler) gatherInputs(ctx context.Context, in driver.Inputs, known state) (gathered, error) {
 	found, err := r.gatherBackends(ctx, in, known)
 	if err != nil {
 		return found, err
@@ -59,11 +60,11 @@ func (r *Reconciler) gatherInputs(ctx context.Context, in Inputs, known state) (
 
 // gatherBackends reads nodes, EndpointSlices and, where backends are addresses of pods, network interfaces. Of readiness gates it takes
 // what earlier passes have read: reading hundreds of pods takes longer than whoever has lost a backend can wait.
-func (r *Reconciler) gatherBackends(ctx context.Context, in Inputs, known state) (gathered, error) {
+func (r *Reconciler) gatherBackends(ctx context.Context, in driver.Inputs, known state) (gathered, error) {
 	found := gathered{Inputs: in, cache: known.cache}
 	found.Now = time.Now()
 	var err error
-	if found.Nodes, err = r.nodes.nodesAt(r.opts.Nodes.Lister(), r.opts.InstanceID, found.Now); err != nil {
+	if found.Nodes, err = r.nodes.NodesAt(r.opts.Nodes.Lister(), r.opts.InstanceID, found.Now); err != nil {
 		return found, err
 	}
 	found.readyGraceLeft = found.Nodes.UntilSilence(found.Now)
@@ -114,7 +115,7 @@ func (r *Reconciler) findInterfaces(ctx context.Context, found *gathered, known 
 		}
 		return
 	}
-	found.Interfaces, found.Blocks, found.unread = r.network.readInterfaces(ctx, known.cache.interfaces, pods,
+	found.Interfaces, found.Blocks, found.unread = r.network.ReadInterfaces(ctx, known.cache.interfaces, pods,
 		func(eni alicloud.NetworkInterface, address string) bool {
 			refused := r.isForeignMachine(found, eni, address)
 			if refused {
@@ -191,4 +192,34 @@ func (r *Reconciler) projectedSlices(svc *corev1.Service) ([]*discoveryv1.Endpoi
 		return nil, fmt.Errorf("read the Endpoints of the Service: %w", err)
 	}
 	return backend.FromEndpoints(endpoints), nil
+}
+
+// MaxPorts is how many ports a Service may have. No load balancer has as many listeners (the quota of a CLB is 50, and may be raised), and
+// what is built for each port and each backend would take the memory of the manager.
+const MaxPorts = 250
+
+// checkBounds fails for a Service that nothing is built for.
+func checkBounds(svc *corev1.Service) error {
+	if n := len(svc.Spec.Ports); n > MaxPorts {
+		return &problem.ConfigError{Field: "spec.ports", Reason: fmt.Sprintf("%d ports; accepted: at most %d", n, MaxPorts),
+			Event: problem.ReasonFeatureNotSupported}
+	}
+	return nil
+}
+
+// withinBounds returns the Service with the ports that it had before it got too many, and why: what serves goes on to follow the nodes and
+// pods. The Service is nil where nobody knows which ports these are.
+func (s state) withinBounds(svc *corev1.Service) (*corev1.Service, state, error) {
+	err := checkBounds(svc)
+	switch {
+	case err == nil:
+		s.ports = svc.Spec.Ports
+	case s.ports == nil:
+		return nil, s, err
+	default:
+		bounded := *svc
+		bounded.Spec.Ports = s.ports
+		svc = &bounded
+	}
+	return svc, s, err
 }

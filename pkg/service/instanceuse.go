@@ -13,6 +13,7 @@ import (
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/waits"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/backend"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/driver"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
 )
 
@@ -24,7 +25,7 @@ type instanceUse struct {
 	followed   atomic.Bool
 
 	mu       sync.Mutex // guards the rest
-	byEngine map[Engine]*productUse
+	byEngine map[driver.Engine]*productUse
 }
 
 // productUse is that of one product.
@@ -90,9 +91,9 @@ type shareStep struct {
 func (u *instanceUse) markChanged() { u.generation.Add(1) }
 
 // useOfProduct returns what the Services of a product have. The caller holds the lock.
-func (u *instanceUse) useOfProduct(engine Engine) *productUse {
+func (u *instanceUse) useOfProduct(engine driver.Engine) *productUse {
 	if u.byEngine == nil {
-		u.byEngine = map[Engine]*productUse{}
+		u.byEngine = map[driver.Engine]*productUse{}
 	}
 	if u.byEngine[engine] == nil {
 		u.byEngine[engine] = newProductUse()

@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/failure"
 )
 
 // interrupts are the passes under way. One whose next call waits for the rate limit gives up when something changes: the next
@@ -67,7 +68,7 @@ func (r *Reconciler) takeTurn(
 	waiting.Tenant = key.Namespace
 	return alicloud.WithWaiting(ctx, waiting), func(err error) time.Time {
 		done()
-		if isInterrupted(err) {
+		if failure.IsInterrupted(err) {
 			return since
 		}
 		return time.Time{}

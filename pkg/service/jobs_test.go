@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/driver"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
 )
 
@@ -18,7 +19,7 @@ func TestJobOfTheCloudIsNoSuccess(t *testing.T) {
 	t.Parallel()
 	nlb := newProduct("nlb")
 	nlb.work("web", 7*time.Second)
-	inFrame(t, []Engine{nlb}, func(t *testing.T, f *frame) {
+	inFrame(t, []driver.Engine{nlb}, func(t *testing.T, f *frame) {
 		f.put(testService("web", testkit.Class(nlb.class())))
 		if events := f.events(); len(events) != 0 {
 			t.Errorf("events %q while the job is under way, want none", events)

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -16,74 +15,24 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/driver"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/failure"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
 )
 
-// ConditionsKept begins the type of a condition on a Service for each load balancer of a group that stays in the cloud because the Service
-// names it by its ID, which is the rest of the type. The last Service of the group has gone, and this one may not be there, and may never
-// get there: without the condition, nobody would delete the load balancer once the annotation changes. As each has a condition of its own,
-// no two writers overwrite what the other one has noted.
-const ConditionsKept = "kept.service.alibabacloud.com/"
-
-// reasonKept is the reason of the [ConditionsKept].
+// reasonKept is the reason of the [driver.ConditionsKept].
 const reasonKept = "StaysForService"
-
-// keptBalancer is what one of the [ConditionsKept] holds, as JSON in its message.
-type keptBalancer struct {
-	// Product is the name of that of the load balancer.
-	Product string `json:"product"`
-	// Group is the mark of its group.
-	Group string `json:"group"`
-	// UID is that of the Service: backup tools restore the status of a Service in another cluster, where the load balancers are not its own.
-	UID types.UID `json:"uid"`
-}
-
-// keptBy returns what a condition says that is one of the [ConditionsKept] and about this Service.
-func keptBy(svc *corev1.Service, condition *metav1.Condition) (id string, found keptBalancer, ok bool) {
-	if id, ok = strings.CutPrefix(condition.Type, ConditionsKept); !ok || json.Unmarshal([]byte(condition.Message), &found) != nil ||
-		found.UID != svc.UID {
-		return "", keptBalancer{}, false
-	}
-	return id, found, true
-}
-
-// KeptFor returns the ids of the load balancers of groups that stay in the cloud because a Service names them, or has named them.
-func (p Product) KeptFor(svc *corev1.Service) []string {
-	var ids []string
-	for i := range svc.Status.Conditions {
-		if id, found, ok := keptBy(svc, &svc.Status.Conditions[i]); ok && found.Product == p.Name {
-			ids = append(ids, id)
-		}
-	}
-	return ids
-}
-
-// IsKeptFor reports whether the load balancer with the id is one of [Product.KeptFor], of any product.
-func IsKeptFor(svc *corev1.Service, id string) bool {
-	_, ok := keptAs(svc, id)
-	return ok
-}
-
-// keptAs returns what a Service holds of a load balancer that stays for it, false for any other one.
-func keptAs(svc *corev1.Service, id string) (keptBalancer, bool) {
-	condition := meta.FindStatusCondition(svc.Status.Conditions, ConditionsKept+id)
-	if condition == nil {
-		return keptBalancer{}, false
-	}
-	_, found, ok := keptBy(svc, condition)
-	return found, ok
-}
 
 // dropKept has a Service hold no more that a load balancer stays for it.
 func dropKept(svc *corev1.Service, id string) {
-	meta.RemoveStatusCondition(&svc.Status.Conditions, ConditionsKept+id)
+	meta.RemoveStatusCondition(&svc.Status.Conditions, driver.ConditionsKept+id)
 }
 
 // noteKept notes on the Services for which a load balancer stays that it does, before the one goes that would delete it.
-func (r *Reconciler) noteKept(ctx context.Context, engine Engine, removal Removal) error {
+func (r *Reconciler) noteKept(ctx context.Context, engine driver.Engine, removal driver.Removal) error {
 	for _, guest := range removal.KeptFor.Services {
-		text, err := json.Marshal(keptBalancer{engine.Product().Name, removal.KeptFor.Group, guest.UID})
+		text, err := json.Marshal(driver.KeptBalancer{Product: engine.Product().Name, Group: removal.KeptFor.Group, UID: guest.UID})
 		if err != nil {
 			return fmt.Errorf("encode why %s stays: %w", removal.ID, err)
 		}
@@ -92,7 +41,7 @@ func (r *Reconciler) noteKept(ctx context.Context, engine Engine, removal Remova
 				addFinalizer(guest, engine) // or it could go without a pass
 			}
 			meta.SetStatusCondition(&guest.Status.Conditions, metav1.Condition{
-				Type: ConditionsKept + removal.ID, Status: metav1.ConditionTrue, Reason: reasonKept, Message: string(text),
+				Type: driver.ConditionsKept + removal.ID, Status: metav1.ConditionTrue, Reason: reasonKept, Message: string(text),
 			})
 		})
 		name := mark.ServiceName(guest)
@@ -108,22 +57,24 @@ func (r *Reconciler) noteKept(ctx context.Context, engine Engine, removal Remova
 	return nil
 }
 
-// unnamedBalancers returns the load balancers of [Product.KeptFor] that a Service which wants a load balancer names no more, and that it
-// will not be on: it is not on them, does not leave them, which takes a while, and does not ask for their group.
+// unnamedBalancers returns the load balancers of [driver.Product.KeptFor] that a Service which wants a load balancer names no more, and
+// that it will not be on: it is not on them, does not leave them, which takes a while, and does not ask for their group.
 func (r *Reconciler) unnamedBalancers(svc *corev1.Service, known state) []string {
 	ids := known.engine.Product().KeptFor(svc)
 	if len(ids) == 0 {
 		return nil
 	}
-	record, _ := RecordOn(svc)
-	its := slices.Concat(known.balancer.Recorded(Record{}).Leaving, record.Leaving, []string{known.balancer.ID(), record.LoadBalancerID})
+	record, _ := driver.RecordOn(svc)
+	its := slices.Concat(known.balancer.Recorded(driver.Record{}).Leaving, record.Leaving,
+		[]string{known.balancer.ID(), record.LoadBalancerID})
 	if known.balancer.ID() == "" {
-		its = append(its, svc.Labels[LabelLoadBalancerID])
+		its = append(its, svc.Labels[driver.LabelLoadBalancerID])
 	}
-	group, grouped := AskedGroup(r.opts.Config, svc)
+	group, grouped := driver.AskedGroup(r.opts.Config, svc)
 	return slices.DeleteFunc(ids, func(id string) bool {
-		noted, _ := keptAs(svc, id)
-		return slices.Contains(its, id) || slices.Contains(its, noted.Group) || NamesByID(svc, id) || grouped && noted.Group == group.Mark()
+		noted, _ := driver.KeptAs(svc, id)
+		return slices.Contains(its, id) || slices.Contains(its, noted.Group) || driver.NamesByID(svc, id) ||
+			grouped && noted.Group == group.Mark()
 	})
 }
 
@@ -132,7 +83,7 @@ func (r *Reconciler) unnamedBalancers(svc *corev1.Service, known state) []string
 func (r *Reconciler) leaveKept(
 	ctx context.Context, svc *corev1.Service, ids []string, known state, held *locks,
 ) (*corev1.Service, state, error) {
-	mover, ok := known.balancer.(Mover)
+	mover, ok := known.balancer.(driver.Mover)
 	if !ok {
 		return svc, known, nil
 	}
@@ -146,7 +97,7 @@ func (r *Reconciler) leaveKept(
 		left, gone, err := r.leaveOne(ctx, svc, left, held)
 		known.kept = maps.Clone(known.kept)
 		if known.kept == nil {
-			known.kept = map[string]Balancer{}
+			known.kept = map[string]driver.Balancer{}
 		}
 		switch known.kept[id] = left.balancer; {
 		case err != nil:
@@ -173,7 +124,7 @@ const keptPause = 10 * time.Minute
 // fails keeps it from nothing else. It returns after what time it is to be called again, 0 for never.
 func (r *Reconciler) leaveUnnamed(ctx context.Context, done ensured, known state, held *locks, syncErr error) (state, time.Duration) {
 	svc := done.service
-	if known.pausedBy != "" || !done.located && !allConfig(syncErr) {
+	if known.pausedBy != "" || !done.located && !failure.AllConfig(syncErr) {
 		return known, 0
 	}
 	_, known, err := r.leaveKept(alicloud.WithReason(ctx, causeMove), svc, r.unnamedBalancers(svc, known), known, held)
@@ -181,20 +132,13 @@ func (r *Reconciler) leaveUnnamed(ctx context.Context, done ensured, known state
 		known.keptFailure = ""
 		return known, 0
 	}
-	wait, later := waitTime(err)
+	wait, later := failure.WaitTime(err)
 	if !later {
 		wait = keptPause
-		if failure := failureSignature(err); failure != known.keptFailure {
+		if failure := failure.Signature(err); failure != known.keptFailure {
 			known.keptFailure = failure
 			r.emitFailure(svc, problem.ReasonCleanFailed, failure, err)
 		}
 	}
 	return known, wait
-}
-
-// keptAfter returns what stays in the cloud for a Service that gives up its load balancer, but for what it was on or was leaving: it may
-// have kept its listeners there.
-func (p Product) keptAfter(svc *corev1.Service, done Removal) []string {
-	record, _ := RecordOn(svc)
-	return slices.DeleteFunc(p.KeptFor(svc), func(id string) bool { return id == done.ID || slices.Contains(record.Leaving, id) })
 }

@@ -11,30 +11,32 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/driver"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/failure"
 )
 
-// maxLeaving is how many places a Service leaves in a while, where the load balancer of a group counts as two: its id and the mark. Of more,
-// it leaves all at once: whoever edits the annotation again and again would use up the quota of the account with one Service.
+// maxLeaving is how many places a Service leaves in a while, where the load balancer of a group counts as two: its id and the mark. Of
+// more, it leaves all at once: whoever edits the annotation again and again would use up the quota of the account with one Service.
 const maxLeaving = 8
 
 // afterMove returns the state of a Service whose status shows its load balancer, and after what time it is to leave the one before, 0 for
 // none. Clients go on to use the address that they know for a while, which begins anew with each move: otherwise the second place would be
 // left as soon as the Service has moved again.
 func (s state) afterMove(svc *corev1.Service, grace time.Duration) (state, time.Duration) {
-	mover, ok := s.balancer.(Mover)
+	mover, ok := s.balancer.(driver.Mover)
 	if !ok || len(mover.Left(svc)) == 0 {
 		s.leaveAt, s.leaving = time.Time{}, nil
 		return s, 0
 	}
-	places := s.balancer.Recorded(Record{}).Leaving
+	places := s.balancer.Recorded(driver.Record{}).Leaving
 	switch {
 	case len(places) > maxLeaving:
 		s.leaveAt = time.Now()
-	case s.leaveAt.IsZero() || !containsAll(s.leaving, places):
+	case s.leaveAt.IsZero() || !driver.ContainsAll(s.leaving, places):
 		s.leaveAt = time.Now().Add(grace)
 	}
 	s.leaving = places
-	return s, max(time.Until(s.leaveAt), 2*atOnce) // passes at once would follow each other until the grace is over
+	return s, max(time.Until(s.leaveAt), 2*failure.AtOnce) // passes at once would follow each other until the grace is over
 }
 
 // leaveAfterMove removes what the Service has on load balancers that it has left, once its status has shown the new one for a while. It
@@ -49,7 +51,7 @@ func (r *Reconciler) leaveAfterMove(ctx context.Context, svc *corev1.Service, kn
 	if stored := r.storeLeft(ctx, svc, &known, before); err == nil {
 		err = stored
 	}
-	return known, atOnce, err // what was in use there may go now
+	return known, failure.AtOnce, err // what was in use there may go now
 }
 
 // showAddresses returns what the Service is to show. While not all of its ports are served at its new place, it shows the old one, unless
@@ -57,16 +59,16 @@ func (r *Reconciler) leaveAfterMove(ctx context.Context, svc *corev1.Service, kn
 // leave what is gone, and keep what it needs for that. What it shows there follows the endpoints: left is what came of that. done is what
 // came of the plan for its new place.
 func (r *Reconciler) showAddresses(
-	ctx context.Context, svc *corev1.Service, params annotation.Params, known state, held *locks, in Inputs, done Deployment,
-) (after state, shown Shown, left Deployment) {
+	ctx context.Context, svc *corev1.Service, params annotation.Params, known state, held *locks, in driver.Inputs, done driver.Deployment,
+) (after state, shown driver.Shown, left driver.Deployment) {
 	shown = known.balancer.Status(ctx, params)
 	known.balancer = shown.Balancer
 	if !shown.Elsewhere && shown.Status != nil {
-		return known, shown, Deployment{Registered: registeredEverywhere}
+		return known, shown, driver.Deployment{Registered: registeredEverywhere}
 	}
 	if !done.GoesBack { // if it goes back there, the next pass follows
 		left.Registered = registeredEverywhere
-		for _, old := range followersOf(known.balancer, svc, Stuck) {
+		for _, old := range followersOf(known.balancer, svc, driver.Stuck) {
 			known, left = r.followOne(ctx, svc, params, known, held, in, old)
 		}
 	}
@@ -82,13 +84,13 @@ func (r *Reconciler) showAddresses(
 	return known, shown, left
 }
 
-// registeredEverywhere is [Deployment.Registered] where there is nothing to register at.
+// registeredEverywhere is [driver.Deployment.Registered] where there is nothing to register at.
 func registeredEverywhere(string) bool { return true }
 
 // followersOf returns what the Service leaves and whose backends a pass brings in line: one at most, which the Service shows, but for
-// [Moved].
-func followersOf(balancer Balancer, svc *corev1.Service, when Stage) []Follower {
-	if mover, ok := balancer.(Mover); ok {
+// [driver.Moved].
+func followersOf(balancer driver.Balancer, svc *corev1.Service, when driver.Stage) []driver.Follower {
+	if mover, ok := balancer.(driver.Mover); ok {
 		return mover.Follows(svc, when)
 	}
 	return nil
@@ -102,12 +104,12 @@ const followSoon = 2 * time.Second
 // address is shown first, and the pass that leaves needs it no more. What fails here keeps the Service from nothing else. It returns how
 // many calls changed something, and after what time another pass is due for this, 0 for none.
 func (r *Reconciler) followMoved(
-	ctx context.Context, svc *corev1.Service, params annotation.Params, known state, held *locks, in Inputs, shown Shown, failed bool,
+	ctx context.Context, svc *corev1.Service, params annotation.Params, known state, held *locks, in driver.Inputs, shown driver.Shown, failed bool,
 ) (after state, writes int, again time.Duration) {
 	if shown.Status == nil || known.pausedBy != "" {
 		return known, 0, 0
 	}
-	lefts := followersOf(known.balancer, svc, Moved)
+	lefts := followersOf(known.balancer, svc, driver.Moved)
 	switch {
 	case len(lefts) == 0:
 		return known, 0, 0
@@ -117,12 +119,12 @@ func (r *Reconciler) followMoved(
 		return known, 0, 0
 	}
 	for _, left := range lefts {
-		var came Deployment
+		var came driver.Deployment
 		known, came = r.followOne(ctx, svc, params, known, held, in, left)
 		writes += came.Writes
-		if err := came.outcomeError(); err != nil {
+		if err := came.OutcomeError(); err != nil {
 			klog.FromContext(ctx).Info("The load balancer that the Service leaves was not brought in line", "err", err)
-			wait, _ := waitTime(err)
+			wait, _ := failure.WaitTime(err)
 			again = max(again, wait, followSoon)
 		}
 	}
@@ -138,26 +140,26 @@ func alreadyShows(svc *corev1.Service, status corev1.LoadBalancerStatus) bool {
 
 // followOne brings the backends in line on a load balancer that the Service leaves.
 func (r *Reconciler) followOne(
-	ctx context.Context, svc *corev1.Service, params annotation.Params, known state, held *locks, in Inputs, left Follower,
-) (state, Deployment) {
-	read := func(Balancer) (found Balancer, err error) {
+	ctx context.Context, svc *corev1.Service, params annotation.Params, known state, held *locks, in driver.Inputs, left driver.Follower,
+) (state, driver.Deployment) {
+	read := func(driver.Balancer) (found driver.Balancer, err error) {
 		left, err = left.RefreshBackends(ctx, svc)
 		return left, err
 	}
 	if known.leftLock != nil {
 		if _, err := held.holdBalancer(ctx, *known.leftLock); err != nil {
-			return known, Deployment{Err: err}
+			return known, driver.Deployment{Err: err}
 		}
 	}
 	_, err := r.readLocked(ctx, svc, params, held, left, read)
-	if isInterrupted(err) { // it has waited for the lock, which it holds now; the next pass follows what has changed meanwhile
+	if failure.IsInterrupted(err) { // it has waited for the lock, which it holds now; the next pass follows what has changed meanwhile
 		_, err = r.readLocked(ctx, svc, params, held, left, read)
 	}
 	if err != nil {
-		return known, Deployment{Err: err} // whether anything is registered there is not known
+		return known, driver.Deployment{Err: err} // whether anything is registered there is not known
 	}
 	if known.leftLock = new(left.SharedID(svc, params)); left.ID() == "" {
-		return known, Deployment{Registered: registeredEverywhere}
+		return known, driver.Deployment{Registered: registeredEverywhere}
 	}
 	in.Choice = r.chooseLeft(svc, known.engine, left, in)
 	deployed := deployPlan(ctx, svc, known.engine.Product(), left.PlanBackends(in), noteNothing)
@@ -177,11 +179,12 @@ func (r *Reconciler) followOne(
 func (r *Reconciler) followUnplanned(
 	ctx context.Context, params annotation.Params, known state, done ensured, held *locks, err error,
 ) (state, ensured, error) {
-	shown := followersOf(known.balancer, done.service, Unplanned)
+	shown := followersOf(known.balancer, done.service, driver.Unplanned)
 	if known.pausedBy != "" || len(shown) == 0 {
 		return known, done, err
 	}
-	inputs, unread := r.gatherBackends(ctx, Inputs{Service: done.service, Params: params.WithLast(known.lastValid), Invalid: params.Invalid},
+	inputs, unread := r.gatherBackends(ctx,
+		driver.Inputs{Service: done.service, Params: params.WithLast(known.lastValid), Invalid: params.Invalid},
 		known)
 	if unread != nil {
 		return known, done, err
@@ -191,12 +194,12 @@ func (r *Reconciler) followUnplanned(
 	done.writes += left.Writes
 	done.wakes = append(done.wakes, inputs.readyGraceLeft, inputs.slicelessLeft)
 	if left.Balancer == nil { // there is nothing, or nobody knows
-		return known, done, errors.Join(err, left.outcomeError())
+		return known, done, errors.Join(err, left.OutcomeError())
 	}
 	done.registered = left.Registered
-	problems, gateErr := r.openGates(ctx, done.service, known.cache.gates, left.Registered, left.servesAddress)
+	problems, gateErr := r.openGates(ctx, done.service, known.cache.gates, left.Registered, left.ServesAddress)
 	done.problems = append(done.problems, problems...)
-	return known, done, errors.Join(err, left.outcomeError(), gateErr)
+	return known, done, errors.Join(err, left.OutcomeError(), gateErr)
 }
 
 // forgetGone forgets what the Service is to leave and what is gone already. It returns after what time one of those that may be gone is to
@@ -204,20 +207,20 @@ func (r *Reconciler) followUnplanned(
 func (r *Reconciler) forgetGone(
 	ctx context.Context, svc *corev1.Service, params annotation.Params, known state, held *locks,
 ) (state, time.Duration) {
-	mover, ok := known.balancer.(Mover)
+	mover, ok := known.balancer.(driver.Mover)
 	if !ok {
 		return known, 0
 	}
 	soonest := time.Duration(0)
 	for _, former := range mover.Left(svc) {
-		found, err := r.readLocked(ctx, svc, params, held, former, func(balancer Balancer) (Balancer, error) {
+		found, err := r.readLocked(ctx, svc, params, held, former, func(balancer driver.Balancer) (driver.Balancer, error) {
 			return balancer.RefreshForRemoval(ctx, svc, nil)
 		})
 		known.balancer = mover.Leave(found, svc, err == nil && found.ID() == "")
-		if wait, later := waitTime(err); later && (soonest == 0 || wait < soonest) {
+		if wait, later := failure.WaitTime(err); later && (soonest == 0 || wait < soonest) {
 			soonest = wait
 		}
-		if mover, ok = known.balancer.(Mover); !ok {
+		if mover, ok = known.balancer.(driver.Mover); !ok {
 			break
 		}
 	}
@@ -248,7 +251,7 @@ func (r *Reconciler) storeLeft(ctx context.Context, svc *corev1.Service, known *
 // leaveBalancers removes what the Service has on load balancers that it has left. Each of them may be one that Services share, with a lock
 // of its own.
 func (r *Reconciler) leaveBalancers(ctx context.Context, svc *corev1.Service, known state, held *locks) (state, error) {
-	mover, ok := known.balancer.(Mover)
+	mover, ok := known.balancer.(driver.Mover)
 	if !ok {
 		return known, nil
 	}
@@ -260,7 +263,7 @@ func (r *Reconciler) leaveBalancers(ctx context.Context, svc *corev1.Service, kn
 		if err != nil {
 			return known, err
 		}
-		if mover, ok = known.balancer.(Mover); !ok {
+		if mover, ok = known.balancer.(driver.Mover); !ok {
 			return known, nil
 		}
 	}
@@ -270,7 +273,9 @@ func (r *Reconciler) leaveBalancers(ctx context.Context, svc *corev1.Service, kn
 // leaveOne reports whether nothing of the Service is left on a load balancer.
 func (r *Reconciler) leaveOne(ctx context.Context, svc *corev1.Service, left state, held *locks) (after state, gone bool, err error) {
 	params, _ := left.engine.Params(svc)
-	read := func(balancer Balancer) (Balancer, error) { return balancer.RefreshForRemoval(ctx, svc, nil) }
+	read := func(balancer driver.Balancer) (driver.Balancer, error) {
+		return balancer.RefreshForRemoval(ctx, svc, nil)
+	}
 	for range maxLeaves {
 		if left.balancer, err = r.readLocked(ctx, svc, params, held, left.balancer, read); err != nil {
 			return left, false, err
@@ -279,7 +284,7 @@ func (r *Reconciler) leaveOne(ctx context.Context, svc *corev1.Service, left sta
 			return left, true, nil
 		}
 		former := left.balancer
-		var removal Removal
+		var removal driver.Removal
 		if left, removal, err = r.removeFrom(ctx, svc, left, held); err != nil {
 			return left, false, err
 		}

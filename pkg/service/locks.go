@@ -9,12 +9,14 @@ import (
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/driver"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/queue"
 )
 
 // locks are what a pass holds: its Service and, where other Services may use it, too, the load balancer.
 type locks struct {
-	balancers    *keyLock
+	balancers    *queue.KeyLock
 	freeService  func()
 	freeBalancer func()
 	// balancer is the id of the load balancer, empty for one of the Service's own.
@@ -46,7 +48,7 @@ func (l *locks) holdBalancer(ctx context.Context, id string) (waited bool, err e
 	if id == "" {
 		return false, nil
 	}
-	free, waited, err := l.balancers.lock(ctx, id)
+	free, waited, err := l.balancers.Lock(ctx, id)
 	if err != nil {
 		return waited, fmt.Errorf("wait for load balancer %s: %w", id, err)
 	}
@@ -57,7 +59,7 @@ func (l *locks) holdBalancer(ctx context.Context, id string) (waited bool, err e
 // lockService keeps other passes from the Service, and other Services from the load balancer that it shares. It returns the Service as it
 // is once both are free, because waiting may take minutes.
 func (r *Reconciler) lockService(ctx context.Context, svc *corev1.Service) (*corev1.Service, *locks, error) {
-	free, waited, err := r.services.lock(ctx, mark.ServiceName(svc).String())
+	free, waited, err := r.services.Lock(ctx, mark.ServiceName(svc).String())
 	if err != nil {
 		return svc, nil, fmt.Errorf("wait for the Service: %w", err)
 	}
@@ -97,8 +99,8 @@ func (r *Reconciler) currentService(svc *corev1.Service) (*corev1.Service, error
 // readLocked reads a load balancer, and takes its lock if only that shows which one it is. What was read without the lock may be half of
 // another Service's change, and is read again. It returns what is known then, also with an error.
 func (r *Reconciler) readLocked(
-	ctx context.Context, svc *corev1.Service, params annotation.Params, held *locks, balancer Balancer, read func(Balancer) (Balancer, error),
-) (Balancer, error) {
+	ctx context.Context, svc *corev1.Service, params annotation.Params, held *locks, balancer driver.Balancer, read func(driver.Balancer) (driver.Balancer, error),
+) (driver.Balancer, error) {
 	for {
 		found, err := read(balancer)
 		if err != nil || found.SharedID(svc, params) == held.balancer {

@@ -14,6 +14,7 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/waits"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/driver"
 )
 
 const sharedCLB = "lb-shared"
@@ -53,7 +54,7 @@ func holding(p *product, name, stage string) (release func()) {
 func TestTearDownTakesNoLockOfTheCLB(t *testing.T) {
 	t.Parallel()
 	clb := newProduct("clb")
-	inFrame(t, []Engine{clb}, func(t *testing.T, f *frame) {
+	inFrame(t, []driver.Engine{clb}, func(t *testing.T, f *frame) {
 		f.put(testService("old", sharing(sharedCLB)))
 		clb.since()
 		release := holding(clb, "new", "Deploy")
@@ -75,7 +76,7 @@ func TestTearDownTakesNoLockOfTheCLB(t *testing.T) {
 func TestTearDownLocksWhatOnlyAReadShows(t *testing.T) {
 	t.Parallel()
 	clb := newProduct("clb")
-	inFrame(t, []Engine{clb}, func(t *testing.T, f *frame) {
+	inFrame(t, []driver.Engine{clb}, func(t *testing.T, f *frame) {
 		clb.set(sharedCLB, "old", 80)
 		release := holding(clb, "new", "Deploy")
 		f.put(testService("new", sharing(sharedCLB)))
@@ -98,7 +99,7 @@ func TestTearDownLocksWhatOnlyAReadShows(t *testing.T) {
 func TestSharedCLBHoldsAllWorkers(t *testing.T) {
 	t.Parallel()
 	clb := newProduct("clb")
-	inFrame(t, []Engine{clb}, func(t *testing.T, f *frame) {
+	inFrame(t, []driver.Engine{clb}, func(t *testing.T, f *frame) {
 		release := holding(clb, "a", "Deploy")
 		for _, name := range []string{"a", "b", "c", "d", "e"} { // there are three workers
 			f.put(testService(name, sharing(sharedCLB)))
@@ -136,7 +137,7 @@ func setPort(port int32) func(*corev1.Service) {
 // the passes over the others wait for it to give them the port 81.
 func inBusyFrame(t *testing.T, clb *product, test func(t *testing.T, f *frame, release func())) {
 	t.Helper()
-	inFrame(t, []Engine{clb}, func(t *testing.T, f *frame) {
+	inFrame(t, []driver.Engine{clb}, func(t *testing.T, f *frame) {
 		for _, name := range []string{"first", "second", "third"} {
 			f.put(testService(name, sharing(sharedCLB)))
 		}
@@ -197,7 +198,7 @@ func TestShutdownEmitsEvents(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				clb := newProduct("clb")
-				f := newFrame(t, []Engine{clb})
+				f := newFrame(t, []driver.Engine{clb})
 				f.put(testService("web"))
 				if stage != "Plan" { // which a tear-down has not
 					clb.set("clb-7", "leaving", 80)

@@ -9,6 +9,7 @@ import (
 	"k8s.io/component-base/metrics/legacyregistry"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/instruments"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/driver"
 )
 
 const (
@@ -87,12 +88,12 @@ func ensureKind(svc *corev1.Service) passKind {
 // pass measures one pass over a Service from its start.
 type pass struct {
 	passKind
-	product Product
+	product driver.Product
 	start   time.Time
 }
 
 // measurePass starts to measure a pass.
-func measurePass(kind passKind, product Product) pass {
+func measurePass(kind passKind, product driver.Product) pass {
 	return pass{passKind: kind, product: product, start: time.Now()}
 }
 
@@ -117,7 +118,7 @@ func (p pass) endPass(err error, waiting, wrote bool) {
 	}
 }
 
-func observePlan(product Product, plan Plan) {
+func observePlan(product driver.Product, plan driver.Plan) {
 	for _, step := range plan.Steps() {
 		planSteps.WithLabelValues(product.Name, step.Op).Inc()
 	}

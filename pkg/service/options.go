@@ -11,19 +11,22 @@ import (
 	"k8s.io/client-go/tools/record"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/waits"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/rights"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/backend"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/config"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/driver"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/sources"
 )
 
 // Options are what a [Reconciler], a [Controller] and the adapter need.
 type Options struct {
 	// Engines are the products; at least one.
-	Engines []Engine
+	Engines []driver.Engine
 	// Elsewhere are the products that another program serves, or nobody. A Service that has a load balancer of one of them, as its
 	// finalizer says, is left alone, whatever its class.
-	Elsewhere []Product
+	Elsewhere []driver.Product
 	// Network finds the network interfaces of pods.
-	Network NetworkReader
+	Network sources.NetworkReader
 	Config  config.Config
 	// Quotas reads the quotas of the account. nil reads none.
 	Quotas QuotaReader
@@ -38,7 +41,7 @@ type Options struct {
 	EndpointSlices discoveryinformers.EndpointSliceInformer
 	Endpoints      coreinformers.EndpointsInformer
 	// Pods knows which addresses pods have. It is required where the policy restricts the addresses of backends; nil knows no pod.
-	Pods *Pods
+	Pods *sources.Pods
 
 	// InstanceID returns the id of the ECS instance that a node is, or an error when it is not one of our region, or not
 	// known to be one yet.
@@ -91,4 +94,34 @@ func (o Options) endpointInformer() cache.SharedIndexInformer {
 		return o.Endpoints.Informer()
 	}
 	return o.EndpointSlices.Informer()
+}
+
+// Rights are what the service controller needs at the API server. Endpoints are read only where the role has no right to
+// EndpointSlices, which this one has.
+func Rights() []rights.Right {
+	slices := rights.ToWatch("discovery.k8s.io", "endpointslices",
+		"backends of load balancers, in place of Endpoints, which end at 1,000 addresses")
+	slices.Optional = true
+	return []rights.Right{
+		rights.ToWatch("", "services", "the Services to serve"),
+		{Resource: "services/status", Verbs: []string{"patch"}, Why: "address, conditions, finalizer and label of a Service"},
+		rights.ToWatch("", "nodes", "backends of load balancers"),
+		{
+			Resource: "namespaces", Verbs: []string{"get"}, Rare: []string{"get"}, Optional: true,
+			Why: "the annotation paused: it ends for Services that are deleted with their namespace",
+		},
+		slices,
+		{
+			Resource: "pods", Verbs: []string{"get"}, Rare: []string{"get"}, Optional: true,
+			Why: "readiness gates: endpoints that are not ready and whose addresses are to be backends",
+		},
+		{
+			Resource: "pods", Verbs: []string{"list", "watch"}, Rare: []string{"list", "watch"}, Optional: true,
+			Why: "endpointAddresses pods: the addresses of pods in namespaces whose Services have pods as backends",
+		},
+		{
+			Resource: "pods/status", Verbs: []string{"patch"}, Rare: []string{"patch"}, Optional: true,
+			Why: "readiness gates of pods that are backends",
+		},
+	}
 }

@@ -11,6 +11,7 @@ import (
 	"k8s.io/component-base/metrics/testutil"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/driver"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
 )
 
@@ -45,7 +46,7 @@ func TestPanicIsTheErrorOfOneService(t *testing.T) { //nolint:paralleltest // it
 		t.Run(stage, func(t *testing.T) {
 			clb, on := newProduct("clb"), switchedOn()
 			panicking(clb, "bad", stage, on)
-			inFrame(t, []Engine{clb}, func(t *testing.T, f *frame) {
+			inFrame(t, []driver.Engine{clb}, func(t *testing.T, f *frame) {
 				before := panicCount(t)
 				f.put(testService("bad"))
 				f.put(testService("good"))
@@ -79,7 +80,7 @@ func TestPanicIsTheErrorOfOneService(t *testing.T) { //nolint:paralleltest // it
 func TestPanicInATearDown(t *testing.T) { //nolint:paralleltest // it counts panics, and so do the others
 	clb, on := newProduct("clb"), new(atomic.Bool)
 	panicking(clb, "web", "Deploy", on)
-	inFrame(t, []Engine{clb}, func(t *testing.T, f *frame) {
+	inFrame(t, []driver.Engine{clb}, func(t *testing.T, f *frame) {
 		f.put(testService("web"))
 		on.Store(true)
 		f.change("web", func(svc *corev1.Service) { svc.Spec.Type = corev1.ServiceTypeClusterIP })
@@ -100,7 +101,7 @@ func TestPanicInATearDown(t *testing.T) { //nolint:paralleltest // it counts pan
 // TestPanicInTheAdapter: a stock manager that this provider is linked into gets an error.
 func TestPanicInTheAdapter(t *testing.T) { //nolint:paralleltest // it counts panics, and so do the others
 	clb, on := newProduct("clb"), switchedOn()
-	inFrame(t, []Engine{clb}, func(t *testing.T, f *frame) {
+	inFrame(t, []driver.Engine{clb}, func(t *testing.T, f *frame) {
 		adapter := NewLoadBalancer(f.Reconciler)
 		svc := testService("web")
 		for _, stage := range []string{"Refresh", "Plan", "Deploy"} {
@@ -133,7 +134,7 @@ func TestPanicAtTheStart(t *testing.T) { //nolint:paralleltest // it counts pani
 		}
 		return nil
 	})
-	f := newFrame(t, []Engine{clb})
+	f := newFrame(t, []driver.Engine{clb})
 	testkit.Fill(t, f.opts.Services.Informer(), testService("web", func(svc *corev1.Service) { svc.Finalizers = []string{clb.finalizer()} }))
 	if err := f.Preload(t.Context()); err == nil {
 		t.Error("no error")

@@ -11,6 +11,8 @@ import (
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/driver"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/failure"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
 )
@@ -40,7 +42,7 @@ func (r *Reconciler) provisionService(ctx context.Context, cached *corev1.Servic
 	if syncErr != nil && ctx.Err() != nil {
 		return 0, syncErr // shutting down is no failure
 	}
-	wait, retryLater := waitTime(syncErr)
+	wait, retryLater := failure.WaitTime(syncErr)
 	retryLater = retryLater && known.backoff.isPatient()
 	known.backoff, done.writes = known.backoff.countWrites(done.writes, retryLater)
 	measured.endPass(syncErr, retryLater, done.writes > 0)
@@ -63,7 +65,7 @@ func (r *Reconciler) provisionService(ctx context.Context, cached *corev1.Servic
 
 // withFinalizer adds the finalizer to a Service, unless it is there. A paused Service without anything in the cloud may go at any time.
 func (r *Reconciler) withFinalizer(ctx context.Context, svc *corev1.Service, known state) (*corev1.Service, error) {
-	if known.pausedBy != "" || HasFinalizer(svc, known.engine.Product().Finalizer) {
+	if known.pausedBy != "" || driver.HasFinalizer(svc, known.engine.Product().Finalizer) {
 		return svc, nil
 	}
 	svc, err := r.writer.changeService(ctx, svc, func(svc *corev1.Service) { addFinalizer(svc, known.engine) })
@@ -92,8 +94,8 @@ func (r *Reconciler) finishPass(
 	if err == nil {
 		return known, 0, false, syncErr
 	}
-	if wait, later = waitTime(err); !later && ctx.Err() == nil {
-		r.emitFailure(done.service, problem.ReasonCleanFailed, failureSignature(err), err)
+	if wait, later = failure.WaitTime(err); !later && ctx.Err() == nil {
+		r.emitFailure(done.service, problem.ReasonCleanFailed, failure.Signature(err), err)
 	}
 	return known, wait, later, err
 }
@@ -106,13 +108,13 @@ type ensured struct {
 	// writes counts the calls that changed something.
 	writes int
 	// record is what was applied, and status what the Service is to show; nil leaves them as they are.
-	record        *Record
+	record        *driver.Record
 	status        *corev1.LoadBalancerStatus
 	ports         []corev1.PortStatus
 	securityGroup *string
-	// registered reports whether the address of a pod gets traffic, see [Deployment]. It is nil before anything was deployed.
+	// registered reports whether the address of a pod gets traffic, see [driver.Deployment]. It is nil before anything was deployed.
 	registered func(address string) bool
-	// keepsLeft is [Shown.KeepsLeft], and serves is [Shown.Serves].
+	// keepsLeft is [driver.Shown.KeepsLeft], and serves is [driver.Shown.Serves].
 	keepsLeft, serves bool
 	// unmade counts the steps that were not carried out, because the Service is paused.
 	unmade int
@@ -181,7 +183,7 @@ func (r *Reconciler) ensureBalancer(
 	created.endCreation()
 	written, done.service = created.svc, created.svc
 	r.doubtOthers(svc, held, deployed)
-	err = errors.Join(deployed.outcomeError(), unread, inputs.unread)
+	err = errors.Join(deployed.OutcomeError(), unread, inputs.unread)
 	known = known.afterDeployment(deployed).readUntilSettled(decision.Plan)
 	if len(decision.Plan.Steps()) > 0 {
 		r.countDeployed(svc, known.balancer, inputs.Inputs, known.engine)
@@ -191,13 +193,13 @@ func (r *Reconciler) ensureBalancer(
 
 	known, shown, left := r.showAddresses(ctx, written, params, known, held, inputs.Inputs, deployed)
 	done.registered = deployed.Registered
-	gateProblems, gateErr := r.openGates(ctx, svc, known.cache.gates, deployed.registeredAlso(left), left.servesAddress)
+	gateProblems, gateErr := r.openGates(ctx, svc, known.cache.gates, deployed.RegisteredAlso(left), left.ServesAddress)
 	done.status, done.ports, done.securityGroup, done.keepsLeft = shown.Status, shown.Ports, shown.SecurityGroup, shown.KeepsLeft
 	done.serves = shown.Serves
 	deployed.Balancer = known.balancer
 	known.record, done.record = recordApply(*known.record, decision.Applied, deployed, err != nil)
 	done.problems = slices.Concat(done.problems, gateProblems, shown.Problems)
-	err = errors.Join(err, gateErr, left.outcomeError())
+	err = errors.Join(err, gateErr, left.OutcomeError())
 	known, moved, again := r.followMoved(ctx, written, params, known, held, inputs.Inputs, shown, err != nil)
 	done.wakes = []time.Duration{inputs.readyGraceLeft, inputs.slicelessLeft, inputs.retryIn, shown.Wake, again}
 	done.writes = deployed.Writes + left.Writes + moved
@@ -205,9 +207,9 @@ func (r *Reconciler) ensureBalancer(
 }
 
 // readParams returns what the annotations and the fields of the Service say, as far as the policy of the cluster accepts it.
-func (r *Reconciler) readParams(engine Engine, svc *corev1.Service) (annotation.Params, []problem.Problem) {
+func (r *Reconciler) readParams(engine driver.Engine, svc *corev1.Service) (annotation.Params, []problem.Problem) {
 	kind := r.opts.typeProblem(svc, engine.Product())
-	if HandsOver(r.opts.Config, svc) { // the annotation has chosen the engine, which would report that it is not read
+	if driver.HandsOver(r.opts.Config, svc) { // the annotation has chosen the engine, which would report that it is not read
 		untyped := *svc
 		untyped.Annotations = annotation.Without(svc.Annotations, annotation.Type)
 		svc = &untyped
@@ -221,8 +223,8 @@ func (r *Reconciler) readParams(engine Engine, svc *corev1.Service) (annotation.
 func (r *Reconciler) refreshBalancer(
 	ctx context.Context, svc *corev1.Service, params annotation.Params, adopted bool, known state, held *locks,
 ) (after state, unread error, err error) {
-	var found Refreshed
-	balancer, err := r.readLocked(ctx, svc, params, held, known.balancer, func(balancer Balancer) (Balancer, error) {
+	var found driver.Refreshed
+	balancer, err := r.readLocked(ctx, svc, params, held, known.balancer, func(balancer driver.Balancer) (driver.Balancer, error) {
 		known.balancer = balancer
 		request := known.requestFor(svc, params, adopted)
 		request.DueSoon = r.states.dueSoon
@@ -238,13 +240,13 @@ func (r *Reconciler) refreshBalancer(
 // decidePlan gathers the inputs and plans. What an annotation says that is not accepted now, it says as it was last accepted.
 func (r *Reconciler) decidePlan(
 	ctx context.Context, svc *corev1.Service, params annotation.Params, known state,
-) (gathered, Decision, error) {
+) (gathered, driver.Decision, error) {
 	accepted := params.WithLast(known.lastValid)
-	in := Inputs{Service: svc, Params: accepted, Invalid: params.Invalid, Applied: *known.record, Reclaimed: known.removal.reclaimed}
+	in := driver.Inputs{Service: svc, Params: accepted, Invalid: params.Invalid, Applied: *known.record, Reclaimed: known.removal.reclaimed}
 	inputs, err := r.gatherInputs(ctx, in, known)
 	inputs.lastValid = &accepted
 	if err != nil {
-		return inputs, Decision{}, err
+		return inputs, driver.Decision{}, err
 	}
 	decision, err := known.balancer.Plan(ctx, inputs.Inputs)
 	decision.Problems = append(decision.Problems, inputs.problems...)
@@ -254,13 +256,13 @@ func (r *Reconciler) decidePlan(
 // recordIntent writes to the Service the tags and domains that a plan is about to write, before it does. It returns the Service and
 // the Record as they are then; the Service is nil when it is gone.
 func (r *Reconciler) recordIntent(
-	ctx context.Context, svc *corev1.Service, known state, decision Decision,
-) (*corev1.Service, Record, error) {
+	ctx context.Context, svc *corev1.Service, known state, decision driver.Decision,
+) (*corev1.Service, driver.Record, error) {
 	applied := *known.record
-	if decision.Applied == nil || len(decision.Plan.Steps()) == 0 || applied.coversRecord(decision.Applied.Intent()) {
+	if decision.Applied == nil || len(decision.Plan.Steps()) == 0 || applied.CoversRecord(decision.Applied.Intent()) {
 		return svc, applied, nil
 	}
-	both := applied.mergeWith(decision.Applied.Intent())
+	both := applied.MergeWith(decision.Applied.Intent())
 	written, err := r.writer.changeService(ctx, svc, known.storeRecord(both))
 	if err != nil {
 		return nil, applied, fmt.Errorf("record what is about to be written: %w", err)
@@ -269,11 +271,11 @@ func (r *Reconciler) recordIntent(
 }
 
 // recordApply returns the Record after a plan, and again what the Service is to hold of it, nil to leave that as it is.
-func recordApply(applied Record, wanted *Record, done Deployment, failed bool) (known, store *Record) {
+func recordApply(applied driver.Record, wanted *driver.Record, done driver.Deployment, failed bool) (known, store *driver.Record) {
 	if done.Balancer.ID() == "" || wanted == nil {
 		return &applied, nil
 	}
-	record := done.Balancer.Recorded(applied.afterPlan(*wanted, failed, done.Refused, done.Untagged))
+	record := done.Balancer.Recorded(applied.AfterPlan(*wanted, failed, done.Refused, done.Untagged))
 	return &record, &record
 }
 
@@ -281,7 +283,7 @@ func recordApply(applied Record, wanted *Record, done Deployment, failed bool) (
 func (r *Reconciler) nextPassIn(known state, done ensured, syncErr error) (time.Duration, error) {
 	wait := max(time.Until(known.driftAt), time.Second)
 	switch {
-	case allConfig(syncErr):
+	case failure.AllConfig(syncErr):
 		// Only a change of the Service, or the pass for drift, can help: repeating does not.
 		return soonestOf(r.opts.ResyncPeriod, done.keptWait), nil
 	case syncErr != nil:
@@ -310,13 +312,24 @@ func soonestOf(wait time.Duration, others ...time.Duration) time.Duration {
 }
 
 // deployPlan carries out a plan.
-func deployPlan(ctx context.Context, svc *corev1.Service, product Product, plan Plan, create Create) Deployment {
+func deployPlan(
+	ctx context.Context, svc *corev1.Service, product driver.Product, plan driver.Plan, create driver.Create,
+) driver.Deployment {
 	observePlan(product, plan)
 	return plan.Deploy(ctx, svc, create)
 }
 
-// noteNothing is the [Create] of plans that create no load balancer.
+// noteNothing is the [driver.Create] of plans that create no load balancer.
 func noteNothing(_ context.Context, _ any, send func(token string) (id string, err error)) error {
 	_, err := send("")
 	return err
+}
+
+// nothing is the plan of a pass that writes nothing.
+type nothing struct{ balancer driver.Balancer }
+
+func (nothing) Steps() []driver.Step { return nil }
+
+func (n nothing) Deploy(context.Context, *corev1.Service, driver.Create) driver.Deployment {
+	return driver.Deployment{Balancer: n.balancer, Registered: func(string) bool { return false }}
 }

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/driver"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
 )
@@ -21,8 +22,8 @@ func (o Options) pausedBy(svc *corev1.Service) string {
 	if o.Config.Paused != nil && o.Config.Paused() {
 		return globalPause
 	}
-	if IsPaused(svc) {
-		return "the annotation " + AnnotationPaused
+	if driver.IsPaused(svc) {
+		return "the annotation " + driver.AnnotationPaused
 	}
 	return ""
 }
@@ -38,14 +39,8 @@ func (r *Reconciler) endsPause(ctx context.Context, svc *corev1.Service) bool {
 	return err == nil && namespace.DeletionTimestamp != nil
 }
 
-// IsPaused reports whether an annotation pauses the Service. Any value but "false" does: who misspells "true" wants it all the same.
-func IsPaused(svc *corev1.Service) bool {
-	value, ok := svc.Annotations[AnnotationPaused]
-	return ok && value != "false"
-}
-
 // pausedBy takes note of a plan that is not carried out. What the Service shows stays as it is.
-func (e ensured) pausedBy(by string, product Product, plan Plan) ensured {
+func (e ensured) pausedBy(by string, product driver.Product, plan driver.Plan) ensured {
 	e.unmade = len(plan.Steps())
 	e.problems = append(e.problems, pausedProblem(by, product, plan))
 	if len(e.service.Status.LoadBalancer.Ingress) > 0 {
@@ -58,7 +53,7 @@ func (e ensured) pausedBy(by string, product Product, plan Plan) ensured {
 // maxShownSteps is how many steps of a plan an event lists.
 const maxShownSteps = 10
 
-func pausedProblem(by string, product Product, plan Plan) problem.Problem {
+func pausedProblem(by string, product driver.Product, plan driver.Plan) problem.Problem {
 	steps := plan.Steps()
 	if len(steps) == 0 {
 		return problem.Newf(problem.ReasonPaused, "%s keeps the manager from writing to the cloud; the %s matches the Service", by, product.Name)
@@ -84,7 +79,7 @@ func (s state) afterPause(by string) state {
 }
 
 // holdRemoval leaves what a Service has in the cloud, and thus the Service, as long as it is paused.
-func (r *Reconciler) holdRemoval(ctx context.Context, svc *corev1.Service, product Product, by string) (time.Duration, error) {
+func (r *Reconciler) holdRemoval(ctx context.Context, svc *corev1.Service, product driver.Product, by string) (time.Duration, error) {
 	found := problem.Newf(problem.ReasonPaused, "%s keeps the manager from writing to the cloud: the %s and this Service stay until then", by,
 		product.Name)
 	r.emitProblems(svc, []problem.Problem{found}, nil)

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/sources"
 )
 
 // TestPodsWakeServices: a Service has a pass when an address of one of its Pods changes, and not when anything else does.
@@ -23,11 +24,11 @@ func TestPodsWakeServices(t *testing.T) {
 		}
 		kube := testkit.NewClientset(pod("web-1", "10.0.0.1"))
 		var woken []string
-		pods := NewPods(t.Context(), kube)
-		pods.wake = func(service types.NamespacedName) { woken = append(woken, service.String()) }
+		pods := sources.NewPods(t.Context(), kube)
+		pods.Wake = func(service types.NamespacedName) { woken = append(woken, service.String()) }
 		ask := func(service, name string) bool {
-			nodes, known := pods.podsIn(t.Context(), "a").nodesOfPods(types.NamespacedName{Namespace: "a", Name: service},
-				[]podAddress{{name, netip.MustParseAddr("10.0.0.1")}})
+			nodes, known := pods.PodsIn(t.Context(), "a").NodesOfPods(types.NamespacedName{Namespace: "a", Name: service},
+				[]sources.PodAddress{{Name: name, Address: netip.MustParseAddr("10.0.0.1")}})
 			return known && nodes[0] == "n"
 		}
 		if !ask("web", "web-1") || ask("shop", "shop-1") {
@@ -71,7 +72,7 @@ func TestPodsWakeServices(t *testing.T) {
 				t.Errorf("%s: woken %v, want %v", step.name, got, step.want)
 			}
 		}
-		pods.forgetService(types.NamespacedName{Namespace: "a", Name: "shop"})
+		pods.ForgetService(types.NamespacedName{Namespace: "a", Name: "shop"})
 		if got := change(func() error { return client.Delete(t.Context(), "shop-1", metav1.DeleteOptions{}) }); len(got) != 0 {
 			t.Errorf("after the Service went: woken %v", got)
 		}

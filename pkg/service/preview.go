@@ -10,7 +10,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
 
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/driver"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/failure"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/sources"
 )
 
 // Preview is the first plan for a Service: what a pass over it would write, as far as what is there now shows it.
@@ -18,8 +21,8 @@ type Preview struct {
 	Service *corev1.Service
 	// Plan leads to the load balancer that the Service is to have, nil for none. Steps are its steps, and those that remove what the
 	// Service leaves.
-	Plan  Plan
-	Steps []Step
+	Plan  driver.Plan
+	Steps []driver.Step
 	// Follow says after what further steps follow that cannot be planned yet, empty where none are expected.
 	Follow string
 	// Problems are what the events of the Service would say.
@@ -29,8 +32,8 @@ type Preview struct {
 
 	// balancer is the load balancer as it was read, nil before that, and inputs are what its plan was made from. [Reconciler.Explain] shows
 	// them.
-	balancer Balancer
-	inputs   Inputs
+	balancer driver.Balancer
+	inputs   driver.Inputs
 
 	// removed are the ids of load balancers on which the plan removes what the Service has: a Record may name one twice, by its id and by
 	// its group.
@@ -48,7 +51,7 @@ type previewer struct {
 
 func (r *Reconciler) newPreviewer() previewer {
 	return previewer{
-		Reconciler: &Reconciler{opts: r.opts, network: network{api: r.opts.Network, vpcID: r.opts.Config.VPCID}},
+		Reconciler: &Reconciler{opts: r.opts, network: sources.Network{API: r.opts.Network, VPCID: r.opts.Config.VPCID}},
 		creating:   sets.New[string](), leaving: sets.New[string](),
 	}
 }
@@ -58,11 +61,11 @@ func (r *Reconciler) newPreviewer() previewer {
 func (r *Reconciler) PreviewAll(ctx context.Context, services []*corev1.Service) ([]Preview, error) {
 	p := r.newPreviewer()
 	previews := make([]Preview, len(services))
-	for i, svc := range slices.SortedFunc(slices.Values(services), ByAge) {
+	for i, svc := range slices.SortedFunc(slices.Values(services), driver.ByAge) {
 		previews[i].Service = svc
 		previews[i].Err = p.planService(ctx, svc, &previews[i])
 		previews[i].Problems = problem.ByReason(previews[i].Problems)
-		previews[i].inputs = Inputs{} // those of thousands of Services would stay in memory
+		previews[i].inputs = driver.Inputs{} // those of thousands of Services would stay in memory
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
@@ -113,7 +116,9 @@ func (p previewer) planWanted(ctx context.Context, svc *corev1.Service, held *lo
 		return err
 	}
 	inputs, decision, err := p.decidePlan(ctx, svc, params, known)
-	if err == nil && p.readGates(ctx, svc, inputs.cache.gates, len(inputs.cache.gates.pods), func(string) bool { return true }) == atOnce {
+	if err == nil && p.readGates(ctx, svc, inputs.cache.gates, len(inputs.cache.gates.pods), func(string) bool {
+		return true
+	}) == failure.AtOnce {
 		known.cache = inputs.cache
 		inputs, decision, err = p.decidePlan(ctx, svc, params, known)
 	}
@@ -135,7 +140,7 @@ func (p previewer) planWanted(ctx context.Context, svc *corev1.Service, held *lo
 // planLeaving plans what follows a move: the Service leaves where it was before, and deletes what stays in the cloud for it and what it
 // names no more.
 func (p previewer) planLeaving(ctx context.Context, svc *corev1.Service, known state, held *locks, preview *Preview) error {
-	mover, ok := known.balancer.(Mover)
+	mover, ok := known.balancer.(driver.Mover)
 	if !ok {
 		return nil
 	}
@@ -159,7 +164,7 @@ func (p previewer) planLeaving(ctx context.Context, svc *corev1.Service, known s
 
 // planKept plans the removal of load balancers that stay in the cloud for a Service.
 func (p previewer) planKept(
-	ctx context.Context, svc *corev1.Service, mover Mover, ids []string, engine Engine, held *locks, preview *Preview,
+	ctx context.Context, svc *corev1.Service, mover driver.Mover, ids []string, engine driver.Engine, held *locks, preview *Preview,
 ) error {
 	var errs []error
 	for _, id := range ids {
@@ -173,7 +178,7 @@ func (p previewer) planKept(
 func (p previewer) planTearDown(ctx context.Context, svc *corev1.Service, held *locks, preview *Preview) error {
 	known := p.stateOf(svc)
 	var errs []error
-	mover, moves := known.balancer.(Mover)
+	mover, moves := known.balancer.(driver.Mover)
 	if moves {
 		for _, left := range mover.Left(svc) {
 			_, _, err := p.planRemoval(ctx, svc, left, known.engine, held, preview)
@@ -194,17 +199,17 @@ func (p previewer) planTearDown(ctx context.Context, svc *corev1.Service, held *
 		preview.Problems = append(preview.Problems, problem.Problem{Reason: problem.ReasonLoadBalancerKept, Message: removal.Kept})
 	}
 	if moves {
-		errs = append(errs, p.planKept(ctx, svc, mover, known.engine.Product().keptAfter(svc, removal), known.engine, held, preview))
+		errs = append(errs, p.planKept(ctx, svc, mover, known.engine.Product().KeptAfter(svc, removal), known.engine, held, preview))
 	}
 	return errors.Join(errs...)
 }
 
 // planRemoval adds the steps that remove what a Service has on a load balancer.
 func (p previewer) planRemoval(
-	ctx context.Context, svc *corev1.Service, on Balancer, engine Engine, held *locks, preview *Preview,
-) (found Balancer, removal Removal, err error) {
+	ctx context.Context, svc *corev1.Service, on driver.Balancer, engine driver.Engine, held *locks, preview *Preview,
+) (found driver.Balancer, removal driver.Removal, err error) {
 	params, _ := engine.Params(svc)
-	found, err = p.readLocked(ctx, svc, params, held, on, func(on Balancer) (Balancer, error) {
+	found, err = p.readLocked(ctx, svc, params, held, on, func(on driver.Balancer) (driver.Balancer, error) {
 		return on.RefreshForRemoval(ctx, svc, nil)
 	})
 	if err = unlessWaiting(err); err != nil || found.ID() == "" || slices.Contains(preview.removed, found.ID()) {

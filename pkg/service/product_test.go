@@ -13,6 +13,7 @@ import (
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/backend"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/driver"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/presence"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/quota"
@@ -25,7 +26,7 @@ type product struct {
 	// step, if not nil, is called at each stage of a pass, before its effect.
 	step func(ctx context.Context, stage string, svc *corev1.Service) error
 	// orphans, if not nil, answers what no Service owns.
-	orphans func(OrphanQuery) (Census, error)
+	orphans func(driver.OrphanQuery) (driver.Census, error)
 
 	mu     sync.Mutex // guards the rest
 	next   int
@@ -35,10 +36,10 @@ type product struct {
 	forgot []types.UID
 }
 
-var _ Engine = (*product)(nil)
+var _ driver.Engine = (*product)(nil)
 
 // Repeat implements Engine.
-func (p *product) Repeat(context.Context, *corev1.Service, Creation, presence.Missing) (string, presence.Missing, error) {
+func (p *product) Repeat(context.Context, *corev1.Service, driver.Creation, presence.Missing) (string, presence.Missing, error) {
 	return "", presence.Missing{}, nil
 }
 
@@ -121,24 +122,24 @@ func (p *product) Params(svc *corev1.Service) (annotation.Params, []problem.Prob
 	return annotation.Of(svc)
 }
 
-func (p *product) Product() Product {
-	made := Product{Name: strings.ToUpper(p.name), Class: p.class(), Finalizer: p.finalizer(), MetricType: p.name, QuotaProduct: p.name}
+func (p *product) Product() driver.Product {
+	made := driver.Product{Name: strings.ToUpper(p.name), Class: p.class(), Finalizer: p.finalizer(), MetricType: p.name, QuotaProduct: p.name}
 	if made.Classless = p.name == "clb"; !made.Classless {
 		made.Type = p.name
 	}
 	return made
 }
-func (p *product) Start() Balancer                                  { return known{product: p} }
-func (p *product) Refuse(annotation.Params) error                   { return nil }
-func (p *product) Intent(*corev1.Service, annotation.Params) Record { return Record{} }
+func (p *product) Start() driver.Balancer                                  { return known{product: p} }
+func (p *product) Refuse(annotation.Params) error                          { return nil }
+func (p *product) Intent(*corev1.Service, annotation.Params) driver.Record { return driver.Record{} }
 
 func (p *product) Preload(context.Context, []*corev1.Service) error {
 	return p.stage(context.Background(), "Preload", nil)
 }
 
-func (p *product) Orphans(_ context.Context, query OrphanQuery) (Census, error) {
+func (p *product) Orphans(_ context.Context, query driver.OrphanQuery) (driver.Census, error) {
 	if p.orphans == nil {
-		return Census{}, nil
+		return driver.Census{}, nil
 	}
 	return p.orphans(query)
 }
@@ -160,7 +161,7 @@ type known struct {
 	trusted bool
 }
 
-var _ Balancer = known{}
+var _ driver.Balancer = known{}
 
 func (k known) ID() string      { return k.id }
 func (k known) Address() string { return "10.0.0." + strings.TrimPrefix(k.id, k.product.name+"-") }
@@ -174,12 +175,12 @@ func (k known) SharedID(_ *corev1.Service, params annotation.Params) string {
 	return params.Get(annotation.LoadBalancerID)
 }
 
-func (k known) Invalidate(string) Balancer {
+func (k known) Invalidate(string) driver.Balancer {
 	k.trusted = false
 	return k
 }
 
-func (k known) InvalidateShared(ids []string, reason string) (Balancer, bool) {
+func (k known) InvalidateShared(ids []string, reason string) (driver.Balancer, bool) {
 	if !slices.Contains(ids, k.id) {
 		return k, false
 	}
@@ -190,7 +191,7 @@ func (k known) Uses() []quota.Use {
 	return []quota.Use{{Code: k.product.listeners(), Used: len(k.ports)}}
 }
 
-func (k known) Recorded(applied Record) Record {
+func (k known) Recorded(applied driver.Record) driver.Record {
 	applied.LoadBalancerID = k.id
 	return applied
 }
@@ -213,8 +214,8 @@ func (k known) read(ctx context.Context, svc *corev1.Service) (known, error) {
 	return k, nil
 }
 
-func (k known) Refresh(ctx context.Context, of Request) (Refreshed, error) {
-	found := Refreshed{Balancer: k, Applied: &Record{}}
+func (k known) Refresh(ctx context.Context, of driver.Request) (driver.Refreshed, error) {
+	found := driver.Refreshed{Balancer: k, Applied: &driver.Record{}}
 	if k.trusted && !of.DriftDue {
 		return found, nil
 	}
@@ -223,37 +224,39 @@ func (k known) Refresh(ctx context.Context, of Request) (Refreshed, error) {
 	return found, err
 }
 
-func (k known) Backends(Inputs) backend.Input { return backend.Input{} }
-func (k known) Room(Inputs) backend.Room      { return backend.Room{} }
+func (k known) Backends(driver.Inputs) backend.Input { return backend.Input{} }
+func (k known) Room(driver.Inputs) backend.Room      { return backend.Room{} }
 
-func (k known) Plan(ctx context.Context, in Inputs) (Decision, error) {
+func (k known) Plan(ctx context.Context, in driver.Inputs) (driver.Decision, error) {
 	var wanted []int32
 	for _, port := range in.Service.Spec.Ports {
 		wanted = append(wanted, port.Port)
 	}
-	return Decision{Plan: change{known: k, ports: wanted}, Applied: &Record{}}, k.product.stage(ctx, "Plan", in.Service)
+	return driver.Decision{Plan: change{known: k, ports: wanted}, Applied: &driver.Record{}}, k.product.stage(ctx, "Plan", in.Service)
 }
 
-func (k known) Status(context.Context, annotation.Params) Shown {
+func (k known) Status(context.Context, annotation.Params) driver.Shown {
 	if k.id == "" || len(k.ports) == 0 {
-		return Shown{Balancer: k}
+		return driver.Shown{Balancer: k}
 	}
-	return Shown{Balancer: k, Status: &corev1.LoadBalancerStatus{Ingress: []corev1.LoadBalancerIngress{{IP: k.Address()}}}}
+	return driver.Shown{Balancer: k, Status: &corev1.LoadBalancerStatus{Ingress: []corev1.LoadBalancerIngress{{IP: k.Address()}}}}
 }
 
-func (k known) RefreshForRemoval(ctx context.Context, svc *corev1.Service, _ *Record) (Balancer, error) {
+func (k known) RefreshForRemoval(ctx context.Context, svc *corev1.Service, _ *driver.Record) (driver.Balancer, error) {
 	return k.read(ctx, svc)
 }
 
-func (k known) PlanRemoval(*corev1.Service, *Record) (Removal, error) {
-	return Removal{Plan: change{known: k, removal: true}, ID: k.id, Reused: k.reused}, nil
+func (k known) PlanRemoval(*corev1.Service, *driver.Record) (driver.Removal, error) {
+	return driver.Removal{Plan: change{known: k, removal: true}, ID: k.id, Reused: k.reused}, nil
 }
 
-func (k known) PlanLeftovers(context.Context, *corev1.Service) (Balancer, Plan, error) {
+func (k known) PlanLeftovers(context.Context, *corev1.Service) (driver.Balancer, driver.Plan, error) {
 	return k, nothing{k}, nil
 }
 
-func (k known) Removed(Removal) (Balancer, bool) { return known{product: k.product}, false }
+func (k known) Removed(driver.Removal) (driver.Balancer, bool) {
+	return known{product: k.product}, false
+}
 
 // change is the plan that gives a Service its ports, or takes everything from it.
 type change struct {
@@ -262,15 +265,15 @@ type change struct {
 	removal bool
 }
 
-func (c change) Steps() []Step {
+func (c change) Steps() []driver.Step {
 	if slices.Equal(c.ports, c.known.ports) {
 		return nil
 	}
-	return []Step{{Op: "change", Text: "change"}}
+	return []driver.Step{{Op: "change", Text: "change"}}
 }
 
-func (c change) Deploy(ctx context.Context, svc *corev1.Service, _ Create) Deployment {
-	p, done := c.product, Deployment{Balancer: c.known, Registered: func(string) bool { return false }}
+func (c change) Deploy(ctx context.Context, svc *corev1.Service, _ driver.Create) driver.Deployment {
+	p, done := c.product, driver.Deployment{Balancer: c.known, Registered: func(string) bool { return false }}
 	p.mu.Lock()
 	done.Wait = p.jobs[svc.Name]
 	p.mu.Unlock()

@@ -14,6 +14,7 @@ import (
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/driver"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
 )
 
@@ -22,7 +23,7 @@ import (
 func TestTwoProducts(t *testing.T) {
 	t.Parallel()
 	clb, nlb := newProduct("clb"), newProduct("nlb")
-	inFrame(t, []Engine{clb, nlb}, func(t *testing.T, f *frame) {
+	inFrame(t, []driver.Engine{clb, nlb}, func(t *testing.T, f *frame) {
 		f.put(testService("plain"))
 		f.put(testService("first", testkit.Class(clb.class())))
 		f.put(testService("second", testkit.Class(nlb.class())))
@@ -78,7 +79,7 @@ func TestClassChangedBetweenPasses(t *testing.T) {
 			t.Run(fmt.Sprintf("%s, restarted %t", name, restart), func(t *testing.T) {
 				t.Parallel()
 				products := map[string]*product{"clb": newProduct("clb"), "nlb": newProduct("nlb")}
-				inFrame(t, []Engine{products["clb"], products["nlb"]}, func(t *testing.T, f *frame) {
+				inFrame(t, []driver.Engine{products["clb"], products["nlb"]}, func(t *testing.T, f *frame) {
 					f.put(testService("web", withClass(row.from)))
 					for _, product := range products {
 						product.since()
@@ -134,7 +135,7 @@ func TestTypeAnnotationSelectsAProduct(t *testing.T) {
 	}
 	untyped := func(svc *corev1.Service) { clear(svc.Annotations) }
 	synctest.Test(t, func(t *testing.T) {
-		f := newFrame(t, []Engine{clb, nlb})
+		f := newFrame(t, []driver.Engine{clb, nlb})
 		f.with = func(o *Options) { o.Config.TypeAnnotation = true }
 		f.open(f.opts.Engines)
 		f.start()
@@ -185,8 +186,8 @@ func TestProductsServedElsewhere(t *testing.T) {
 	has := func(svc *corev1.Service) { svc.Finalizers = []string{nlb.finalizer()} }
 	deleted := metav1.Now()
 	synctest.Test(t, func(t *testing.T) {
-		f := newFrame(t, []Engine{clb})
-		f.with = func(o *Options) { o.Elsewhere = []Product{nlb.Product()} }
+		f := newFrame(t, []driver.Engine{clb})
+		f.with = func(o *Options) { o.Elsewhere = []driver.Product{nlb.Product()} }
 		f.open(f.opts.Engines)
 		f.start()
 		defer func() { f.stop() }()
@@ -215,7 +216,7 @@ func TestProductsServedElsewhere(t *testing.T) {
 func TestOneProductWithoutClassless(t *testing.T) {
 	t.Parallel()
 	nlb := newProduct("nlb")
-	inFrame(t, []Engine{nlb}, func(t *testing.T, f *frame) {
+	inFrame(t, []driver.Engine{nlb}, func(t *testing.T, f *frame) {
 		f.put(testService("plain"))
 		f.put(testService("second", testkit.Class(nlb.class())))
 		plain, _ := nlb.of("plain")
@@ -231,7 +232,7 @@ func TestOneProductWithoutClassless(t *testing.T) {
 func TestPreviewOfAClassChange(t *testing.T) {
 	t.Parallel()
 	clb, nlb := newProduct("clb"), newProduct("nlb")
-	f := newFrame(t, []Engine{clb, nlb})
+	f := newFrame(t, []driver.Engine{clb, nlb})
 	nlb.set("nlb-1", "web", 80)
 	changed := testService("web", testkit.Class(clb.class()), func(svc *corev1.Service) { svc.Finalizers = []string{nlb.finalizer()} })
 	previews, err := f.PreviewAll(t.Context(), []*corev1.Service{changed})

@@ -10,6 +10,7 @@ import (
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/driver"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/quota"
 )
 
@@ -105,7 +106,7 @@ func TestAttachmentsKnownFromRefusal(t *testing.T) {
 			t.Parallel()
 			p := &quotaProduct{product: newProduct("attachments")}
 			w, recorder := newQuotaWatch()
-			w.opts.Engines = []Engine{p}
+			w.opts.Engines = []driver.Engine{p}
 			w.uses.noteService(testkit.Service("web"), state{engine: p, balancer: usedBalancer{known: known{product: p.product, id: "lb-1"}}}, false)
 			use := w.use.useOfProduct(p)
 			for i := range test.others {
@@ -135,7 +136,7 @@ func TestGroupsAndRaisedQuota(t *testing.T) {
 	for clbs, want := range map[int]int{60: 2, 61: 0} { // warnings: of the CLBs, and of the listeners of the full one
 		p := &quotaProduct{product: newProduct("raised")}
 		w, recorder := newQuotaWatch()
-		w.opts.Engines = []Engine{p}
+		w.opts.Engines = []driver.Engine{p}
 		for i := range clbs {
 			name, used := fmt.Sprint("web-", i), []quota.Use{}
 			if i == 0 {

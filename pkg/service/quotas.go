@@ -8,6 +8,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/failure"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/quota"
 )
 
@@ -147,7 +148,7 @@ func (w *quotaWatch) reportUnread(ctx context.Context, err error) {
 	}
 	reason := ""
 	if err != nil {
-		reason = failureSignature(err)
+		reason = failure.Signature(err)
 	}
 	if reason != "" && reason != w.unread {
 		klog.FromContext(ctx).Info("Cannot read the Quota Center; using the quotas of the cloud-config, and the published ones. This read is optional: "+

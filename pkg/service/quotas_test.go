@@ -19,6 +19,7 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/config"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/driver"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/quota"
@@ -71,7 +72,7 @@ func inQuotaFrame(t *testing.T, center *quotaCenter, test func(*testing.T, *fram
 	synctest.Test(t, func(t *testing.T) {
 		f := &frame{t: t, kube: testkit.NewClientset(), recorder: record.NewFakeRecorder(100)}
 		f.with = func(o *Options) { o.Quotas, o.Config.Quotas = center, quota.NewBook(nil) }
-		f.open([]Engine{center.product})
+		f.open([]driver.Engine{center.product})
 		f.start()
 		test(t, f)
 		f.stop()
@@ -208,7 +209,7 @@ func TestQuotaCenterIsSlow(t *testing.T) {
 		p := newProduct("slow")
 		f := &frame{t: t, kube: testkit.NewClientset(), recorder: record.NewFakeRecorder(100)}
 		f.with = func(o *Options) { o.Quotas, o.Config.Quotas = silentCenter{}, quota.NewBook(nil) }
-		f.open([]Engine{p})
+		f.open([]driver.Engine{p})
 		f.start()
 		f.put(testkit.Service("web", testkit.Class(p.class()), testkit.TCP(80)))
 		time.Sleep(quotaStart)
@@ -361,7 +362,7 @@ func TestFullLoadBalancersOfGroups(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w, recorder := newQuotaWatch()
-			w.opts.Engines, w.opts.Config.Quotas = []Engine{p}, quota.NewBook(map[string]int{string(quota.CLBs): test.clbs})
+			w.opts.Engines, w.opts.Config.Quotas = []driver.Engine{p}, quota.NewBook(map[string]int{string(quota.CLBs): test.clbs})
 			full := state{engine: p,
 				balancer: usedBalancer{known{product: p.product, id: "lb-1"}, []quota.Use{{Code: quota.ListenersPerCLB, Used: 50}}}}
 			w.uses.noteService(testkit.Service("first", test.first...), full, true)
@@ -414,7 +415,7 @@ func TestWarningOfAttachments(t *testing.T) {
 			t.Parallel()
 			p := &quotaProduct{product: newProduct("attachments")}
 			w, recorder := newQuotaWatch()
-			w.opts.Engines = []Engine{p}
+			w.opts.Engines = []driver.Engine{p}
 			w.uses.noteService(testkit.Service("web"), state{engine: p, balancer: usedBalancer{known: known{product: p.product, id: "lb-1"}}}, false)
 			use := w.use.useOfProduct(p)
 			for i := range test.firm + test.chosen {
@@ -438,7 +439,7 @@ func TestReadsAgainAfterChange(t *testing.T) {
 				center := &usageCenter{}
 				w, _ := newQuotaWatch()
 				p := &quotaProduct{product: newProduct("again")}
-				w.opts.Engines, w.opts.Quotas = []Engine{p}, center
+				w.opts.Engines, w.opts.Quotas = []driver.Engine{p}, center
 				put := func(name string) {
 					w.uses.noteService(testkit.Service(name), state{engine: p, balancer: usedBalancer{known: known{product: p.product, id: "lb-" + name}}},
 						false)
@@ -513,8 +514,8 @@ func (c *usageCenter) ListProductQuotas(_ context.Context, name string) ([]alicl
 // quotaProduct is a product with the quotas of CLBs.
 type quotaProduct struct{ *product }
 
-func (p *quotaProduct) Product() Product {
-	return Product{
+func (p *quotaProduct) Product() driver.Product {
+	return driver.Product{
 		Name: "A", BalancerQuota: quota.CLBs, BackendQuota: quota.BackendsPerCLB, AttachmentQuota: quota.CLBsPerInstance,
 		ListenerQuota: quota.ListenersPerCLB, QuotaProduct: alicloud.QuotasOfCLB,
 	}

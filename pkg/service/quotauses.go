@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/driver"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/quota"
 )
@@ -20,7 +21,7 @@ type uses struct {
 // share is what the load balancer of one Service uses, as far as the Service knows it.
 type share struct {
 	service *corev1.Service
-	engine  Engine
+	engine  driver.Engine
 	id      string
 	of      []quota.Use
 	// firm says that nobody chooses the backends of the Service: it does not give any up.
@@ -112,7 +113,7 @@ func (u *uses) quotaFigures() map[quotaSubject]figure {
 // addUse returns the figure with so many more.
 func (f figure) addUse(used, firm int, svc *corev1.Service) figure {
 	f.used, f.firm = f.used+used, f.firm+firm
-	if f.on == nil || ByAge(svc, f.on) > 0 {
+	if f.on == nil || driver.ByAge(svc, f.on) > 0 {
 		f.on = svc
 	}
 	return f

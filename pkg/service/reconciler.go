@@ -3,15 +3,21 @@ package service
 import (
 	"context"
 	"fmt"
+	"runtime/debug"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/klog/v2"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/events"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/driver"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/failure"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/queue"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/sources"
 )
 
 // Reconciler makes the cloud match the Services. It is the only writer: one pass at a time per Service, whoever asks for it.
@@ -20,12 +26,12 @@ type Reconciler struct {
 	writer     serviceWriter
 	events     *events.Recorder
 	states     states
-	services   keyLock // by namespace/name
-	balancers  keyLock // by the id of a load balancer that several Services may share; taken after the Service's
+	services   queue.KeyLock // by namespace/name
+	balancers  queue.KeyLock // by the id of a load balancer that several Services may share; taken after the Service's
 	interrupts interrupts
 	pods       podReader
-	network    network
-	nodes      nodeSnapshot
+	network    sources.Network
+	nodes      sources.NodeSnapshot
 	use        instanceUse
 	uses       uses
 	// wake has a pass made over a Service; nil where nobody makes any.
@@ -42,10 +48,10 @@ func NewReconciler(opts Options) *Reconciler {
 	registerMetrics()
 	r := &Reconciler{
 		opts: opts, writer: serviceWriter{client: opts.Client}, events: events.New(opts.Recorder, 0),
-		network: network{api: opts.Network, vpcID: opts.Config.VPCID},
+		network: sources.Network{API: opts.Network, VPCID: opts.Config.VPCID},
 	}
 	if opts.Pods != nil {
-		opts.Pods.wake = func(service types.NamespacedName) {
+		opts.Pods.Wake = func(service types.NamespacedName) {
 			if r.wake != nil {
 				r.wake(service)
 			}
@@ -97,7 +103,7 @@ func (r *Reconciler) Forget(key types.NamespacedName) {
 	behind.noteSynced(key)
 	r.uses.dropService(key)
 	if r.opts.Pods != nil {
-		r.opts.Pods.forgetService(key)
+		r.opts.Pods.ForgetService(key)
 	}
 	for _, engine := range r.opts.Engines {
 		engine.Forget(uid)
@@ -120,7 +126,7 @@ func (r *Reconciler) Invalidate(ctx context.Context, svc *corev1.Service, reason
 
 // doubtOthers has what a plan wrote to on a shared load balancer read again for the other Services that rely on it: what is one's own may
 // be what another Service wants, too, and counted as there.
-func (r *Reconciler) doubtOthers(svc *corev1.Service, held *locks, deployed Deployment) {
+func (r *Reconciler) doubtOthers(svc *corev1.Service, held *locks, deployed driver.Deployment) {
 	if held.balancer == "" || len(deployed.Shared) == 0 {
 		return
 	}
@@ -142,7 +148,7 @@ func (r *Reconciler) Preload(ctx context.Context) error {
 	for _, engine := range r.opts.Engines {
 		var owned []*corev1.Service
 		for _, svc := range services {
-			if r.opts.wantsBalancer(svc) && r.opts.engineOf(svc) == engine && HasFinalizer(svc, engine.Product().Finalizer) {
+			if r.opts.wantsBalancer(svc) && r.opts.engineOf(svc) == engine && driver.HasFinalizer(svc, engine.Product().Finalizer) {
 				owned = append(owned, svc)
 			}
 		}
@@ -157,7 +163,7 @@ func (r *Reconciler) Preload(ctx context.Context) error {
 }
 
 // preloadBalancers has an engine read the load balancers of its Services.
-func preloadBalancers(ctx context.Context, engine Engine, services []*corev1.Service) (err error) {
+func preloadBalancers(ctx context.Context, engine driver.Engine, services []*corev1.Service) (err error) {
 	defer func() {
 		if lost := panicAsError(ctx, recover()); lost != nil {
 			err = lost
@@ -173,4 +179,34 @@ func (r *Reconciler) stateOf(svc *corev1.Service) state {
 		return state{uid: svc.UID, engine: engine, balancer: engine.Start()}
 	}
 	return known
+}
+
+// panicError is a panic of a pass. It is an error of that Service alone: if it ended the process, it would end the work on all
+// other Services, at each start anew.
+type panicError struct{ value any }
+
+// Error implements error.
+func (e *panicError) Error() string {
+	return fmt.Sprintf("a bug in this program ended the pass: %v; the log of the program has the stack", e.value)
+}
+
+// panicAsError returns a panic as an error; value is what recover returned, nil for no panic.
+func panicAsError(ctx context.Context, value any) error {
+	if value == nil {
+		return nil
+	}
+	passPanics.Inc()
+	err := &panicError{value: value}
+	klog.FromContext(ctx).Error(err, "A pass ended in a panic", "stack", string(debug.Stack()))
+	return err
+}
+
+// failAfterPanic returns a panic outside of the stages as an error of the Service, and drops its state, which may be half of a change.
+func (r *Reconciler) failAfterPanic(ctx context.Context, svc *corev1.Service, value any) error {
+	err := panicAsError(ctx, value)
+	if err != nil {
+		r.states.dropState(mark.ServiceName(svc))
+		r.emitFailure(svc, problem.ReasonSyncFailed, failure.Signature(err), err)
+	}
+	return err
 }

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/driver"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
 )
 
@@ -16,7 +17,7 @@ import (
 // counts for the latter alone, and one that does not say whose it is for nobody: somebody else wrote it.
 func TestRecordOfARestoredService(t *testing.T) {
 	t.Parallel()
-	for name, record := range map[string]Record{
+	for name, record := range map[string]driver.Record{
 		"tags":              {LoadBalancerID: "lb-a", TagKeys: []string{"team"}},
 		"in a group":        {LoadBalancerID: "lb-a", Group: "c1/default/edge"},
 		"leaves":            {LoadBalancerID: "lb-a", Leaving: []string{"lb-b"}},
@@ -25,8 +26,8 @@ func TestRecordOfARestoredService(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			svc := &corev1.Service{ObjectMeta: metav1.ObjectMeta{UID: "first"}}
-			record.storeChange()(svc)
-			if found, ok := RecordOn(svc); !ok || !found.coversRecord(record) {
+			record.StoreChange()(svc)
+			if found, ok := driver.RecordOn(svc); !ok || !found.CoversRecord(record) {
 				t.Errorf("the Service itself has %+v, %v", found, ok)
 			}
 			if svc.UID = "restored"; hasRecord(svc) {
@@ -39,7 +40,7 @@ func TestRecordOfARestoredService(t *testing.T) {
 	} {
 		svc := &corev1.Service{ObjectMeta: metav1.ObjectMeta{UID: "first"}}
 		meta.SetStatusCondition(&svc.Status.Conditions,
-			metav1.Condition{Type: ConditionWritten, Status: metav1.ConditionTrue, Reason: ReasonWritten, Message: message})
+			metav1.Condition{Type: driver.ConditionWritten, Status: metav1.ConditionTrue, Reason: driver.ReasonWritten, Message: message})
 		if hasRecord(svc) {
 			t.Errorf("%s counts", message)
 		}
@@ -51,18 +52,19 @@ func TestRecordOfARestoredService(t *testing.T) {
 func TestForgedRecord(t *testing.T) {
 	t.Parallel()
 	svc := &corev1.Service{ObjectMeta: metav1.ObjectMeta{UID: "first"}}
-	Record{TagKeys: []string{mark.TagOwner, "team"}, Left: map[string][]string{"lb-b": {mark.TagGroup, "team"}}}.storeChange()(svc)
-	if found, _ := RecordOn(svc); !slices.Equal(found.TagKeys, []string{"team"}) || !slices.Equal(found.Left["lb-b"], []string{"team"}) {
+	driver.Record{TagKeys: []string{mark.TagOwner, "team"}, Left: map[string][]string{"lb-b": {mark.TagGroup, "team"}}}.StoreChange()(svc)
+	if found, _ := driver.RecordOn(svc); !slices.Equal(found.TagKeys, []string{"team"}) ||
+		!slices.Equal(found.Left["lb-b"], []string{"team"}) {
 		t.Errorf("Record %+v", found)
 	}
 	for begun, open := range map[time.Duration]bool{0: true, -time.Hour: false, time.Hour: false} {
-		if (&Creation{Begun: time.Now().Add(begun)}).Open() != open {
+		if (&driver.Creation{Begun: time.Now().Add(begun)}).Open() != open {
 			t.Errorf("begun in %s: open %v", begun, !open)
 		}
 	}
 }
 
 func hasRecord(svc *corev1.Service) bool {
-	_, ok := RecordOn(svc)
+	_, ok := driver.RecordOn(svc)
 	return ok
 }

@@ -12,8 +12,22 @@ import (
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/backend"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/driver"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/failure"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
+)
+
+const (
+	// unresolvedWait is how soon a backend that is not known in the cloud is read again; it grows, see [skipped].
+	unresolvedWait = 30 * time.Second
+	// conflictWait is how often a port that belongs to somebody else is read again.
+	conflictWait = time.Minute
+	// lockedWait is how often a load balancer is read that is locked. Nothing says when the debts are paid.
+	lockedWait = 2 * time.Minute
+	// maxBusyInRow is how often an answer may be busy before what is known is no longer trusted. At most 5 s apart,
+	// that is about a minute; transitions are much shorter.
+	maxBusyInRow = 12
 )
 
 // state is what is known of one Service between passes. It is a value: a pass works on its own, and commits the one that the
@@ -21,11 +35,11 @@ import (
 type state struct {
 	uid types.UID
 	// engine is the one whose load balancer it is.
-	engine Engine
+	engine driver.Engine
 	// balancer is what is known of the load balancer.
-	balancer Balancer
+	balancer driver.Balancer
 	// record is what was applied; nil before it was loaded.
-	record *Record
+	record *driver.Record
 	// origin is where the load balancer comes from; nil before it was loaded.
 	origin *origin
 	// lastValid are the parameters as they were last accepted, each by itself, ports those of the Service.
@@ -54,7 +68,7 @@ type state struct {
 	// leaving are the places that leaveAt is for, as a Record names them.
 	leaving []string
 	// kept are load balancers that stay in the cloud for the Service, and that it is to delete, as they were last read, by id.
-	kept map[string]Balancer
+	kept map[string]driver.Balancer
 	// keptFailure is the signature of why the last of them could not be deleted, empty after a success.
 	keptFailure string
 	// leftLock is the lock of the load balancer that the Service has left and that was last followed, nil before that: with that, one read of
@@ -74,7 +88,7 @@ type state struct {
 
 // removal is how far the tear-down of a Service went.
 type removal struct {
-	// of is the id of a load balancer whose removal was begun, and kept why others of the Service stay, see [Removal.Kept].
+	// of is the id of a load balancer whose removal was begun, and kept why others of the Service stay, see [driver.Removal.Kept].
 	of, kept string
 	// reused says that the load balancer itself stays.
 	reused bool
@@ -149,7 +163,7 @@ const usualCall = 2 * time.Second
 
 // carriesFinalizer reports whether the Service carries the finalizer of its engine: it may have a load balancer of that product.
 func (s state) carriesFinalizer(svc *corev1.Service) bool {
-	return HasFinalizer(svc, s.engine.Product().Finalizer)
+	return driver.HasFinalizer(svc, s.engine.Product().Finalizer)
 }
 
 // atFirstPass returns the state of a Service that wants a load balancer. A process before this one may have worked on the Service a moment
@@ -177,14 +191,14 @@ func (s state) afterPanic() state {
 	}
 }
 
-// requestFor returns what [Balancer.Refresh] needs to know of the Service.
-func (s state) requestFor(svc *corev1.Service, params annotation.Params, adopted bool) Request {
-	return Request{Service: svc, Params: params, Adopted: adopted, DriftDue: !time.Now().Before(s.driftAt),
+// requestFor returns what [driver.Balancer.Refresh] needs to know of the Service.
+func (s state) requestFor(svc *corev1.Service, params annotation.Params, adopted bool) driver.Request {
+	return driver.Request{Service: svc, Params: params, Adopted: adopted, DriftDue: !time.Now().Before(s.driftAt),
 		Unsettled: !s.unsettledSince.IsZero(), Applied: s.record, Edited: s.isEdited}
 }
 
 // afterRefresh returns the state after the load balancer was read.
-func (s state) afterRefresh(found Refreshed, resyncPeriod time.Duration) state {
+func (s state) afterRefresh(found driver.Refreshed, resyncPeriod time.Duration) state {
 	s.balancer = found.Balancer
 	if found.Applied != nil {
 		s.record = found.Applied
@@ -221,7 +235,7 @@ func (s state) afterConflicts(problems []problem.Problem, err error) state {
 }
 
 // afterDeployment returns the state after a plan was carried out.
-func (s state) afterDeployment(done Deployment) state {
+func (s state) afterDeployment(done driver.Deployment) state {
 	s.balancer = done.Balancer
 	if done.Lost != "" {
 		return s
@@ -238,7 +252,7 @@ func (s state) afterDeployment(done Deployment) state {
 		s.backoff.busy, s.removal.reclaimed = 0, ""
 	case done.Progress:
 		s.backoff.busy = 0 // a large change takes many calls, and each may find the CLB busy once
-	case !anyWaits(done.Err):
+	case !failure.AnyWaits(done.Err):
 		s.backoff.busy = 0 // a refusal is another answer
 	default:
 		if s.backoff.busy++; s.backoff.busy%maxBusyInRow == 0 {
@@ -250,7 +264,7 @@ func (s state) afterDeployment(done Deployment) state {
 
 // readUntilSettled has the load balancer read again after a plan that was made while an earlier call may still have been under way: what
 // that does in the end, a second group of the same name for example, would else be found when everything is read for drift.
-func (s state) readUntilSettled(plan Plan) state {
+func (s state) readUntilSettled(plan driver.Plan) state {
 	if len(plan.Steps()) == 0 || !time.Now().Before(s.settledAt) {
 		return s
 	}
@@ -328,12 +342,12 @@ func (s *states) invalidateShared(ids []string, except types.UID, reason string)
 }
 
 // dueSoon returns what is known of the load balancers that are due for drift detection within a time, the next first.
-func (s *states) dueSoon(within time.Duration) []Balancer {
+func (s *states) dueSoon(within time.Duration) []driver.Balancer {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	type next struct {
 		at       time.Time
-		balancer Balancer
+		balancer driver.Balancer
 	}
 	var due []next // whole states, of thousands of Services, were a fifth of the garbage of an idle manager
 	for _, known := range s.byKey {
@@ -342,7 +356,7 @@ func (s *states) dueSoon(within time.Duration) []Balancer {
 		}
 	}
 	slices.SortFunc(due, func(a, b next) int { return a.at.Compare(b.at) })
-	balancers := make([]Balancer, 0, len(due))
+	balancers := make([]driver.Balancer, 0, len(due))
 	for i := range due {
 		balancers = append(balancers, due[i].balancer)
 	}

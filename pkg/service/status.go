@@ -9,6 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/driver"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/failure"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
 )
 
@@ -19,14 +21,14 @@ const ConditionSynced = "service.alibabacloud.com/LoadBalancerSynced"
 func (r *Reconciler) updateStatus(ctx context.Context, known state, done ensured, syncErr error, retryLater bool) error {
 	condition, changed := conditionOf(known.engine.Product(), done, syncErr, retryLater)
 	behind.observeOutcome(done.service, known.engine.Product(), condition, changed)
-	repeated := syncErr != nil && failureSignature(syncErr) == known.failure
+	repeated := syncErr != nil && failure.Signature(syncErr) == known.failure
 	_, err := r.writer.changeService(ctx, done.service, func(svc *corev1.Service) {
 		setLabels(svc, known.balancer.ID(), done.securityGroup)
 		if done.status != nil {
 			svc.Status.LoadBalancer = withModes(*done.status, svc.Status.LoadBalancer)
 		}
 		if done.status != nil || done.ports != nil {
-			showPorts(&svc.Status.LoadBalancer, done.ports)
+			driver.ShowPorts(&svc.Status.LoadBalancer, done.ports)
 		}
 		if done.record != nil {
 			known.storeRecord(*done.record)(svc)
@@ -48,14 +50,14 @@ func (r *Reconciler) updateStatus(ctx context.Context, known state, done ensured
 // setLabels sets the labels for what the Service has; an empty id is not known, no security group leaves its label as it is.
 func setLabels(svc *corev1.Service, id string, securityGroup *string) {
 	if id != "" {
-		metav1.SetMetaDataLabel(&svc.ObjectMeta, LabelLoadBalancerID, id)
+		metav1.SetMetaDataLabel(&svc.ObjectMeta, driver.LabelLoadBalancerID, id)
 	}
 	switch {
 	case securityGroup == nil:
 	case *securityGroup == "":
-		delete(svc.Labels, LabelSecurityGroupID)
+		delete(svc.Labels, driver.LabelSecurityGroupID)
 	default:
-		metav1.SetMetaDataLabel(&svc.ObjectMeta, LabelSecurityGroupID, *securityGroup)
+		metav1.SetMetaDataLabel(&svc.ObjectMeta, driver.LabelSecurityGroupID, *securityGroup)
 	}
 }
 
@@ -76,7 +78,7 @@ func withModes(wanted, have corev1.LoadBalancerStatus) corev1.LoadBalancerStatus
 }
 
 // conditionOf returns the condition after a pass, and false to leave the last one.
-func conditionOf(product Product, done ensured, syncErr error, retryLater bool) (metav1.Condition, bool) {
+func conditionOf(product driver.Product, done ensured, syncErr error, retryLater bool) (metav1.Condition, bool) {
 	problems := done.problems
 	condition := metav1.Condition{Type: ConditionSynced, Status: metav1.ConditionFalse}
 	unmet, isUnmet := unmetWish(problems)
@@ -93,7 +95,7 @@ func conditionOf(product Product, done ensured, syncErr error, retryLater bool) 
 		condition.Status, condition.Reason, condition.Message = metav1.ConditionTrue, problem.ReasonEnsured, "The "+product.Name+
 			" matches the Service"
 	case !retryLater:
-		condition.Reason, condition.Message = failureReason(syncErr), failureText(syncErr)
+		condition.Reason, condition.Message = failureReason(syncErr), failure.Text(syncErr)
 	default:
 		return condition, false
 	}

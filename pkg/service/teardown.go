@@ -11,6 +11,8 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/events"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/driver"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/failure"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
 )
@@ -34,13 +36,13 @@ func (r *Reconciler) tearDown(ctx context.Context, svc *corev1.Service, held *lo
 	turn = alicloud.WithReason(turn, causeDeletion)
 	known, done, err := r.removeFromCloud(turn, svc, known, held)
 	if err == nil {
-		svc, known, err = r.leaveKept(turn, svc, known.engine.Product().keptAfter(svc, done), known, held)
+		svc, known, err = r.leaveKept(turn, svc, known.engine.Product().KeptAfter(svc, done), known, held)
 	}
 	known.backoff.waitingSince = end(err)
 	if err != nil && ctx.Err() != nil {
 		return 0, err // shutting down is no failure
 	}
-	wait, retryLater := waitTime(err)
+	wait, retryLater := failure.WaitTime(err)
 	retryLater = retryLater && known.backoff.isPatient()
 	measured.endPass(err, retryLater, true)
 	switch {
@@ -49,7 +51,7 @@ func (r *Reconciler) tearDown(ctx context.Context, svc *corev1.Service, held *lo
 		return wait, nil
 	case err != nil:
 		behind.noteUnsynced(mark.ServiceName(svc), lag{known.engine.Product().Name, problem.ReasonCleanFailed}, time.Now())
-		known.failure = failureSignature(err)
+		known.failure = failure.Signature(err)
 		r.emitFailure(svc, problem.ReasonCleanFailed, known.failure, err)
 		return 0, err
 	}
@@ -79,7 +81,7 @@ func (r *Reconciler) tearDown(ctx context.Context, svc *corev1.Service, held *lo
 const releaseAgain = time.Second
 
 // emitKept reports that a load balancer stays that a Service has left, or that is gone: nobody else hears of it.
-func (r *Reconciler) emitKept(ctx context.Context, svc *corev1.Service, done Removal) {
+func (r *Reconciler) emitKept(ctx context.Context, svc *corev1.Service, done driver.Removal) {
 	if done.Kept == "" {
 		return
 	}
@@ -89,17 +91,7 @@ func (r *Reconciler) emitKept(ctx context.Context, svc *corev1.Service, done Rem
 	})
 }
 
-// KeptBeside says that load balancers stay which have the owner tag of a Service, like the one that it used, empty where there are none.
-// Only a human can tell whether they are the Service's: tags can be copied.
-func KeptBeside(product Product, svc *corev1.Service, used string, others []string) string {
-	if len(others) == 0 {
-		return ""
-	}
-	return fmt.Sprintf("%s stays in the cloud: like %s %s, which this Service used, it has the tag %s=%s; if nobody uses it, delete it",
-		product.Name+" "+problem.Some(others), product.Name, used, mark.TagOwner, mark.DefaultName(svc.UID))
-}
-
-func (r *Reconciler) emitRemoved(svc *corev1.Service, product string, done Removal) {
+func (r *Reconciler) emitRemoved(svc *corev1.Service, product string, done driver.Removal) {
 	switch {
 	case done.ID == "", done.Kept != "" && done.Reused:
 	case done.Preserved:
@@ -118,28 +110,28 @@ func (r *Reconciler) emitRemoved(svc *corev1.Service, product string, done Remov
 // commits the state. A panic is an error.
 func (r *Reconciler) removeFromCloud(
 	ctx context.Context, svc *corev1.Service, known state, held *locks,
-) (after state, done Removal, err error) {
+) (after state, done driver.Removal, err error) {
 	defer func() {
 		if lost := panicAsError(ctx, recover()); lost != nil {
-			after, done, err = known.afterPanic(), Removal{}, lost
+			after, done, err = known.afterPanic(), driver.Removal{}, lost
 		}
 	}()
 	if svc, known, err = r.settleCreation(ctx, svc, known); err != nil {
-		return known, Removal{}, err
+		return known, driver.Removal{}, err
 	}
 	if known, err = r.leaveBalancers(ctx, svc, known, held); err != nil {
-		return known, Removal{}, err
+		return known, driver.Removal{}, err
 	}
 	params, _ := known.engine.Params(svc)
-	known.balancer, err = r.readLocked(ctx, svc, params, held, known.balancer, func(balancer Balancer) (Balancer, error) {
+	known.balancer, err = r.readLocked(ctx, svc, params, held, known.balancer, func(balancer driver.Balancer) (driver.Balancer, error) {
 		return balancer.RefreshForRemoval(ctx, svc, known.record)
 	})
 	if err != nil {
-		return known, Removal{}, err
+		return known, driver.Removal{}, err
 	}
 	if known.balancer.ID() == "" {
 		known, err = r.removeLeftovers(ctx, svc, known)
-		return known, Removal{ID: known.removal.of, Reused: known.removal.reused, Kept: known.removal.kept}, err
+		return known, driver.Removal{ID: known.removal.of, Reused: known.removal.reused, Kept: known.removal.kept}, err
 	}
 	known, removal, err := r.removeFrom(ctx, svc, known, held)
 	if err == nil && removal.Reused && !removal.Preserved {
@@ -161,7 +153,7 @@ func (r *Reconciler) removeFromCloud(
 }
 
 // removeFrom removes what is known to be on the load balancer.
-func (r *Reconciler) removeFrom(ctx context.Context, svc *corev1.Service, known state, held *locks) (state, Removal, error) {
+func (r *Reconciler) removeFrom(ctx context.Context, svc *corev1.Service, known state, held *locks) (state, driver.Removal, error) {
 	removal, err := known.balancer.PlanRemoval(svc, known.record)
 	known.removal.of, known.removal.reused = removal.ID, removal.Reused
 	if !removal.Reused {
@@ -176,7 +168,7 @@ func (r *Reconciler) removeFrom(ctx context.Context, svc *corev1.Service, known 
 	deployed := deployPlan(ctx, svc, known.engine.Product(), removal.Plan, noteNothing)
 	r.emitEach(svc, deployed.Problems)
 	r.doubtOthers(svc, held, deployed)
-	return known.afterDeployment(deployed), removal, deployed.outcomeError()
+	return known.afterDeployment(deployed), removal, deployed.OutcomeError()
 }
 
 // removeLeftovers removes what outlives the load balancer.
@@ -188,5 +180,5 @@ func (r *Reconciler) removeLeftovers(ctx context.Context, svc *corev1.Service, k
 	}
 	deployed := deployPlan(ctx, svc, known.engine.Product(), plan, noteNothing)
 	r.emitEach(svc, deployed.Problems)
-	return known.afterDeployment(deployed), deployed.outcomeError()
+	return known.afterDeployment(deployed), deployed.OutcomeError()
 }

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/driver"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
 )
@@ -110,7 +111,7 @@ func (l *laggards) publishLag(of lag) {
 
 // observeOutcome takes note of the outcome of a pass. A Service that was not in sync before this process started is so since its condition
 // says.
-func (u *unsynced) observeOutcome(svc *corev1.Service, product Product, condition metav1.Condition, settled bool) {
+func (u *unsynced) observeOutcome(svc *corev1.Service, product driver.Product, condition metav1.Condition, settled bool) {
 	key := mark.ServiceName(svc)
 	if settled && condition.Status == metav1.ConditionTrue {
 		u.noteSynced(key)
@@ -132,7 +133,7 @@ func (u *unsynced) observeOutcome(svc *corev1.Service, product Product, conditio
 }
 
 // noteWaiting takes note of a deleted Service whose pass waits. It keeps the reason for which a pass failed before.
-func (u *unsynced) noteWaiting(key types.NamespacedName, product Product) {
+func (u *unsynced) noteWaiting(key types.NamespacedName, product driver.Product) {
 	failed := lag{product.Name, problem.ReasonCleanFailed}
 	u.mu.Lock()
 	before := u.lags[key]

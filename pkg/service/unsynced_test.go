@@ -11,6 +11,7 @@ import (
 	"k8s.io/component-base/metrics/testutil"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/driver"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
 )
@@ -20,7 +21,7 @@ import (
 func TestUnsyncedServicesInMetrics(t *testing.T) {
 	t.Parallel()
 	registerMetrics()
-	product := Product{Name: t.Name()}
+	product := driver.Product{Name: t.Name()}
 	u := newUnsynced()
 	failing := metav1.Condition{Type: ConditionSynced, Status: metav1.ConditionFalse, Reason: problem.ReasonSyncFailed}
 	conflict := metav1.Condition{Type: ConditionSynced, Status: metav1.ConditionFalse, Reason: problem.ReasonListenerConflict}
@@ -68,7 +69,7 @@ func TestUnsyncedServicesInMetrics(t *testing.T) {
 func TestFailureLastsWhilePassesWait(t *testing.T) {
 	t.Parallel()
 	registerMetrics()
-	product, u := Product{Name: t.Name()}, newUnsynced()
+	product, u := driver.Product{Name: t.Name()}, newUnsynced()
 	svc := testkit.Service("web")
 	failing := metav1.Condition{Type: ConditionSynced, Status: metav1.ConditionFalse, Reason: problem.ReasonSyncFailed}
 	expect := func(reason string) {

@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/driver"
 )
 
 // serviceWriter is the one place that writes Services. Every change is a patch of the status subresource, which also takes
@@ -116,9 +117,9 @@ func servicePatch(before, after *corev1.Service) ([]byte, error) {
 
 // addFinalizer makes sure that the Service is not gone before its load balancer is. What the first pass is about to write goes
 // with it.
-func addFinalizer(svc *corev1.Service, engine Engine) {
+func addFinalizer(svc *corev1.Service, engine driver.Engine) {
 	finalizer := engine.Product().Finalizer
-	if HasFinalizer(svc, finalizer) {
+	if driver.HasFinalizer(svc, finalizer) {
 		return
 	}
 	svc.Finalizers = append(svc.Finalizers, finalizer)
@@ -127,24 +128,56 @@ func addFinalizer(svc *corev1.Service, engine Engine) {
 
 // removeOurs removes everything of ours from a Service that no longer has a load balancer. The status and the stock finalizer of a
 // Service of another class belong to that class.
-func removeOurs(svc *corev1.Service, product Product, foreign bool) {
+func removeOurs(svc *corev1.Service, product driver.Product, foreign bool) {
 	removeMarks(svc, product)
 	if foreign {
 		return
 	}
-	svc.Finalizers = slices.DeleteFunc(svc.Finalizers, func(f string) bool { return f == StockFinalizer })
+	svc.Finalizers = slices.DeleteFunc(svc.Finalizers, func(f string) bool { return f == driver.StockFinalizer })
 	svc.Status.LoadBalancer = corev1.LoadBalancerStatus{}
 }
 
 // removeMarks removes our own marks and leaves those that a stock service controller works with.
-func removeMarks(svc *corev1.Service, product Product) {
+func removeMarks(svc *corev1.Service, product driver.Product) {
 	svc.Finalizers = slices.DeleteFunc(svc.Finalizers, func(f string) bool { return f == product.Finalizer })
 	meta.RemoveStatusCondition(&svc.Status.Conditions, ConditionSynced)
-	meta.RemoveStatusCondition(&svc.Status.Conditions, ConditionWritten)
+	meta.RemoveStatusCondition(&svc.Status.Conditions, driver.ConditionWritten)
 	svc.Status.Conditions = slices.DeleteFunc(svc.Status.Conditions, func(c metav1.Condition) bool {
-		return strings.HasPrefix(c.Type, ConditionsKept)
+		return strings.HasPrefix(c.Type, driver.ConditionsKept)
 	})
 	for _, label := range ownLabels {
 		delete(svc.Labels, label)
+	}
+}
+
+// changesOnlyRecord reports whether two versions of a Service differ in the Record alone. A pass writes that in its middle, before it
+// creates a load balancer: the event would have the pass made anew, again and again while the cloud refuses.
+func changesOnlyRecord(before, after *corev1.Service) bool {
+	was, is := meta.FindStatusCondition(before.Status.Conditions, driver.ConditionWritten), meta.FindStatusCondition(after.Status.Conditions,
+		driver.ConditionWritten)
+	if equality.Semantic.DeepEqual(was, is) {
+		return false
+	}
+	old, now := before.DeepCopy(), after.DeepCopy()
+	for _, svc := range []*corev1.Service{old, now} {
+		svc.ResourceVersion, svc.ManagedFields = "", nil
+		if meta.RemoveStatusCondition(&svc.Status.Conditions, driver.ConditionWritten); len(svc.Status.Conditions) == 0 {
+			svc.Status.Conditions = nil
+		}
+	}
+	return equality.Semantic.DeepEqual(old, now)
+}
+
+// storeFirstIntent records what the first pass over a Service is about to write, in the patch that adds the finalizer.
+func storeFirstIntent(svc *corev1.Service, engine driver.Engine) {
+	if _, ok := driver.RecordOn(svc); ok {
+		return
+	}
+	params, _ := engine.Params(svc)
+	if params.Invalid {
+		return
+	}
+	if intent := engine.Intent(svc, params); !intent.IsEmpty() {
+		intent.StoreChange()(svc)
 	}
 }

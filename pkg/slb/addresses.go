@@ -9,8 +9,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
-	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/driver"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/groups"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/presence"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
@@ -23,15 +23,15 @@ const (
 	maxEIPWait = 30 * time.Minute
 )
 
-// Status implements service.Balancer.
-func (c clb) Status(ctx context.Context, params annotation.Params) service.Shown {
+// Status implements driver.Balancer.
+func (c clb) Status(ctx context.Context, params annotation.Params) driver.Shown {
 	return c.stays.Wakes(c.statusFor(ctx, params))
 }
 
-func (c clb) statusFor(ctx context.Context, params annotation.Params) service.Shown {
+func (c clb) statusFor(ctx context.Context, params annotation.Params) driver.Shown {
 	actual := c.wholeModel()
 	if actual == nil || params.Refuses(annotation.ScopeStatus) {
-		return service.Shown{Balancer: c}
+		return driver.Shown{Balancer: c}
 	}
 	serves := c.servesPort(actual)
 	manages := c.managesListeners(params)
@@ -43,11 +43,11 @@ func (c clb) statusFor(ctx context.Context, params annotation.Params) service.Sh
 		ports = portStatuses(c.ports, c.desired, actual, c.refused)
 	}
 	if !serves {
-		return service.Shown{Balancer: c, Ports: ports, Elsewhere: manages && len(c.left) > 0}
+		return driver.Shown{Balancer: c, Ports: ports, Elsewhere: manages && len(c.left) > 0}
 	}
 	external, addresses, problems := c.externalAddresses(ctx, c.observed, params)
 	c.addresses, c.showing = addresses, c.ID()
-	shown := service.Shown{Balancer: c, Status: statusOf(actual, params, external, c.ipMode(actual, params)), Ports: ports, Problems: problems}
+	shown := driver.Shown{Balancer: c, Status: statusOf(actual, params, external, c.ipMode(actual, params)), Ports: ports, Problems: problems}
 	if len(problems) > 0 || addresses.doubt != "" {
 		shown.Wake = addresses.wakesIn()
 	}
@@ -150,7 +150,7 @@ func (a *elastic) askAgain() { a.next = time.Time{} }
 // begunWith returns what a Service says itself of the elastic addresses of its CLB, which another process has read.
 func (a elastic) begunWith(svc *corev1.Service, lb *alicloud.LoadBalancer, params annotation.Params) elastic {
 	if !a.next.IsZero() || len(a.shown) > 0 || params.Get(annotation.ExternalIPType) != annotation.ExternalEIP ||
-		svc.Labels[service.LabelLoadBalancerID] != lb.ID {
+		svc.Labels[driver.LabelLoadBalancerID] != lb.ID {
 		return a
 	}
 	for _, ingress := range svc.Status.LoadBalancer.Ingress {

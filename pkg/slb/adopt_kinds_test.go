@@ -12,8 +12,8 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/api"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
-	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/driver"
 )
 
 // kind is one kind of Service that the official CCM serves.
@@ -74,8 +74,8 @@ func plainKinds() []kind {
 		{name: "Internet with a capital", service: made(onPorts(80), annotated(annotation.AddressType, "Internet"))},
 		{name: "no label", service: made(onPorts(80)), byHand: func(w *world, _ string) {
 			w.change("web", func(svc *corev1.Service) {
-				delete(svc.Labels, service.LabelLoadBalancerID)
-				svc.Labels[service.LabelLoadBalancerID] = w.onlyCLB()
+				delete(svc.Labels, driver.LabelLoadBalancerID)
+				svc.Labels[driver.LabelLoadBalancerID] = w.onlyCLB()
 			})
 		}},
 	}
@@ -384,7 +384,7 @@ func reuseKinds() []kind {
 			service: on("true", set(func(svc *corev1.Service) { delete(svc.Annotations, key(annotation.ForceOverrideListeners)) }))},
 		{name: "a user's CLB with an override that is none", service: on("True")},
 		{name: "a user's CLB, by its address", service: on("true"), byHand: func(w *world, _ string) {
-			w.change("web", func(svc *corev1.Service) { delete(svc.Labels, service.LabelLoadBalancerID) })
+			w.change("web", func(svc *corev1.Service) { delete(svc.Labels, driver.LabelLoadBalancerID) })
 		}},
 		{name: "a user's CLB with settings, tags and domains", service: func(w *world) *corev1.Service {
 			svc := onExistingCLB(w, "a.example.com:cert-1", "a=1")

@@ -11,8 +11,8 @@ import (
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
-	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/driver"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
 )
 
@@ -27,14 +27,14 @@ func TestAdoption(t *testing.T) {
 			threeNodes(w)
 			svc := testService("web", 80, 81)
 			svc.Finalizers = []string{Finalizer}
-			svc.Labels = map[string]string{service.LabelHash: "0", service.LabelLoadBalancerID: "lb-old"}
+			svc.Labels = map[string]string{driver.LabelHash: "0", driver.LabelLoadBalancerID: "lb-old"}
 			w.officialCLB(svc, clusterID)
 			w.put(svc)
 			w.mustPass("web")
 			if writes := writesOf(w.calls()); len(writes) != 0 {
 				t.Errorf("adoption writes %v", writes)
 			}
-			if w.get("web").Labels[service.LabelHash] != "0" {
+			if w.get("web").Labels[driver.LabelHash] != "0" {
 				t.Error("the hash label changed while the Service lives")
 			}
 			w.addNode("d")
@@ -56,7 +56,7 @@ func TestAdoption(t *testing.T) {
 func TestCLBWhoseTagsAreGoneGetsThemBack(t *testing.T) {
 	t.Parallel()
 	w := settled(t, testService("web", 80))
-	if err := w.api.UntagLoadBalancer(t.Context(), w.get("web").Labels[service.LabelLoadBalancerID],
+	if err := w.api.UntagLoadBalancer(t.Context(), w.get("web").Labels[driver.LabelLoadBalancerID],
 		[]string{mark.TagOwner, mark.TagCluster}); err != nil {
 		t.Fatal(err)
 	}

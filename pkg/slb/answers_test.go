@@ -11,8 +11,8 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/api"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/cloud"
-	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/driver"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
 )
 
@@ -43,7 +43,7 @@ func (w *world) answerAboutOther(action string) {
 func TestAnswerAboutAnotherServiceDeletesNoCLB(t *testing.T) {
 	t.Parallel()
 	w := twoServices(t)
-	other := w.get("other").Labels[service.LabelLoadBalancerID]
+	other := w.get("other").Labels[driver.LabelLoadBalancerID]
 	w.answerAboutOther("DescribeLoadBalancers")
 	w.change("web", deleteService)
 	w.mustPass("web")
@@ -98,7 +98,7 @@ func TestOneAnswerReleasesNoReusedCLB(t *testing.T) {
 					t.Errorf("%s is left: %v %v", name, lb.Listeners, lb.Groups)
 				}
 			}
-			if service.HasFinalizer(w.get("web"), Finalizer) {
+			if driver.HasFinalizer(w.get("web"), Finalizer) {
 				t.Error("the Service is still held")
 			}
 		})
@@ -180,7 +180,7 @@ func TestLostCreationAndLaggingSearchLeaveNoCLB(t *testing.T) {
 			for range 3 {
 				_ = w.pass("web") //nolint:errcheck // what is left counts
 			}
-			if left := w.lbs(); len(left) != 0 || service.HasFinalizer(w.get("web"), Finalizer) {
+			if left := w.lbs(); len(left) != 0 || driver.HasFinalizer(w.get("web"), Finalizer) {
 				t.Errorf("CLBs %v are left, finalizers %v", left, w.get("web").Finalizers)
 			}
 		})

@@ -12,8 +12,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
-	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/driver"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb/build"
 )
@@ -87,11 +87,11 @@ func putAttribute(t *testing.T, w *world, row annotation.Row, protocol, value st
 	if !build.LegalFor(protocol, row.Suffix, value, params) {
 		return
 	}
-	found, err := w.api.DescribeListeners(t.Context(), svc.Labels[service.LabelLoadBalancerID])
+	found, err := w.api.DescribeListeners(t.Context(), svc.Labels[driver.LabelLoadBalancerID])
 	if err != nil {
 		t.Fatal(err)
 	}
-	listeners := found[svc.Labels[service.LabelLoadBalancerID]]
+	listeners := found[svc.Labels[driver.LabelLoadBalancerID]]
 	if len(listeners) != 1 || listeners[0].Protocol != protocol {
 		t.Fatalf("listeners = %v, want one of %s", listeners, protocol)
 	}

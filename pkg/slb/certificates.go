@@ -5,10 +5,13 @@ import (
 	"sync"
 	"time"
 
+	"k8s.io/component-base/metrics"
+	"k8s.io/component-base/metrics/legacyregistry"
 	"k8s.io/klog/v2"
 
-	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/instruments"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/driver"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb/build"
 )
 
@@ -18,7 +21,7 @@ const certificateAge = 10 * time.Minute
 // certificates remembers the certificates of all Services: many share one.
 type certificates struct {
 	mu   sync.Mutex // guards byID
-	byID map[string]service.Part[build.Certificate]
+	byID map[string]driver.Part[build.Certificate]
 }
 
 // rememberedState returns what was read not long ago. A certificate that is missing may be uploaded at any time.
@@ -33,9 +36,9 @@ func (c *certificates) rememberState(id string, state build.Certificate) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.byID == nil {
-		c.byID = map[string]service.Part[build.Certificate]{}
+		c.byID = map[string]driver.Part[build.Certificate]{}
 	}
-	var read service.Part[build.Certificate]
+	var read driver.Part[build.Certificate]
 	read.Set(state)
 	c.byID[id] = read
 	observeCertificate(id, state)
@@ -72,4 +75,22 @@ func (e *engine) readCertificates(ctx context.Context, params annotation.Params)
 		states[id] = state
 	}
 	return states
+}
+
+var certificateExpiry = instruments.NewGaugeVec("slb", "certificate_expiration_timestamp_seconds",
+	"Expiration time of a certificate that annotations of Services with a CLB name, in seconds since 1970. Absent for certificates of NLBs.",
+	"certificate")
+
+// Metrics are those of this package.
+func Metrics() []metrics.Registerable { return []metrics.Registerable{certificateExpiry} }
+
+var registerMetrics = sync.OnceFunc(func() { legacyregistry.MustRegister(Metrics()...) })
+
+// observeCertificate shows when a certificate expires, as far as that is known.
+func observeCertificate(id string, state build.Certificate) {
+	if !state.Found || state.Expires.IsZero() {
+		certificateExpiry.Delete(map[string]string{"certificate": id})
+		return
+	}
+	certificateExpiry.WithLabelValues(id).Set(float64(state.Expires.Unix()))
 }

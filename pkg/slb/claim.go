@@ -8,8 +8,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
-	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/driver"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/groups"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb/model"
@@ -65,7 +65,7 @@ func (e *engine) claimOf(ctx context.Context, svc *corev1.Service, lb *alicloud.
 			return claimReused, nil
 		}
 	}
-	record, _ := service.RecordOn(svc)
+	record, _ := driver.RecordOn(svc)
 	marked, err := e.marksOn(ctx, svc, lb)
 	switch {
 	case err != nil || !marked:
@@ -82,9 +82,9 @@ func isTagged(lb *alicloud.LoadBalancer, svc *corev1.Service) bool {
 	return owner == mark.DefaultName(svc.UID)
 }
 
-// isOwn reports whether a CLB with these listeners is the Service's own, see [service.Evidence].
+// isOwn reports whether a CLB with these listeners is the Service's own, see [driver.Evidence].
 func isOwn(svc *corev1.Service, lb *alicloud.LoadBalancer, listeners []model.Listener) bool {
-	return isTagged(lb, svc) || service.Evidence{
+	return isTagged(lb, svc) || driver.Evidence{
 		ID: lb.ID, Name: lb.Name, Tags: lb.Tags, Shown: showsAddress(svc, lb),
 		Marked: slices.ContainsFunc(listeners, func(l model.Listener) bool { return isOf(svc, l.Description) }),
 	}.Owns(svc)
@@ -99,7 +99,7 @@ func isOf(svc *corev1.Service, text string) bool {
 // isStranger reports whether nothing but the owner tag, which can be copied, gives a CLB to a Service whose last CLB still exists. One that
 // the manager has created stands in the Record.
 func (e *engine) isStranger(ctx context.Context, svc *corev1.Service, lb *alicloud.LoadBalancer, lastID string) (bool, error) {
-	record, _ := service.RecordOn(svc)
+	record, _ := driver.RecordOn(svc)
 	if lastID == "" || lb.ID == lastID || lb.ID == record.Made {
 		return false, nil
 	}
@@ -161,7 +161,7 @@ func (e *engine) claimedBy(ctx context.Context, svc *corev1.Service, lb *aliclou
 // usedExisting returns an existing CLB if the Service was on it. Its label alone does not say so: whoever can edit Services can also set
 // that, where the annotation is forbidden.
 func (e *engine) usedExisting(ctx context.Context, svc *corev1.Service, lb *alicloud.LoadBalancer) (location, error) {
-	record, _ := service.RecordOn(svc)
+	record, _ := driver.RecordOn(svc)
 	if record.UsesExisting(lb.ID) || showsAddress(svc, lb) {
 		return e.foundLocation(svc, lb, true), nil
 	}

@@ -7,8 +7,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
-	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/driver"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb/model"
@@ -51,7 +51,7 @@ func (c clb) markedOn(svc *corev1.Service, serves func(alicloud.Backend) bool) (
 // wasOn reports whether the Service shows that it was on the CLB before. Its status proves that, and its label alone does not: backup
 // tools restore labels in other clusters, and no status.
 func wasOn(svc *corev1.Service, lb *alicloud.LoadBalancer) bool {
-	return len(svc.Status.LoadBalancer.Ingress) > 0 && service.Labeled(svc) == lb.ID || showsAddress(svc, lb)
+	return len(svc.Status.LoadBalancer.Ingress) > 0 && driver.Labeled(svc) == lb.ID || showsAddress(svc, lb)
 }
 
 // showsAddress reports whether the status of the Service shows the address of the CLB. Unlike its label, users do not write its status.
@@ -70,7 +70,7 @@ func (c clb) servesFrom(svc *corev1.Service, serves func(alicloud.Backend) bool)
 }
 
 // serverOf returns what reports whether a backend server is one of the cluster.
-func serverOf(in service.Inputs) func(alicloud.Backend) bool {
+func serverOf(in driver.Inputs) func(alicloud.Backend) bool {
 	return func(b alicloud.Backend) bool {
 		if b.Type == alicloud.BackendENI {
 			return in.Interfaces[b.ServerIP] == b.ServerID

@@ -17,8 +17,8 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/cloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
-	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/driver"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
 )
 
@@ -85,12 +85,12 @@ func TestKilledAfterCreation(t *testing.T) {
 						t.Fatalf("CLBs %+v, want %d", all, c.left)
 					}
 					svc := w.get("web")
-					switch record, _ := service.RecordOn(svc); {
+					switch record, _ := driver.RecordOn(svc); {
 					case c.left == 0:
-						if service.HasFinalizer(svc, Finalizer) {
+						if driver.HasFinalizer(svc, Finalizer) {
 							t.Errorf("finalizers %v", svc.Finalizers)
 						}
-					case svc.Labels[service.LabelLoadBalancerID] != all[0].ID || len(svc.Status.LoadBalancer.Ingress) != 1:
+					case svc.Labels[driver.LabelLoadBalancerID] != all[0].ID || len(svc.Status.LoadBalancer.Ingress) != 1:
 						t.Errorf("labels %v, status %v, want %s", svc.Labels, svc.Status.LoadBalancer, all[0].ID)
 					case record.Creation != nil || record.Made != all[0].ID:
 						t.Errorf("Record %+v", record)
@@ -178,7 +178,7 @@ func TestKilledWhileMovingIntoAGroup(t *testing.T) {
 		w.put(grouped("shop", "edge", 81))
 		w.fillGroups()
 		w.rests("shop")
-		shared := w.get("shop").Labels[service.LabelLoadBalancerID]
+		shared := w.get("shop").Labels[driver.LabelLoadBalancerID]
 		w.calls()
 		for range 20 {
 			w.fillGroups()
@@ -188,7 +188,7 @@ func TestKilledWhileMovingIntoAGroup(t *testing.T) {
 			time.Sleep(5 * time.Second)
 		}
 		for _, name := range []string{"web", "shop"} {
-			if id := w.get(name).Labels[service.LabelLoadBalancerID]; id != shared {
+			if id := w.get(name).Labels[driver.LabelLoadBalancerID]; id != shared {
 				t.Errorf("%s is on %s, the Service of the group was on %s", name, id, shared)
 			}
 		}
@@ -222,7 +222,7 @@ func TestForgedCreation(t *testing.T) {
 					w.change("web", func(svc *corev1.Service) {
 						creating(t, svc, alicloud.LoadBalancer{Name: "forged", Tags: tags, AddressType: alicloud.AddressInternet})
 						if !labelled {
-							delete(svc.Labels, service.LabelLoadBalancerID)
+							delete(svc.Labels, driver.LabelLoadBalancerID)
 						}
 					})
 					w.restart()
@@ -231,7 +231,7 @@ func TestForgedCreation(t *testing.T) {
 					if all := w.lbs(); len(all) != 1 || all[0].Name == "forged" || slices.Contains(w.calls(), "CreateLoadBalancer") {
 						t.Errorf("CLBs %+v", all)
 					}
-					if record, _ := service.RecordOn(w.get("web")); record.Creation != nil {
+					if record, _ := driver.RecordOn(w.get("web")); record.Creation != nil {
 						t.Errorf("Record %+v", record)
 					}
 				})
@@ -247,11 +247,11 @@ func TestForgedCreation(t *testing.T) {
 			w.put(testService("thief", 81))
 			w.rests("thief")
 			w.change("thief", func(svc *corev1.Service) {
-				stolen, _ := service.RecordOn(begun)
+				stolen, _ := driver.RecordOn(begun)
 				creating(t, svc, nil)
-				record, _ := service.RecordOn(svc)
+				record, _ := driver.RecordOn(svc)
 				record.UID, record.Creation = svc.UID, stolen.Creation
-				meta.FindStatusCondition(svc.Status.Conditions, service.ConditionWritten).Message = string(testkit.Must(json.Marshal(record))(t))
+				meta.FindStatusCondition(svc.Status.Conditions, driver.ConditionWritten).Message = string(testkit.Must(json.Marshal(record))(t))
 			})
 			w.restart()
 			w.rests("thief")
@@ -273,9 +273,9 @@ func TestForgedCreationHoldsNoGroup(t *testing.T) {
 			thief := testService("thief", 81)
 			thief.Namespace, thief.Finalizers = "team-b", finalizers
 			creating(t, thief, nil)
-			record, _ := service.RecordOn(thief)
+			record, _ := driver.RecordOn(thief)
 			record.UID, record.Group = thief.UID, mark.Group{ClusterID: testCluster, Namespace: "default", Name: "edge"}.Mark()
-			meta.FindStatusCondition(thief.Status.Conditions, service.ConditionWritten).Message = string(testkit.Must(json.Marshal(record))(t))
+			meta.FindStatusCondition(thief.Status.Conditions, driver.ConditionWritten).Message = string(testkit.Must(json.Marshal(record))(t))
 			_, err := w.kube.CoreV1().Services(thief.Namespace).Create(t.Context(), thief, metav1.CreateOptions{})
 			w.must(err)
 			w.put(grouped("web", "edge", 80))
@@ -300,7 +300,7 @@ func TestTagLostAfterCreation(t *testing.T) {
 		id := w.lbs()[0].ID
 		testkit.Check(t, w.api.UntagLoadBalancer(t.Context(), id, []string{mark.TagOwner}))
 		w.rests("web")
-		if all := w.lbs(); len(all) != 1 || all[0].ID != id || w.get("web").Labels[service.LabelLoadBalancerID] != id {
+		if all := w.lbs(); len(all) != 1 || all[0].ID != id || w.get("web").Labels[driver.LabelLoadBalancerID] != id {
 			t.Errorf("CLBs %+v, want %s alone", all, id)
 		}
 	})
@@ -324,7 +324,7 @@ func TestCreationIsForgottenAfterATime(t *testing.T) {
 				t.Error("the creation was made again")
 			}
 		}
-		if record, _ := service.RecordOn(w.get("web")); record.Creation != nil {
+		if record, _ := driver.RecordOn(w.get("web")); record.Creation != nil {
 			t.Errorf("Record %+v", record)
 		}
 	})
@@ -375,12 +375,12 @@ func TestCreationInVainThatIsUsed(t *testing.T) {
 		asked := alicloud.LoadBalancer{Name: had.Name, Tags: had.Tags, AddressType: had.AddressType, VPCID: had.VPCID, VSwitchID: had.VSwitchID,
 			DeleteProtection: "on"}
 		w.change("web", func(svc *corev1.Service) { creating(t, svc, asked) })
-		record, _ := service.RecordOn(w.get("web"))
+		record, _ := driver.RecordOn(w.get("web"))
 		second := testkit.Must(w.api.CreateLoadBalancer(t.Context(), asked, record.Creation.Token))(t)
 		w.makeListener(second.ID, 443, "by hand")
 		w.restart()
 		w.rests("web")
-		if all := w.lbs(); len(all) != 2 || w.get("web").Labels[service.LabelLoadBalancerID] != had.ID {
+		if all := w.lbs(); len(all) != 2 || w.get("web").Labels[driver.LabelLoadBalancerID] != had.ID {
 			t.Errorf("CLBs %+v, the Service had %s and is on %v", all, had.ID, w.get("web").Labels)
 		}
 	})
@@ -389,8 +389,8 @@ func TestCreationInVainThatIsUsed(t *testing.T) {
 // creating has the Record of a Service say that a process began to create a load balancer, and noted no answer.
 func creating(t *testing.T, svc *corev1.Service, parameters any) {
 	t.Helper()
-	record, _ := service.RecordOn(svc)
+	record, _ := driver.RecordOn(svc)
 	encoded := testkit.Must(json.Marshal(parameters))(t)
-	record.UID, record.Creation = svc.UID, &service.Creation{Token: rand.Text(), Parameters: encoded, Begun: time.Now()}
-	testkit.SetCondition(svc, service.ConditionWritten, service.ReasonWritten, string(testkit.Must(json.Marshal(record))(t)))
+	record.UID, record.Creation = svc.UID, &driver.Creation{Token: rand.Text(), Parameters: encoded, Begun: time.Now()}
+	testkit.SetCondition(svc, driver.ConditionWritten, driver.ReasonWritten, string(testkit.Must(json.Marshal(record))(t)))
 }

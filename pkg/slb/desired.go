@@ -9,9 +9,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
-	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/backend"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/driver"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/sharing"
@@ -20,14 +21,14 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb/model"
 )
 
-// Backends implements service.Balancer.
-func (c clb) Backends(in service.Inputs) backend.Input {
+// Backends implements driver.Balancer.
+func (c clb) Backends(in driver.Inputs) backend.Input {
 	in.Params = c.stayingParams(in.Service, in.Params)
 	return c.buildInput(in).Backends()
 }
 
 // buildInput is what the wanted state depends on, but for certificates and what is to be removed.
-func (c clb) buildInput(in service.Inputs) build.Input {
+func (c clb) buildInput(in driver.Inputs) build.Input {
 	actual := c.wholeModel()
 	clusterID, _ := c.markedOn(in.Service, serverOf(in))
 	return build.Input{
@@ -38,7 +39,7 @@ func (c clb) buildInput(in service.Inputs) build.Input {
 }
 
 // recordFor returns what will have been applied to a Service, which may share the CLB.
-func (c clb) recordFor(in service.Inputs, shared *sharing.Shared) service.Record {
+func (c clb) recordFor(in driver.Inputs, shared *sharing.Shared) driver.Record {
 	restricted := len(annotation.SourceRangesOf(in.Service)) > 0 || c.access.Value != nil
 	record := recordOf(in.Applied.LoadBalancerID, in.Params, c.Reused(), restricted)
 	if shared != nil && !shared.Leads {
@@ -47,12 +48,12 @@ func (c clb) recordFor(in service.Inputs, shared *sharing.Shared) service.Record
 	return record.Keeping(in.Applied, in.Params)
 }
 
-// Plan implements service.Balancer.
-func (c clb) Plan(ctx context.Context, in service.Inputs) (service.Decision, error) {
+// Plan implements driver.Balancer.
+func (c clb) Plan(ctx context.Context, in driver.Inputs) (driver.Decision, error) {
 	actual := c.wholeModel()
 	in.Params = c.stayingParams(in.Service, in.Params)
 	c = c.servingPorts(in.Service.Spec.Ports)
-	decision := service.Decision{Plan: plan{clb: c}}
+	decision := driver.Decision{Plan: plan{clb: c}}
 	if c.group.IsZero() {
 		decision.Problems = reportPlacement(actual, in.Params)
 	}
@@ -108,7 +109,7 @@ func (c clb) Plan(ctx context.Context, in service.Inputs) (service.Decision, err
 	if !in.Invalid {
 		decision.Ineffective = build.Ineffective(in.Params, desired)
 	}
-	steps = steps.WithoutSteps(c.unread, service.IsUnread)
+	steps = steps.WithoutSteps(c.unread, driver.IsUnread)
 	if c.Reused() && c.unread[model.PartLoadBalancer] != nil {
 		steps = steps.WithoutNewPorts()
 	}
@@ -142,16 +143,16 @@ func (c clb) leaveUntagged(svc *corev1.Service, desired *model.Model) {
 	if !c.group.IsZero() || c.Reused() || c.ID() == "" || isTagged(&c.loadBalancer.Value, svc) {
 		return
 	}
-	if record, _ := service.RecordOn(svc); record.Made != c.ID() || !isOwn(svc, &c.loadBalancer.Value, c.listeners.Value) {
-		desired.LoadBalancer.Tags = service.WithoutOwner(desired.LoadBalancer.Tags)
+	if record, _ := driver.RecordOn(svc); record.Made != c.ID() || !isOwn(svc, &c.loadBalancer.Value, c.listeners.Value) {
+		desired.LoadBalancer.Tags = driver.WithoutOwner(desired.LoadBalancer.Tags)
 	}
 }
 
 // withoutUnwanted returns a plan that deletes a CLB that is not what the Service asks for, or may have: its author has changed it while
 // nobody knew what came of the creation. Nothing is on it yet, and the Service does not show it. It is nil for any other one.
-func (c clb) withoutUnwanted(in service.Inputs, desired *model.Model) service.Plan {
+func (c clb) withoutUnwanted(in driver.Inputs, desired *model.Model) driver.Plan {
 	lb := &c.loadBalancer.Value
-	record, _ := service.RecordOn(in.Service)
+	record, _ := driver.RecordOn(in.Service)
 	if !c.group.IsZero() || c.ID() == "" || c.ID() != record.Made || len(c.listeners.Value)+len(in.Service.Status.LoadBalancer.Ingress) > 0 ||
 		!isTagged(lb, in.Service) {
 		return nil
@@ -184,7 +185,7 @@ func (c clb) protectAgain(desired *model.Model, reclaimed string) {
 
 // revertedParams returns the parameters with the values to go back to, for annotations that were applied and are gone. The attributes
 // of an existing CLB whose listeners the Service does not manage are its owner's.
-func revertedParams(params annotation.Params, applied service.Record, actual *model.Model) annotation.Params {
+func revertedParams(params annotation.Params, applied driver.Record, actual *model.Model) annotation.Params {
 	if actual != nil && actual.Reused && !params.OverridesListeners() {
 		return params
 	}
@@ -192,7 +193,7 @@ func revertedParams(params annotation.Params, applied service.Record, actual *mo
 }
 
 // removableTags returns the keys of tags that left the annotation. On an existing CLB those stay that another Service asks for.
-func (e *engine) removableTags(svc *corev1.Service, applied, wanted service.Record) ([]string, error) {
+func (e *engine) removableTags(svc *corev1.Service, applied, wanted driver.Record) ([]string, error) {
 	gone := diff.NotIn(applied.TagKeys, wanted.TagKeys)
 	if len(gone) == 0 {
 		return nil, nil
@@ -211,4 +212,23 @@ func (e *engine) removableTags(svc *corev1.Service, applied, wanted service.Reco
 		}
 	}
 	return gone, nil
+}
+
+// keepOwnersTags leaves out of what is wanted, and of the Record, tags that are the owner's of an existing CLB.
+func (e *engine) keepOwnersTags(
+	desired *model.Model, record *driver.Record, applied driver.Record, actual *model.Model,
+) ([]problem.Problem, error) {
+	if actual == nil || !actual.Reused || len(desired.LoadBalancer.Tags) <= 1 && len(record.TagKeys) == 0 {
+		return nil, nil
+	}
+	owners, err := driver.OwnersTagsOf(actual.LoadBalancer.ID, actual.LoadBalancer.Tags, desired.Override, e.services, applied)
+	if err != nil {
+		return nil, err
+	}
+	record.TagKeys = slices.DeleteFunc(slices.Clone(record.TagKeys), owners.Has)
+	isMark := func(tag alicloud.Tag) bool { return tag.Key == mark.TagReused }
+	marks := slices.DeleteFunc(slices.Clone(desired.LoadBalancer.Tags), func(tag alicloud.Tag) bool { return !isMark(tag) })
+	ours, problems := owners.Ours(slices.DeleteFunc(slices.Clone(desired.LoadBalancer.Tags), isMark))
+	desired.LoadBalancer.Tags = slices.Concat(marks, ours)
+	return problems, nil
 }

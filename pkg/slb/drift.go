@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
-	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/driver"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb/deploy"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb/model"
@@ -33,7 +33,7 @@ func someComparisons() int { return driftCycle/2 + rand.N(driftCycle) }
 // list of the groups in the first period after a start, and the backend servers in every second one after that. What it reads replaces
 // nothing that is known: where it says false, everything of the CLB is to be read on its own, be it because something differs, could not be
 // read, or is not part of the comparison.
-func (e *engine) isUnchanged(ctx context.Context, of service.Request, known observed, charge deploy.PendingCharge) bool {
+func (e *engine) isUnchanged(ctx context.Context, of driver.Request, known observed, charge deploy.PendingCharge) bool {
 	if known.wholeModel() == nil || !known.isTrusted() || known.asksForGroups(of.Params) {
 		return false
 	}
@@ -53,7 +53,7 @@ func (e *engine) isUnchanged(ctx context.Context, of service.Request, known obse
 }
 
 // readTogether returns a CLB that was read together with those of other Services, whose turn is soon.
-func (e *engine) readTogether(ctx context.Context, of service.Request, known observed) (preload, bool) {
+func (e *engine) readTogether(ctx context.Context, of driver.Request, known observed) (preload, bool) {
 	if read, ok := e.recentReading(known); ok {
 		return read, true
 	}
@@ -104,8 +104,8 @@ func (e *engine) readListeners(ctx context.Context, balancers []alicloud.LoadBal
 }
 
 // comparedWith returns the id of a CLB, and those of others that are compared soon.
-func (e *engine) comparedWith(id string, of service.Request) []string {
-	return of.Together(id, listenersPerCall, driftWindow, func(balancer service.Balancer) string {
+func (e *engine) comparedWith(id string, of driver.Request) []string {
+	return of.Together(id, listenersPerCall, driftWindow, func(balancer driver.Balancer) string {
 		if other, ok := balancer.(clb); ok && other.comparisons > 0 && !e.hasReading(other.observed) {
 			return other.ID()
 		}

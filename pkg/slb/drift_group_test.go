@@ -12,8 +12,8 @@ import (
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
-	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/driver"
 )
 
 // newTimedGroup makes a world with Services of one group.
@@ -124,7 +124,7 @@ func (w *timedWorld) listeners() map[string][]alicloud.Listener {
 	w.t.Helper()
 	ids := map[string]bool{}
 	for name := range w.due {
-		ids[w.get(name).Labels[service.LabelLoadBalancerID]] = true
+		ids[w.get(name).Labels[driver.LabelLoadBalancerID]] = true
 	}
 	all, err := w.api.DescribeListeners(w.t.Context(), slices.Collect(maps.Keys(ids))...)
 	w.must(err)

@@ -14,6 +14,7 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/driver"
 )
 
 // timedWorld is a world in a synctest bubble, with Services that nothing happens to but drift detection.
@@ -189,7 +190,7 @@ func TestDriftIsRepairedInTime(t *testing.T) {
 				}
 				w.forward(2 * longest)
 				for name := range w.due {
-					id := w.get(name).Labels[service.LabelLoadBalancerID]
+					id := w.get(name).Labels[driver.LabelLoadBalancerID]
 					groups, err := w.api.DescribeVServerGroups(t.Context(), id)
 					w.must(err)
 					group, err := w.api.DescribeVServerGroup(t.Context(), groups[0].ID)
@@ -246,12 +247,12 @@ func TestDriftFindsWhatIsGone(t *testing.T) {
 		w := newTimedWorld(t, 12)
 		w.start()
 		w.forward(2 * testResyncPeriod)
-		id := w.get("web-3").Labels[service.LabelLoadBalancerID]
+		id := w.get("web-3").Labels[driver.LabelLoadBalancerID]
 		w.must(w.api.SetDeleteProtection(t.Context(), id, "off"))
 		w.must(w.api.DeleteLoadBalancer(t.Context(), id))
 		w.calls()
 		w.forward(testResyncPeriod*6/5 + driftWindow)
-		if now := w.get("web-3").Labels[service.LabelLoadBalancerID]; now == id || len(w.state()) != 12 {
+		if now := w.get("web-3").Labels[driver.LabelLoadBalancerID]; now == id || len(w.state()) != 12 {
 			t.Errorf("%d CLBs, that of the Service is %s", len(w.state()), now)
 		}
 	})
@@ -262,7 +263,7 @@ func TestGroupOfAProcessBefore(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := newTimedWorld(t, 12)
-		id := w.get("web-3").Labels[service.LabelLoadBalancerID]
+		id := w.get("web-3").Labels[driver.LabelLoadBalancerID]
 		groups, err := w.api.DescribeVServerGroups(t.Context(), id)
 		w.must(err)
 		_, err = w.api.CreateVServerGroup(t.Context(), id, strings.Replace(groups[0].Name, "30080", "30081", 1), nil)

@@ -13,8 +13,8 @@ import (
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/cloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/nodes"
-	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/policy"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/sources"
 )
 
 // strictWorld makes a world for a bubble whose Services have only addresses of Pods as backend servers.
@@ -22,7 +22,7 @@ func strictWorld(t *testing.T, rules ...policy.AddressRule) *world {
 	t.Helper()
 	w := unstartedWorld(t, cloud.DefaultConfig())
 	w.config.Policy = policy.Policy{EndpointAddresses: policy.AddressesPods, AllowedAddresses: rules}
-	w.pods = service.NewPods(t.Context(), w.kube)
+	w.pods = sources.NewPods(t.Context(), w.kube)
 	w.restart()
 	threeNodes(w)
 	return w
@@ -193,7 +193,7 @@ func TestUnreadPodsStay(t *testing.T) {
 		w.putTargets(svc, a+" web-a", b+" web-b")
 		w.mustPass("web")
 		w.kube.PrependReactor("list", "pods", func(clienttesting.Action) (bool, runtime.Object, error) { return true, nil, errDead })
-		w.pods = service.NewPods(t.Context(), w.kube)
+		w.pods = sources.NewPods(t.Context(), w.kube)
 		w.restart()
 		w.putTargets(svc, b+" web-b", c+" web-c") // web-a is no endpoint any more
 		w.mustPass("web")

@@ -7,15 +7,14 @@ import (
 	"slices"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	corelisters "k8s.io/client-go/listers/core/v1"
 
-	corev1 "k8s.io/api/core/v1"
-
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
-	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/config"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/driver"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/groups"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/presence"
@@ -40,8 +39,8 @@ type engine struct {
 	config       config.Config
 	missing      *presence.Absences
 	services     corelisters.ServiceLister
-	preloads     service.Preloads[preload] // by the value of the owner tag
-	readings     service.Preloads[preload] // by id, for drift detection
+	preloads     driver.Preloads[preload] // by the value of the owner tag
+	readings     driver.Preloads[preload] // by id, for drift detection
 	certificates certificates
 	shared       *groups.Groups[alicloud.LoadBalancer]
 	// answers is what calls of all Services have shown.
@@ -50,16 +49,16 @@ type engine struct {
 	full refusal.Refusals[string]
 }
 
-var _ service.Engine = (*engine)(nil)
+var _ driver.Engine = (*engine)(nil)
 
 // Product is CLB. Services without a class have one.
-var Product = service.Product{
+var Product = driver.Product{
 	Name: "CLB", Class: Class, Classless: true, Finalizer: Finalizer, MetricType: "CLBType", AttachmentQuota: quota.CLBsPerInstance,
 	BalancerQuota: quota.CLBs, BackendQuota: quota.BackendsPerCLB, ListenerQuota: quota.ListenersPerCLB, QuotaProduct: alicloud.QuotasOfCLB,
 }
 
 // NewEngine returns the engine for CLBs. Services are those of the cluster: several may share a CLB.
-func NewEngine(api API, config config.Config, services corelisters.ServiceLister) service.Engine {
+func NewEngine(api API, config config.Config, services corelisters.ServiceLister) driver.Engine {
 	registerMetrics()
 	return newEngine(api, config, services)
 }
@@ -73,42 +72,42 @@ func newEngine(api API, config config.Config, services corelisters.ServiceLister
 	return e
 }
 
-// Product implements service.Engine.
-func (e *engine) Product() service.Product {
+// Product implements driver.Engine.
+func (e *engine) Product() driver.Product {
 	return Product
 }
 
-// Params implements service.Engine.
+// Params implements driver.Engine.
 func (e *engine) Params(svc *corev1.Service) (annotation.Params, []problem.Problem) {
 	return annotation.Of(svc)
 }
 
-// Start implements service.Engine.
-func (e *engine) Start() service.Balancer { return clb{engine: e} }
+// Start implements driver.Engine.
+func (e *engine) Start() driver.Balancer { return clb{engine: e} }
 
-// Released implements service.Engine.
+// Released implements driver.Engine.
 func (e *engine) Released(svc types.UID) {
 	e.answers.Creations.Leave(svc)
 	e.shared.Removed(svc)
 }
 
-// Forget implements service.Engine.
+// Forget implements driver.Engine.
 func (e *engine) Forget(svc types.UID) {
 	e.missing.Forget(svc)
 	e.answers.Creations.Leave(svc)
 	e.shared.Forget(svc)
 }
 
-var _ service.Waker = (*engine)(nil)
+var _ driver.Waker = (*engine)(nil)
 
-// Wakes implements service.Waker.
+// Wakes implements driver.Waker.
 func (e *engine) Wakes(wake func(types.NamespacedName)) {
 	e.shared.Wake, e.answers.Creations.Wake = wake, wake
 }
 
-// Repeat implements service.Engine.
+// Repeat implements driver.Engine.
 func (e *engine) Repeat(
-	ctx context.Context, svc *corev1.Service, creation service.Creation, since presence.Missing,
+	ctx context.Context, svc *corev1.Service, creation driver.Creation, since presence.Missing,
 ) (id string, missing presence.Missing, err error) {
 	var lb alicloud.LoadBalancer
 	if err = json.Unmarshal(creation.Parameters, &lb); err != nil {
@@ -125,7 +124,7 @@ func (e *engine) Repeat(
 	if missing, err = e.missing.Confirm(since, found == nil, "CLB "+made.ID+" was created and not found"); err != nil || found == nil {
 		return "", missing, err
 	}
-	id = service.Labeled(svc)
+	id = driver.Labeled(svc)
 	if id == "" || id == found.ID || !isTagged(found, svc) { // one of a group is none beside its own, and others of the group may be on it
 		return found.ID, missing, nil
 	}
@@ -153,7 +152,7 @@ func (e *engine) discardCLB(ctx context.Context, svc *corev1.Service, lb *aliclo
 	return nil
 }
 
-// Refuse implements service.Engine.
+// Refuse implements driver.Engine.
 func (e *engine) Refuse(params annotation.Params) error {
 	if e.config.DisablePublicSLB && !params.Has(annotation.LoadBalancerID) && params.AddressType() == alicloud.AddressInternet {
 		return &problem.ConfigError{Field: "disablePublicSLB",
@@ -163,8 +162,8 @@ func (e *engine) Refuse(params annotation.Params) error {
 	return nil
 }
 
-// Intent implements service.Engine.
-func (e *engine) Intent(svc *corev1.Service, params annotation.Params) service.Record {
+// Intent implements driver.Engine.
+func (e *engine) Intent(svc *corev1.Service, params annotation.Params) driver.Record {
 	id := params.Get(annotation.LoadBalancerID)
 	intent := recordOf(id, params, id != "", len(annotation.SourceRangesOf(svc)) > 0).Intent()
 	group, in := e.shared.Asked(svc)
@@ -210,9 +209,9 @@ type clb struct {
 	alsoOwned []string
 }
 
-var _ service.Balancer = clb{}
+var _ driver.Balancer = clb{}
 
-// ID implements service.Balancer.
+// ID implements driver.Balancer.
 func (c clb) ID() string {
 	if !c.presence.Present() {
 		return ""
@@ -220,13 +219,13 @@ func (c clb) ID() string {
 	return c.loadBalancer.Value.ID
 }
 
-// Address implements service.Balancer.
+// Address implements driver.Balancer.
 func (c clb) Address() string { return c.loadBalancer.Value.Address }
 
-// Reused implements service.Balancer.
+// Reused implements driver.Balancer.
 func (c clb) Reused() bool { return c.presence.Reused() }
 
-// SharedID implements service.Balancer.
+// SharedID implements driver.Balancer.
 func (c clb) SharedID(svc *corev1.Service, params annotation.Params) string {
 	switch {
 	case c.Reused():
@@ -250,15 +249,15 @@ func (c clb) SharedID(svc *corev1.Service, params annotation.Params) string {
 	return params.Get(annotation.LoadBalancerID)
 }
 
-// Trusted implements service.Balancer.
+// Trusted implements driver.Balancer.
 func (c clb) Trusted() bool { return c.isTrusted() }
 
-// Invalidate implements service.Balancer.
-func (c clb) Invalidate(reason string) service.Balancer { return c.withKnown(c.invalidateAll(reason)) }
+// Invalidate implements driver.Balancer.
+func (c clb) Invalidate(reason string) driver.Balancer { return c.withKnown(c.invalidateAll(reason)) }
 
-// InvalidateShared implements service.Balancer. Several Services may have backend servers in one vServer group, where each can be only
+// InvalidateShared implements driver.Balancer. Several Services may have backend servers in one vServer group, where each can be only
 // once.
-func (c clb) InvalidateShared(ids []string, reason string) (service.Balancer, bool) {
+func (c clb) InvalidateShared(ids []string, reason string) (driver.Balancer, bool) {
 	if !c.Reused() || c.desired == nil {
 		return c, false
 	}
@@ -271,13 +270,13 @@ func (c clb) InvalidateShared(ids []string, reason string) (service.Balancer, bo
 	return c, false
 }
 
-// Recorded implements service.Balancer.
-func (c clb) Recorded(applied service.Record) service.Record {
+// Recorded implements driver.Balancer.
+func (c clb) Recorded(applied driver.Record) driver.Record {
 	return c.recordPlaces(asRecorded(applied, c.wholeModel()))
 }
 
 // recordPlaces adds to a Record where the Service is, and was.
-func (c clb) recordPlaces(record service.Record) service.Record {
+func (c clb) recordPlaces(record driver.Record) driver.Record {
 	record.Group, record.Leaving, record.Shows, record.Existing = "", c.left, "", c.Reused()
 	if len(c.left) > 0 {
 		record.Shows = c.showing
@@ -293,3 +292,12 @@ func (c clb) withKnown(known observed) clb {
 	c.observed = known
 	return c
 }
+
+// API is the part of the cloud that this package calls; *alicloud.Client has it.
+type API interface {
+	observe.Reader
+	deploy.Writer
+	BackendsPerCall() int
+}
+
+var _ API = (*alicloud.Client)(nil)

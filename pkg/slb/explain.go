@@ -4,14 +4,14 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
-	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/driver"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb/model"
 )
 
-var _ service.Described = plan{}
+var _ driver.Described = plan{}
 
-// Describe implements service.Described.
-func (p plan) Describe(svc *corev1.Service) (listeners []service.Listening, owned bool) {
+// Describe implements driver.Described.
+func (p plan) Describe(svc *corev1.Service) (listeners []driver.Listening, owned bool) {
 	owned = p.clb.ID() != "" && isTagged(&p.clb.loadBalancer.Value, svc)
 	if p.desired == nil {
 		return nil, owned
@@ -22,7 +22,7 @@ func (p plan) Describe(svc *corev1.Service) (listeners []service.Listening, owne
 	}
 	for i := range p.desired.Listeners {
 		want := &p.desired.Listeners[i]
-		found := service.Listening{Listener: model.TargetListener(want.ListenerKey), Redirects: want.Group == ""}
+		found := driver.Listening{Listener: model.TargetListener(want.ListenerKey), Redirects: want.Group == ""}
 		if have := actual.Listener(want.ListenerKey); have != nil {
 			found.Status = have.Status
 		}
@@ -39,7 +39,7 @@ func (p plan) Describe(svc *corev1.Service) (listeners []service.Listening, owne
 	return listeners, owned
 }
 
-// serverIDs are those by which [service.Listening] knows backend servers.
+// serverIDs are those by which [driver.Listening] knows backend servers.
 func serverIDs(servers []alicloud.Backend) []string {
 	ids := make([]string, 0, len(servers))
 	for i := range servers {

@@ -12,6 +12,7 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/driver"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
 )
 
@@ -29,7 +30,7 @@ func secured(extensions string) *corev1.Service {
 // domains returns the extensions of the https listener as domain:certificate.
 func (w *world) domains(port int) []string {
 	w.t.Helper()
-	found, err := w.api.DescribeDomainExtensions(w.t.Context(), w.get("web").Labels[service.LabelLoadBalancerID], port)
+	found, err := w.api.DescribeDomainExtensions(w.t.Context(), w.get("web").Labels[driver.LabelLoadBalancerID], port)
 	if err != nil {
 		w.t.Fatal(err)
 	}

@@ -6,7 +6,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/driver"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb/build"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb/deploy"
@@ -15,26 +15,26 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb/observe"
 )
 
-var _ service.Follower = clb{}
+var _ driver.Follower = clb{}
 
-// Follows implements service.Mover. The vServer groups of a CLB are its own, so that those of the old one need passes, too. A new process
+// Follows implements driver.Mover. The vServer groups of a CLB are its own, so that those of the old one need passes, too. A new process
 // that cannot read the listeners has no plan for the CLB that the Service is on: marks show the groups of its ports.
-func (c clb) Follows(svc *corev1.Service, when service.Stage) []service.Follower {
-	shown := cmp.Or(c.showing, svc.Labels[service.LabelLoadBalancerID])
-	var follows []service.Follower
+func (c clb) Follows(svc *corev1.Service, when driver.Stage) []driver.Follower {
+	shown := cmp.Or(c.showing, svc.Labels[driver.LabelLoadBalancerID])
+	var follows []driver.Follower
 	for _, left := range c.Left(svc) {
-		if former, ok := left.(clb); ok && (former.former == shown || when == service.Moved && !mark.IsGroup(former.former)) {
+		if former, ok := left.(clb); ok && (former.former == shown || when == driver.Moved && !mark.IsGroup(former.former)) {
 			follows = append(follows, former)
 		}
 	}
-	if when == service.Unplanned && c.presence.Present() && !c.listeners.Known() {
+	if when == driver.Unplanned && c.presence.Present() && !c.listeners.Known() {
 		follows = append(follows, clb{engine: c.engine, former: c.ID()})
 	}
 	return follows
 }
 
-// RefreshBackends implements service.Follower. Nobody keeps what was read: few passes are made while a Service moves.
-func (c clb) RefreshBackends(ctx context.Context, svc *corev1.Service) (service.Follower, error) {
+// RefreshBackends implements driver.Follower. Nobody keeps what was read: few passes are made while a Service moves.
+func (c clb) RefreshBackends(ctx context.Context, svc *corev1.Service) (driver.Follower, error) {
 	found := clb{engine: c.engine, former: c.former}
 	lb, err := c.readCLB(ctx, c.former)
 	if err != nil || lb == nil {
@@ -42,7 +42,7 @@ func (c clb) RefreshBackends(ctx context.Context, svc *corev1.Service) (service.
 	}
 	found.group, _ = c.clusterGroupOn(lb) // on that of another cluster, marks with its ID are of its Services
 	listeners, err := c.api.DescribeListeners(ctx, lb.ID)
-	if err != nil && !service.IsUnread(err) {
+	if err != nil && !driver.IsUnread(err) {
 		return found, err
 	}
 	actual := observe.New(*lb, listeners[lb.ID])
@@ -53,8 +53,8 @@ func (c clb) RefreshBackends(ctx context.Context, svc *corev1.Service) (service.
 	return found, err
 }
 
-// PlanBackends implements service.Follower.
-func (c clb) PlanBackends(in service.Inputs) service.Plan {
+// PlanBackends implements driver.Follower.
+func (c clb) PlanBackends(in driver.Inputs) driver.Plan {
 	clusterID, proven := c.markedOn(in.Service, serverOf(in))
 	if !proven { // what is there may be another cluster's
 		return followUp{plan{clb: c, desired: &model.Model{}}}
@@ -66,8 +66,8 @@ func (c clb) PlanBackends(in service.Inputs) service.Plan {
 // followUp is a plan for backend servers on a CLB that a Service leaves. It says nothing of the CLB that the Service is on.
 type followUp struct{ plan }
 
-// Deploy implements service.Plan.
-func (f followUp) Deploy(ctx context.Context, svc *corev1.Service, _ service.Create) service.Deployment {
+// Deploy implements driver.Plan.
+func (f followUp) Deploy(ctx context.Context, svc *corev1.Service, _ driver.Create) driver.Deployment {
 	observed := f.clb.wholeModel()
 	applier := deploy.New(f.clb.api, &f.clb.answers, observed)
 	if most, known := f.clb.mostServers(svc); known {
@@ -76,7 +76,7 @@ func (f followUp) Deploy(ctx context.Context, svc *corev1.Service, _ service.Cre
 	err := applier.Run(ctx, f.Plan)
 	after := f.clb.withKnown(f.clb.afterDeployment(deployment{model: observed, doubts: applier.Doubts, lost: applier.Lost}))
 	after.noteServers(svc)
-	return service.Deployment{
+	return driver.Deployment{
 		Balancer: after, Writes: applier.Writes, Progress: applier.Progress, Uncertain: len(applier.Doubts) > 0,
 		RefusedBackend: applier.RefusedServer,
 		Interrupted:    applier.Interrupted, Shared: f.sharedGroups(), Err: err,

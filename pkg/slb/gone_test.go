@@ -13,8 +13,8 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
-	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/driver"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/presence"
 )
@@ -29,7 +29,7 @@ func named(t *testing.T) (w *world, id string) {
 	w.mustPass("web")
 	w.calls()
 	w.newEvents()
-	return w, w.get("web").Labels[service.LabelLoadBalancerID]
+	return w, w.get("web").Labels[driver.LabelLoadBalancerID]
 }
 
 // untagged removes all tags of a CLB, as a person or a policy does.
@@ -59,7 +59,7 @@ func TestTagRemovedCustomNameRestart(t *testing.T) {
 	w.untagged(id)
 	w.restart()
 	w.mustPass("web")
-	if got := w.get("web").Labels[service.LabelLoadBalancerID]; got != id || len(w.lbs()) != 1 {
+	if got := w.get("web").Labels[driver.LabelLoadBalancerID]; got != id || len(w.lbs()) != 1 {
 		t.Errorf("on CLB %s of %d, want %s alone", got, len(w.lbs()), id)
 	}
 	lb := w.lb(id)
@@ -182,14 +182,14 @@ func TestCLBWithoutTagsAndMarksMakesNoSecondOne(t *testing.T) {
 func TestSecondCLBWithTagDoesNotFreeze(t *testing.T) {
 	t.Parallel()
 	w := settled(t, testService("web", 80))
-	id := w.get("web").Labels[service.LabelLoadBalancerID]
+	id := w.get("web").Labels[driver.LabelLoadBalancerID]
 	w.makeCLB(alicloud.Tag{Key: mark.TagOwner, Value: mark.DefaultName(w.get("web").UID)},
 		alicloud.Tag{Key: mark.TagCluster, Value: testCluster})
 	w.restart()
 	w.calls()
 	w.mustPass("web")
-	if writes := writesOf(w.calls()); w.get("web").Labels[service.LabelLoadBalancerID] != id || len(writes) != 0 {
-		t.Errorf("on %s, writes %v", w.get("web").Labels[service.LabelLoadBalancerID], writes)
+	if writes := writesOf(w.calls()); w.get("web").Labels[driver.LabelLoadBalancerID] != id || len(writes) != 0 {
+		t.Errorf("on %s, writes %v", w.get("web").Labels[driver.LabelLoadBalancerID], writes)
 	}
 }
 
@@ -197,7 +197,7 @@ func TestSecondCLBWithTagDoesNotFreeze(t *testing.T) {
 func TestCreateThenNotFoundYet(t *testing.T) {
 	t.Parallel()
 	w := settled(t, testService("web", 80))
-	id := w.get("web").Labels[service.LabelLoadBalancerID]
+	id := w.get("web").Labels[driver.LabelLoadBalancerID]
 	w.drift("web")
 	w.fault(map[string]any{"action": "DescribeLoadBalancerAttribute", "code": codeGone, "status": 404, "times": 1})
 	w.fault(map[string]any{"action": "DescribeLoadBalancers", "times": 1, "stale": "24h"})
@@ -205,7 +205,7 @@ func TestCreateThenNotFoundYet(t *testing.T) {
 	w.mustPass("web")
 	w.clearFaults()
 	w.mustPass("web")
-	if got := w.get("web").Labels[service.LabelLoadBalancerID]; got != id || len(w.lbs()) != 1 {
+	if got := w.get("web").Labels[driver.LabelLoadBalancerID]; got != id || len(w.lbs()) != 1 {
 		t.Errorf("on CLB %s of %d, want %s alone", got, len(w.lbs()), id)
 	}
 	if events := w.newEvents(); len(events) != 0 {
@@ -250,7 +250,7 @@ func TestAnotherCLBInTheAnnotationProvesNoAbsence(t *testing.T) {
 	if left := w.lbs(); len(left) != 1 || left[0].ID != another || w.faultHits() != 3 {
 		t.Errorf("CLBs %v are left after %d faults, want %s", left, w.faultHits(), another)
 	}
-	if service.HasFinalizer(w.get("web"), Finalizer) {
+	if driver.HasFinalizer(w.get("web"), Finalizer) {
 		t.Error("the Service is still held")
 	}
 }

@@ -16,8 +16,8 @@ import (
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/cloud"
-	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/driver"
 )
 
 // hiding is a cloud that does not show something for a number of answers: a CLB by its id, or a listener by its port.
@@ -92,7 +92,7 @@ func (h *hiding) hide(content map[string]any) bool {
 func twoCLBs(t *testing.T, of string) (w *world, id string) {
 	t.Helper()
 	w = groupWorld(t, grouped("web", "edge", 80), overflowing(grouped("shop", "edge", 80)))
-	return w, w.get(of).Labels[service.LabelLoadBalancerID]
+	return w, w.get(of).Labels[driver.LabelLoadBalancerID]
 }
 
 // TestOneAnswerMovesNobodyInAGroup: a Service stays on its CLB while answers do not show that, although its group has another one.
@@ -130,7 +130,7 @@ func TestOneAnswerMovesNobodyInAGroup(t *testing.T) {
 func TestCLBOfAGroupIsReplaced(t *testing.T) {
 	t.Parallel()
 	w := groupWorld(t, grouped("web", "edge", 80), overflowing(grouped("shop", "edge", 80)), overflowing(grouped("wiki", "edge", 81)))
-	id := w.get("shop").Labels[service.LabelLoadBalancerID]
+	id := w.get("shop").Labels[driver.LabelLoadBalancerID]
 	w.must(w.api.SetDeleteProtection(t.Context(), id, "off"))
 	w.must(w.api.DeleteLoadBalancer(t.Context(), id))
 	w.change("web", deleteService)

@@ -10,13 +10,13 @@ import (
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
-	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/driver"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
 )
 
 // withLabelOf gives a Service the label of a CLB, as a backup tool does, or whoever can edit Services.
 func withLabelOf(svc *corev1.Service, id string) *corev1.Service {
-	svc.Labels = map[string]string{service.LabelLoadBalancerID: id}
+	svc.Labels = map[string]string{driver.LabelLoadBalancerID: id}
 	return svc
 }
 
@@ -79,7 +79,7 @@ func withRecordOfAnother(svc *corev1.Service, text string, lb alicloud.LoadBalan
 	svc = withLabelOf(svc, lb.ID)
 	svc.Finalizers = []string{Finalizer}
 	svc.Status.LoadBalancer.Ingress = []corev1.LoadBalancerIngress{{IP: lb.Address}}
-	testkit.SetCondition(svc, service.ConditionWritten, service.ReasonWritten, strings.ReplaceAll(text, "ID", lb.ID))
+	testkit.SetCondition(svc, driver.ConditionWritten, driver.ReasonWritten, strings.ReplaceAll(text, "ID", lb.ID))
 	return svc
 }
 
@@ -131,7 +131,7 @@ func TestForgedLabelInAGroup(t *testing.T) {
 			w := groupWorld(t, grouped("shop", "edge", 80), grouped("mail", "other", 82))
 			want := w.ownersOf()
 			w.noMoreCLBs()
-			w.put(withLabelOf(born(grouped("web", group, 80), 9), w.get("mail").Labels[service.LabelLoadBalancerID]))
+			w.put(withLabelOf(born(grouped("web", group, 80), 9), w.get("mail").Labels[driver.LabelLoadBalancerID]))
 			w.passes("web", 5)
 			wantOwners(t, w, want)
 			if address := w.address("web"); address != "" {

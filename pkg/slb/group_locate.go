@@ -8,8 +8,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
-	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/driver"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/groups"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/presence"
@@ -119,7 +119,7 @@ func (o observed) knownPlace() groups.Known {
 }
 
 // doubtGroup puts in doubt which CLB the Service is on where its group, or other Services of that, have changed.
-func (e *engine) doubtGroup(of service.Request, known observed) observed {
+func (e *engine) doubtGroup(of driver.Request, known observed) observed {
 	if known.loadBalancer.Trusted() {
 		if reason := e.shared.Doubts(of.Service, of.Params, known.knownPlace()); reason != "" {
 			known.loadBalancer.Invalidate(reason)
@@ -129,13 +129,13 @@ func (e *engine) doubtGroup(of service.Request, known observed) observed {
 }
 
 // locateInGroup finds the CLB of the group that the Service is to be on.
-func (e *engine) locateInGroup(ctx context.Context, of service.Request, group mark.Group, known observed) (location, error) {
+func (e *engine) locateInGroup(ctx context.Context, of driver.Request, group mark.Group, known observed) (location, error) {
 	at, err := e.shared.Locate(ctx, of, group, known.knownPlace())
 	return location{presence: at.Presence, lb: at.LB, group: at.Group, leaves: at.Leaves, stays: at.Stays, from: at.From}, err
 }
 
 // ownListeners leaves out the listeners of the other Services of a group: each compares its own.
-func (o observed) ownListeners(of service.Request, listeners []model.Listener) []model.Listener {
+func (o observed) ownListeners(of driver.Request, listeners []model.Listener) []model.Listener {
 	if o.group.IsZero() {
 		return listeners
 	}

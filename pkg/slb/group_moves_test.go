@@ -10,8 +10,8 @@ import (
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
-	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/driver"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
 )
 
@@ -67,7 +67,7 @@ func TestGroupMoves(t *testing.T) {
 				}
 				w.mustPass("web")
 				wantOwners(t, w, test.want)
-				if record, _ := service.RecordOn(w.get("web")); len(record.Leaving) > 0 {
+				if record, _ := driver.RecordOn(w.get("web")); len(record.Leaving) > 0 {
 					t.Errorf("the Record still says that %v is to be left", record.Leaving)
 				}
 				if found := w.orphans(); len(found) > 0 {
@@ -142,7 +142,7 @@ func TestMovedServiceLeavesWithoutPorts(t *testing.T) {
 				for range 2 {
 					_ = w.pass("web") // it fails to delete the CLB
 				}
-				if record, _ := service.RecordOn(w.get("web")); record.Shows != w.balancer(edgeCLB).ID || len(record.Leaving) == 0 {
+				if record, _ := driver.RecordOn(w.get("web")); record.Shows != w.balancer(edgeCLB).ID || len(record.Leaving) == 0 {
 					t.Fatalf("the Service is not in the middle of its move: %+v", record)
 				}
 				w.put(born(grouped("first", "edge", 80), -1))
@@ -208,7 +208,7 @@ func TestMoveFromGoneCLBShowsNewPlace(t *testing.T) {
 			for range 3 {
 				_ = w.pass("web")
 			}
-			if record, _ := service.RecordOn(w.get("web")); len(record.Leaving) > 0 || record.Shows != "" {
+			if record, _ := driver.RecordOn(w.get("web")); len(record.Leaving) > 0 || record.Shows != "" {
 				t.Errorf("the Record still says that %v is to be left", record.Leaving)
 			}
 		})
@@ -415,7 +415,7 @@ func TestGoneCLBIsLeftWithoutPorts(t *testing.T) {
 					w.restart()
 				}
 			}
-			if record, _ := service.RecordOn(w.get("web")); len(record.Leaving) > 0 || record.Group == "" {
+			if record, _ := driver.RecordOn(w.get("web")); len(record.Leaving) > 0 || record.Group == "" {
 				t.Errorf("the Service is not in its group, or has something to leave: %+v", record)
 			}
 		})

@@ -6,8 +6,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/driver"
 )
 
 // TestGroupNamedFromElsewhere: a Service names the CLB of a group by its ID, and stays on a CLB of its own or an existing one. It does not
@@ -32,7 +32,7 @@ func TestGroupNamedFromElsewhere(t *testing.T) {
 					threeNodes(w)
 					mine := w.makeCLB()
 					w.putAll(grouped("shop", "edge", 81), before(w, mine.ID))
-					id, shown := w.get("shop").Labels[service.LabelLoadBalancerID], w.address("web")
+					id, shown := w.get("shop").Labels[driver.LabelLoadBalancerID], w.address("web")
 					w.change("web", func(svc *corev1.Service) { annotate(svc, annotation.LoadBalancerID, id) })
 					then(w)
 					if seen {
@@ -63,10 +63,10 @@ func TestGroupNamedByOneThatMayCome(t *testing.T) {
 			w := newWorld(t)
 			threeNodes(w)
 			w.putAll(grouped("shop", "edge", 81), grouped("blog", "other", 82))
-			id := w.get("shop").Labels[service.LabelLoadBalancerID]
+			id := w.get("shop").Labels[driver.LabelLoadBalancerID]
 			web := testService("web", 80)
 			if from == "guest" {
-				web = reusing("web", w.get("blog").Labels[service.LabelLoadBalancerID], "true", 80)
+				web = reusing("web", w.get("blog").Labels[driver.LabelLoadBalancerID], "true", 80)
 			}
 			if from != "new" {
 				w.putAll(web)

@@ -7,13 +7,13 @@ import (
 	"slices"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
-	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/driver"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
 )
 
 // orphansOfGroups adds CLBs of groups without Services, and what is left of Services on the others. Where a Service has left something on
 // purpose, it adds nothing unless the query asks for that: nobody can tell that apart from what else is left.
-func (e *engine) orphansOfGroups(ctx context.Context, query service.OrphanQuery, census *census) error {
+func (e *engine) orphansOfGroups(ctx context.Context, query driver.OrphanQuery, census *census) error {
 	balancers, err := e.taggedCLBs(ctx, mark.TagGroup)
 	if err != nil {
 		return err

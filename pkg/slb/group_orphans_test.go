@@ -7,8 +7,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
-	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/driver"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
 )
 
@@ -60,7 +60,7 @@ func TestKeptCLBOfAGroupIsNoOrphan(t *testing.T) {
 				t.Errorf("orphans without the listener (-want +got):\n%s", diff)
 			}
 			w.fault(map[string]any{"action": "DescribeLoadBalancerListeners", "code": "Forbidden.RAM", "status": 403})
-			if found, unread := w.Orphans(t.Context(), service.OrphanQuery{}); len(found.Orphans) > 0 || len(unread) == 0 ||
+			if found, unread := w.Orphans(t.Context(), driver.OrphanQuery{}); len(found.Orphans) > 0 || len(unread) == 0 ||
 				!alicloud.IsForbidden(unread[0]) {
 				t.Errorf("orphans %v, unread %v; want only the error of the call", found.Orphans, unread)
 			}
@@ -99,7 +99,7 @@ func TestPreservedInAGroupIsNoOrphan(t *testing.T) {
 				if found := w.orphans(); found != nil {
 					t.Errorf("without %s: what was preserved is an orphan: %q", step.deleted, found)
 				}
-				if diff := cmp.Diff(step.want, w.orphans(service.OrphanQuery{Preserved: true})); diff != "" {
+				if diff := cmp.Diff(step.want, w.orphans(driver.OrphanQuery{Preserved: true})); diff != "" {
 					t.Errorf("without %s, with the flag (-want +got):\n%s", step.deleted, diff)
 				}
 			}

@@ -6,8 +6,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
-	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/driver"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
 )
 
@@ -78,7 +78,7 @@ func TestNextCLBOfAGroupStays(t *testing.T) {
 func TestGuestOnUnusedCLBOfAGroup(t *testing.T) {
 	t.Parallel()
 	w := groupWorld(t, grouped("first", "edge", 80), overflowing(grouped("young", "edge", 80)))
-	w.put(reusing("guest", w.get("young").Labels[service.LabelLoadBalancerID], "false", 8080))
+	w.put(reusing("guest", w.get("young").Labels[driver.LabelLoadBalancerID], "false", 8080))
 	w.passes("guest", 1)
 	w.change("young", deleteService)
 	w.passes("young", 3)
@@ -148,7 +148,7 @@ func TestRenamedCLBIsLeft(t *testing.T) {
 	w := groupWorld(t, grouped("shop", "edge", 81), web)
 	w.restart()
 	w.change("web", func(svc *corev1.Service) {
-		delete(svc.Labels, service.LabelLoadBalancerID)
+		delete(svc.Labels, driver.LabelLoadBalancerID)
 		delete(svc.Annotations, key(annotation.Name))
 		annotate(svc, annotation.Group, "edge")
 	})

@@ -11,8 +11,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
-	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/driver"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/groups"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/policy"
@@ -183,7 +183,7 @@ func TestExistingCLBGoneInTheMove(t *testing.T) {
 				w.drift("web")
 				w.live("web", time.Minute)
 				staysUpToDateIn(t, w, owners)
-				if record, _ := service.RecordOn(w.get("web")); len(record.Leaving) > 0 || !w.staysRefused("web") {
+				if record, _ := driver.RecordOn(w.get("web")); len(record.Leaving) > 0 || !w.staysRefused("web") {
 					t.Errorf("the Record says that %v is to be left; condition %+v", record.Leaving, w.synced("web"))
 				}
 				w.change("web", moves(w.makeCLB().ID))
@@ -252,7 +252,7 @@ func TestForgedLabelOfAGroup(t *testing.T) {
 			if status := w.get("web").Status.LoadBalancer; len(status.Ingress) > 0 {
 				t.Errorf("the status shows %v", status.Ingress)
 			}
-			if record, _ := service.RecordOn(w.get("web")); record.Group != "" {
+			if record, _ := driver.RecordOn(w.get("web")); record.Group != "" {
 				t.Errorf("the Record has the group %s", record.Group)
 			}
 		})

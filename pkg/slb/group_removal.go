@@ -10,8 +10,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
-	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/driver"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/presence"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb/diff"
@@ -19,19 +19,19 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb/observe"
 )
 
-var _ service.Mover = clb{}
+var _ driver.Mover = clb{}
 
 // errNotInGroup says that no CLB of a group has anything of a Service.
 var errNotInGroup = errors.New("no CLB of the group has anything of the Service")
 
-// Left implements service.Mover.
-func (c clb) Left(svc *corev1.Service) []service.Balancer {
+// Left implements driver.Mover.
+func (c clb) Left(svc *corev1.Service) []driver.Balancer {
 	places := c.left
 	if c.presence.IsZero() {
-		record, _ := service.RecordOn(svc)
+		record, _ := driver.RecordOn(svc)
 		places = record.Leaving
 	}
-	var left []service.Balancer
+	var left []driver.Balancer
 	for _, place := range places {
 		former := clb{engine: c.engine, former: place}
 		former.empty = c.formerEmpty[place]
@@ -40,17 +40,17 @@ func (c clb) Left(svc *corev1.Service) []service.Balancer {
 	return left
 }
 
-// Former implements service.Mover.
-func (c clb) Former(id string) service.Balancer { return clb{engine: c.engine, former: id} }
+// Former implements driver.Mover.
+func (c clb) Former(id string) driver.Balancer { return clb{engine: c.engine, former: id} }
 
-// Leave implements service.Mover.
-func (c clb) Leave(former service.Balancer, svc *corev1.Service, gone bool) service.Balancer {
+// Leave implements driver.Mover.
+func (c clb) Leave(former driver.Balancer, svc *corev1.Service, gone bool) driver.Balancer {
 	from, ok := former.(clb)
 	if !ok {
 		return c
 	}
 	if c.presence.IsZero() && c.left == nil {
-		record, _ := service.RecordOn(svc)
+		record, _ := driver.RecordOn(svc)
 		c.left = record.Leaving
 	}
 	c.formerEmpty = maps.Clone(c.formerEmpty)
@@ -70,7 +70,7 @@ func (c clb) Leave(former service.Balancer, svc *corev1.Service, gone bool) serv
 }
 
 // refreshFormer reads what the Service has left: a CLB, or those of a group.
-func (c clb) refreshFormer(ctx context.Context, svc *corev1.Service) (service.Balancer, error) {
+func (c clb) refreshFormer(ctx context.Context, svc *corev1.Service) (driver.Balancer, error) {
 	if group, ok := mark.ParseGroup(c.former); ok {
 		return c.refreshInGroup(ctx, svc, group, "")
 	}
@@ -98,7 +98,7 @@ func (c clb) refreshFormer(ctx context.Context, svc *corev1.Service) (service.Ba
 }
 
 // confirmEmptied is an error until nothing was found for some seconds: one answer proves nothing.
-func (c clb) confirmEmptied(what string) (service.Balancer, error) {
+func (c clb) confirmEmptied(what string) (driver.Balancer, error) {
 	c.presence = presence.Presence{}
 	err := c.confirmEmpty(what)
 	return c, err
@@ -112,7 +112,7 @@ func (c *clb) confirmEmpty(what string) (err error) {
 
 // refreshInGroup reads the CLB of a group on which the Service has something: the one with the id, else one with its marks, else one on
 // which nobody is, which it may have begun to make.
-func (c clb) refreshInGroup(ctx context.Context, svc *corev1.Service, group mark.Group, id string) (service.Balancer, error) {
+func (c clb) refreshInGroup(ctx context.Context, svc *corev1.Service, group mark.Group, id string) (driver.Balancer, error) {
 	found, named, err := c.shared.Candidates(ctx, svc, group, c.knownPlace(), id)
 	if err != nil {
 		return c, err
@@ -181,7 +181,7 @@ func (c clb) lastOfGroup(ctx context.Context, svc *corev1.Service) (found clb, l
 
 // planGroupRemoval removes what the Service has on the CLB of a group, and the CLB with the last of them. Listeners of anybody else keep
 // it.
-func (c clb) planGroupRemoval(svc *corev1.Service, applied *service.Record, removal service.Removal) (service.Removal, error) {
+func (c clb) planGroupRemoval(svc *corev1.Service, applied *driver.Record, removal driver.Removal) (driver.Removal, error) {
 	actual := c.wholeModel()
 	used, err := c.shared.IsUsed(svc, c.group, c.ID())
 	if err != nil {
@@ -212,7 +212,7 @@ func (c clb) planGroupRemoval(svc *corev1.Service, applied *service.Record, remo
 }
 
 // forGuests adds the other Services that name the CLB of a group by its ID, as this one does, if no Service of the group is to delete it.
-func (c clb) forGuests(svc *corev1.Service, removal service.Removal) (_ service.Removal, err error) {
+func (c clb) forGuests(svc *corev1.Service, removal driver.Removal) (_ driver.Removal, err error) {
 	if group, in := c.clusterGroupOn(&c.loadBalancer.Value); in {
 		removal.KeptFor, _, err = c.shared.Guests(svc, group, c.ID())
 	}
@@ -220,7 +220,7 @@ func (c clb) forGuests(svc *corev1.Service, removal service.Removal) (_ service.
 }
 
 // leftGroup notes that a Service is no longer on the CLB of a group.
-func (c clb) leftGroup(removal service.Removal) {
+func (c clb) leftGroup(removal driver.Removal) {
 	if !c.group.IsZero() && !removal.Reused {
 		c.shared.Lost(c.group, removal.ID)
 	}
@@ -231,13 +231,13 @@ func (c clb) idInGroup(svc *corev1.Service) string {
 	if c.ID() != "" {
 		return c.ID()
 	}
-	record, _ := service.RecordOn(svc)
+	record, _ := driver.RecordOn(svc)
 	return record.LoadBalancerID
 }
 
 // refreshUsed reads what is on the CLB of a group that the Service is on, unless it is known. The CLB stays for the other Services that use
 // it, so that nothing of it needs a search. It returns nothing where that is not so.
-func (c clb) refreshUsed(ctx context.Context, svc *corev1.Service) (service.Balancer, error) {
+func (c clb) refreshUsed(ctx context.Context, svc *corev1.Service) (driver.Balancer, error) {
 	if c.ID() == "" || c.group.IsZero() {
 		return nil, nil
 	}
@@ -256,8 +256,8 @@ func (c clb) refreshUsed(ctx context.Context, svc *corev1.Service) (service.Bala
 
 // withAccess adds the access control list of the Service, which goes with it.
 func (c clb) withAccess(
-	ctx context.Context, svc *corev1.Service, applied *service.Record, found service.Balancer, err error,
-) (service.Balancer, error) {
+	ctx context.Context, svc *corev1.Service, applied *driver.Record, found driver.Balancer, err error,
+) (driver.Balancer, error) {
 	on, ok := found.(clb)
 	if err != nil || !ok {
 		return found, err
@@ -265,7 +265,7 @@ func (c clb) withAccess(
 	params, _ := annotation.Parse(svc.Annotations)
 	had := c.access.Known() || c.access.Value != nil || !c.listUnreadSince.IsZero()
 	if !had && !mayHaveAccessList(svc, params, on.wholeModel(), loadRecord(applied, svc, on.wholeModel())) {
-		on.access = service.Part[*alicloud.AccessList]{}
+		on.access = driver.Part[*alicloud.AccessList]{}
 		return on, nil
 	}
 	on.access = c.access

@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/driver"
 )
 
 // TestSwappedPortsOfAGroup: two Services of a group swap their ports while the cloud deletes no listener. They do not wake each other
@@ -17,7 +18,7 @@ func TestSwappedPortsOfAGroup(t *testing.T) {
 	w := newWorld(t)
 	threeNodes(w)
 	opts, waiting := w.options(), map[string]bool{}
-	opts.Engines[0].(service.Waker).Wakes(func(svc types.NamespacedName) { waiting[svc.Name] = true })
+	opts.Engines[0].(driver.Waker).Wakes(func(svc types.NamespacedName) { waiting[svc.Name] = true })
 	w.Reconciler = service.NewReconciler(opts)
 	w.putAll(grouped("shop", "edge", 81), grouped("web", "edge", 80))
 	for range 3 {

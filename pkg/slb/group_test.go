@@ -11,8 +11,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/driver"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/policy"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
@@ -23,7 +23,7 @@ import (
 func (w *world) fillGroups() {
 	list, err := w.kube.CoreV1().Services(metav1.NamespaceAll).List(w.t.Context(), metav1.ListOptions{})
 	if err != nil || !slices.ContainsFunc(list.Items, func(svc corev1.Service) bool {
-		record, _ := service.RecordOn(&svc)
+		record, _ := driver.RecordOn(&svc)
 		return svc.Annotations[key(annotation.Group)] != "" || record.Group != "" || len(record.Leaving) > 0 || len(Product.KeptFor(&svc)) > 0
 	}) {
 		return

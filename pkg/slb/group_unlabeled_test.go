@@ -6,8 +6,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/driver"
 )
 
 // TestUnlabeledServiceJoinsAGroup: while no manager runs, a Service is put into a group, and loses the label with the ID of its CLB. It
@@ -40,7 +40,7 @@ func TestUnlabeledServiceJoinsAGroup(t *testing.T) {
 					w.restart()
 					w.change("web", func(svc *corev1.Service) {
 						svc.Annotations = grouped("web", "edge", 80).Annotations
-						delete(svc.Labels, service.LabelLoadBalancerID)
+						delete(svc.Labels, driver.LabelLoadBalancerID)
 						if what == "recorded" {
 							svc.Status.LoadBalancer.Ingress = []corev1.LoadBalancerIngress{{Hostname: "web.example.com"}}
 						}

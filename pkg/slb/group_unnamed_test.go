@@ -16,6 +16,7 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/driver"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/policy"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
 )
@@ -70,7 +71,7 @@ func hopefulWorld(t *testing.T, hopes func(w *world, id string)) (w *world, id s
 	w.restart()
 	threeNodes(w)
 	w.putAll(grouped("shop", "edge", 81))
-	id = w.get("shop").Labels[service.LabelLoadBalancerID]
+	id = w.get("shop").Labels[driver.LabelLoadBalancerID]
 	hopes(w, id)
 	return w, id
 }
@@ -132,7 +133,7 @@ func TestUnnamedCLBOfAGroupGoes(t *testing.T) {
 						unname(w)
 						w.awhile("web", 3*time.Minute)
 						w.edgeIsGone()
-						if svc := w.get("web"); len(Product.KeptFor(svc)) > 0 || strings.Contains(fmt.Sprint(svc.Status.Conditions), service.ConditionsKept) {
+						if svc := w.get("web"); len(Product.KeptFor(svc)) > 0 || strings.Contains(fmt.Sprint(svc.Status.Conditions), driver.ConditionsKept) {
 							t.Errorf("conditions %v", svc.Status.Conditions)
 						}
 						w.calls()
@@ -219,7 +220,7 @@ func TestPreservedOnCLBOfAGroupByID(t *testing.T) {
 				w := newWorld(t)
 				threeNodes(w)
 				w.putAll(grouped("shop", "edge", 81))
-				web := reusing("web", w.get("shop").Labels[service.LabelLoadBalancerID], "true", 80)
+				web := reusing("web", w.get("shop").Labels[driver.LabelLoadBalancerID], "true", 80)
 				annotate(web, annotation.PreserveOnDelete, "true")
 				w.put(born(web, 9))
 				w.awhile("web", time.Minute)
@@ -244,7 +245,7 @@ func TestUnnamedByTheLast(t *testing.T) {
 				w := newWorld(t)
 				threeNodes(w)
 				w.putAll(grouped("shop", "edge", 81))
-				id := w.get("shop").Labels[service.LabelLoadBalancerID]
+				id := w.get("shop").Labels[driver.LabelLoadBalancerID]
 				w.put(born(reusing("web", id, "true", 80), 9))
 				w.awhile("web", time.Minute)
 				w.goes("shop")
@@ -301,12 +302,12 @@ func TestKeptForAPausedService(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w, id := hopefulWorld(t, hopefuls()["without a pass"])
-		w.change("web", func(svc *corev1.Service) { svc.Annotations[service.AnnotationPaused] = "true" })
+		w.change("web", func(svc *corev1.Service) { svc.Annotations[driver.AnnotationPaused] = "true" })
 		w.goes("shop")
 		if svc := w.get("web"); len(svc.Finalizers) > 0 || !slices.Equal(Product.KeptFor(svc), []string{id}) {
 			t.Errorf("finalizers %v; kept %v", svc.Finalizers, Product.KeptFor(svc))
 		}
-		w.change("web", func(svc *corev1.Service) { delete(svc.Annotations, service.AnnotationPaused) })
+		w.change("web", func(svc *corev1.Service) { delete(svc.Annotations, driver.AnnotationPaused) })
 		w.awhile("web", time.Minute)
 		w.goes("web")
 		w.edgeIsGone()
@@ -321,7 +322,7 @@ func TestTwoKept(t *testing.T) {
 		w, _ := hopefulWorld(t, hopefuls()["new"])
 		w.putAll(grouped("cart", "second", 83))
 		w.goes("shop")
-		second := w.get("cart").Labels[service.LabelLoadBalancerID]
+		second := w.get("cart").Labels[driver.LabelLoadBalancerID]
 		w.change("web", unnamed)
 		stale := w.get("web")
 		w.change("web", func(svc *corev1.Service) { annotate(svc, annotation.LoadBalancerID, second) })
@@ -354,7 +355,7 @@ func TestKeptOnTheWayOut(t *testing.T) {
 				w.restart()
 				threeNodes(w)
 				w.putAll(grouped("shop", "edge", 81))
-				w.put(born(reusing("web", w.get("shop").Labels[service.LabelLoadBalancerID], "true", 80), 9))
+				w.put(born(reusing("web", w.get("shop").Labels[driver.LabelLoadBalancerID], "true", 80), 9))
 				w.awhile("web", time.Minute)
 				w.goes("shop")
 				w.change("web", func(svc *corev1.Service) {
@@ -384,7 +385,7 @@ func TestUnnamedWithALabel(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					w, _ := hopefulWorld(t, func(w *world, id string) {
 						web := born(reusing("web", id, "true", 80), 9)
-						web.Labels = map[string]string{service.LabelLoadBalancerID: id}
+						web.Labels = map[string]string{driver.LabelLoadBalancerID: id}
 						w.put(web)
 						w.awhile("web", time.Second)
 					})
@@ -429,7 +430,7 @@ func TestUnnamedJoinsTheGroup(t *testing.T) {
 					w.awhile("web", 3*time.Second)
 				}
 				w.awhile("web", 10*time.Minute)
-				if on := w.get("web").Labels[service.LabelLoadBalancerID]; on != id {
+				if on := w.get("web").Labels[driver.LabelLoadBalancerID]; on != id {
 					t.Errorf("web is on %s, want %s; %v", on, id, w.ownersOf())
 				}
 			})

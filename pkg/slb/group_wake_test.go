@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/driver"
 )
 
 // TestGroupWakesWhomItConcerns: a Service of a group that comes, changes or goes has passes made over those of the others for which
@@ -20,7 +21,7 @@ func TestGroupWakesWhomItConcerns(t *testing.T) {
 	w, woken := smallWorld(t, 160, 100), sets.New[string]()
 	threeNodes(w)
 	opts := w.options()
-	opts.Engines[0].(service.Waker).Wakes(func(svc types.NamespacedName) { woken.Insert(svc.Name) })
+	opts.Engines[0].(driver.Waker).Wakes(func(svc types.NamespacedName) { woken.Insert(svc.Name) })
 	w.Reconciler = service.NewReconciler(opts)
 
 	var all []string

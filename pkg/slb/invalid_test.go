@@ -9,8 +9,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
-	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/driver"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
 )
 
@@ -236,7 +236,7 @@ func TestBlockedChangeIsNotRecordedAsApplied(t *testing.T) {
 	annotate(svc, annotation.HealthyThreshold, "4")
 	annotate(svc, annotation.AdditionalTags, "a=1")
 	w := settled(t, svc)
-	before, _ := service.RecordOn(w.get("web"))
+	before, _ := driver.RecordOn(w.get("web"))
 	w.change("web", func(svc *corev1.Service) {
 		annotate(svc, annotation.HealthyThreshold, "99")
 		annotate(svc, annotation.Scheduler, "best")
@@ -247,8 +247,8 @@ func TestBlockedChangeIsNotRecordedAsApplied(t *testing.T) {
 	if writes := writesOf(w.calls()); len(writes) != 0 {
 		t.Errorf("writes %v", writes)
 	}
-	after, _ := service.RecordOn(w.get("web"))
-	if diff := cmp.Diff(before, after, cmp.AllowUnexported(service.Record{})); diff != "" {
+	after, _ := driver.RecordOn(w.get("web"))
+	if diff := cmp.Diff(before, after, cmp.AllowUnexported(driver.Record{})); diff != "" {
 		t.Errorf("Record (-before +after):\n%s", diff)
 	}
 }

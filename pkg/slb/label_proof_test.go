@@ -9,8 +9,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
-	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/driver"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/policy"
 )
@@ -91,11 +91,11 @@ func TestLabelTellsNothing(t *testing.T) {
 		}
 		said = append(said, w.newEvents()...)
 		for _, condition := range w.get("claim").Status.Conditions {
-			if condition.Type != service.ConditionWritten {
+			if condition.Type != driver.ConditionWritten {
 				said = append(said, condition.Reason, condition.Message)
 			}
 		}
-		own := w.get("claim").Labels[service.LabelLoadBalancerID]
+		own := w.get("claim").Labels[driver.LabelLoadBalancerID]
 		return strings.ReplaceAll(strings.Join(said, "\n"), own, "ID")
 	}
 	want := heard()

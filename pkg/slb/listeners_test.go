@@ -12,8 +12,8 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
-	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/driver"
 )
 
 func (w *world) listenerKeys() []string {
@@ -94,7 +94,7 @@ func TestForwarding(t *testing.T) {
 func TestHandsOnTheCLB(t *testing.T) {
 	t.Parallel()
 	w := settled(t, testService("web", 80, 81))
-	id := w.get("web").Labels[service.LabelLoadBalancerID]
+	id := w.get("web").Labels[driver.LabelLoadBalancerID]
 	tcp := func(port int) alicloud.ListenerKey {
 		return alicloud.ListenerKey{Port: port, Protocol: alicloud.ProtocolTCP}
 	}

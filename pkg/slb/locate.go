@@ -10,8 +10,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
-	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/driver"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/groups"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/presence"
@@ -40,7 +40,7 @@ type location struct {
 // A Service stays on the CLB that it is on, whatever its annotation says later: moving would change its address. So that CLB comes
 // first, then the one of the annotation. adopted says that the Service had a CLB before this program saw it. With an error, the
 // location may say what is known all the same.
-func (e *engine) locateCLB(ctx context.Context, of service.Request, known observed) (location, error) {
+func (e *engine) locateCLB(ctx context.Context, of driver.Request, known observed) (location, error) {
 	if group, in := e.shared.Wanted(of.Service, of.Params, known.group); in {
 		return e.locateInGroup(ctx, of, group, known)
 	}
@@ -51,7 +51,7 @@ func (e *engine) locateCLB(ctx context.Context, of service.Request, known observ
 func (e *engine) locateOutside(
 	ctx context.Context, svc *corev1.Service, params annotation.Params, known observed, adopted bool,
 ) (location, error) {
-	asked, lastID := params.Get(annotation.LoadBalancerID), cmp.Or(known.presence.ID(), service.Labeled(svc))
+	asked, lastID := params.Get(annotation.LoadBalancerID), cmp.Or(known.presence.ID(), driver.Labeled(svc))
 	current, err := e.locateCurrent(ctx, svc, known, lastID, asked, adopted)
 	if err != nil || !current.presence.IsZero() {
 		return current, err
@@ -92,7 +92,7 @@ func (e *engine) locateAfterGroup(
 				stays: e.shared.StayingRefused(from.ID, mark.Group{}, refused)}, nil
 		}
 	}
-	record, _ := service.RecordOn(svc)
+	record, _ := driver.RecordOn(svc)
 	decided, err := e.decideAbsence(ctx, svc, observed{presence: known.ownPresence()}, "",
 		known.maybeCreated(false) || adopted && len(record.Leaving) > 0)
 	if decided.leaves = leaves; from != nil {
@@ -127,7 +127,7 @@ func (e *engine) formerInGroup(ctx context.Context, svc *corev1.Service, known o
 	if !in {
 		return nil, nil
 	}
-	record, _ := service.RecordOn(svc)
+	record, _ := driver.RecordOn(svc)
 	if known.presence.ID() == lb.ID || record.Group == group.Mark() {
 		return lb, nil
 	}
@@ -168,12 +168,12 @@ func (e *engine) locateCurrent(
 // its Record says. The index of tags lags.
 func (e *engine) findOwn(ctx context.Context, svc *corev1.Service, lastID string) (lb *alicloud.LoadBalancer, others []string, err error) {
 	lb, others, err = observe.Find(ctx, e.api, svc, lastID)
-	record, _ := service.RecordOn(svc)
+	record, _ := driver.RecordOn(svc)
 	if err != nil || lb != nil || record.Made == "" || record.Made == lastID { // that one is read anyway
 		return lb, others, err
 	}
 	lb, err = e.readCLB(ctx, record.Made)
-	if err != nil || lb == nil || !isTagged(lb, svc) && !(service.Evidence{ID: lb.ID, Name: lb.Name, Tags: lb.Tags}).MadeFor(svc) {
+	if err != nil || lb == nil || !isTagged(lb, svc) && !(driver.Evidence{ID: lb.ID, Name: lb.Name, Tags: lb.Tags}).MadeFor(svc) {
 		return nil, nil, err
 	}
 	return lb, nil, nil
@@ -220,7 +220,7 @@ func leavesGroup(lb *alicloud.LoadBalancer) []string {
 // the Service's: somebody may have taken it over, so that only what carries the marks goes.
 func (e *engine) locateForRemoval(ctx context.Context, svc *corev1.Service, known observed) (location, error) {
 	params, _ := annotation.Parse(svc.Annotations)
-	lastID := cmp.Or(known.presence.ID(), service.Labeled(svc))
+	lastID := cmp.Or(known.presence.ID(), driver.Labeled(svc))
 	if own, err := e.ownForRemoval(ctx, svc, known, lastID); err != nil || own.presence.Present() {
 		return own, err
 	}
@@ -319,7 +319,7 @@ func (e *engine) byID(ctx context.Context, svc *corev1.Service, id string, adopt
 	}
 	if claim == claimNone {
 		return location{}, &problem.ConfigError{
-			Field: "label " + service.LabelLoadBalancerID,
+			Field: "label " + driver.LabelLoadBalancerID,
 			Reason: fmt.Sprintf("CLB %s exists and carries neither the tag %s nor anything of this Service, so no other CLB is created; restore the tag %s=%s, or remove the label",
 				id, mark.TagOwner, mark.TagOwner, mark.DefaultName(svc.UID)),
 		}

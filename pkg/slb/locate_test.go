@@ -10,8 +10,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
-	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/driver"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
 )
 
@@ -67,7 +67,7 @@ func TestEmptyTagSearchIsNotGone(t *testing.T) {
 // address that the Service shows. No second one is made in its place, and none is left behind.
 func TestAddressShowsTheCLB(t *testing.T) {
 	t.Parallel()
-	unlabeled := func(svc *corev1.Service) { delete(svc.Labels, service.LabelLoadBalancerID) }
+	unlabeled := func(svc *corev1.Service) { delete(svc.Labels, driver.LabelLoadBalancerID) }
 	for _, test := range []struct {
 		name   string
 		begin  func(t *testing.T) (w *world, id string)
@@ -90,7 +90,7 @@ func TestAddressShowsTheCLB(t *testing.T) {
 			if all := w.lbs(); len(all) != test.left || test.left == 1 && all[0].ID != id {
 				t.Errorf("CLBs %v, want %d, and %s if there is one", all, test.left, id)
 			}
-			if got := w.get("web").Labels[service.LabelLoadBalancerID]; test.left == 1 && got != id {
+			if got := w.get("web").Labels[driver.LabelLoadBalancerID]; test.left == 1 && got != id {
 				t.Errorf("the label names %q, want %s", got, id)
 			}
 		})
@@ -105,7 +105,7 @@ func officialNamed(t *testing.T) (w *world, id string) {
 	svc := testService("web", 80)
 	annotate(svc, annotation.Name, "shop")
 	svc.Finalizers = []string{Finalizer}
-	svc.Labels = map[string]string{service.LabelHash: "0"}
+	svc.Labels = map[string]string{driver.LabelHash: "0"}
 	lb := w.officialCLB(svc, literalClusterID)
 	svc.Status.LoadBalancer.Ingress = []corev1.LoadBalancerIngress{{IP: lb.Address}}
 	w.put(svc)
@@ -129,7 +129,7 @@ func TestAddressOfAnotherCLB(t *testing.T) {
 			svc.Status.LoadBalancer.Ingress = []corev1.LoadBalancerIngress{{IP: other.Address}}
 			w.put(svc)
 			w.converge("web")
-			if got := w.get("web").Labels[service.LabelLoadBalancerID]; got == "" || got == other.ID || len(w.lbs()) != 2 {
+			if got := w.get("web").Labels[driver.LabelLoadBalancerID]; got == "" || got == other.ID || len(w.lbs()) != 2 {
 				t.Errorf("on %q of %d CLBs, want one of its own besides %s", got, len(w.lbs()), other.ID)
 			}
 		})

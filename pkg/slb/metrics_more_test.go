@@ -10,6 +10,7 @@ import (
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/driver"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb/build"
 )
 
@@ -29,7 +30,7 @@ func TestDriftIsCounted(t *testing.T) {
 		w.mustPass("web")
 		time.Sleep(15 * time.Minute) // the first reads after a write are no reads for drift alone
 		w.mustPass("web")
-		w.deleteListener(w.get("web").Labels[service.LabelLoadBalancerID], 80)
+		w.deleteListener(w.get("web").Labels[driver.LabelLoadBalancerID], 80)
 		before := counted(t, drift.WithLabelValues(Product.Name))
 		time.Sleep(15 * time.Minute)
 		w.mustPass("web")

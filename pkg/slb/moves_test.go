@@ -8,8 +8,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
-	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/driver"
 )
 
 // TestEveryMoveHasItsGrace: a Service that has moved before serves at the place that it leaves as long after a second move as after the
@@ -38,7 +38,7 @@ func TestEveryMoveHasItsGrace(t *testing.T) {
 				move("second")
 				w.passesFor("web", grace)
 				for entirely {
-					if record, _ := service.RecordOn(w.get("web")); len(record.Leaving) == 0 {
+					if record, _ := driver.RecordOn(w.get("web")); len(record.Leaving) == 0 {
 						break
 					}
 					w.passesFor("web", time.Millisecond)

@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
-	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/driver"
 )
 
 // TestListenerStaysWhileItsNewGroupIsEmpty: the group that a listener is to move to exists, and the cloud takes no backend server into it.
@@ -81,7 +81,7 @@ func TestListenerStaysWhileNobodyKnowsItsBackends(t *testing.T) {
 func TestListenerAndGroupRemovedByHand(t *testing.T) {
 	t.Parallel()
 	w := settled(t, testService("web", 80))
-	id := w.get("web").Labels[service.LabelLoadBalancerID]
+	id := w.get("web").Labels[driver.LabelLoadBalancerID]
 	listeners, err := w.api.DescribeListeners(t.Context(), id)
 	if err != nil {
 		t.Fatal(err)

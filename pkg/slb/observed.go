@@ -4,8 +4,8 @@ import (
 	"slices"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
-	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/driver"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/groups"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/presence"
@@ -15,13 +15,13 @@ import (
 // observed is what is known of the CLB of a Service, part by part. Its zero value knows nothing.
 type observed struct {
 	presence     presence.Presence
-	loadBalancer service.Part[alicloud.LoadBalancer]
-	listeners    service.Part[[]model.Listener]
-	groups       service.Part[[]model.Group]
+	loadBalancer driver.Part[alicloud.LoadBalancer]
+	listeners    driver.Part[[]model.Listener]
+	groups       driver.Part[[]model.Group]
 	// extensions says when the domain extensions in listeners were read. Few Services have any.
-	extensions service.Part[struct{}]
+	extensions driver.Part[struct{}]
 	// access is the list of the Service's source ranges, nil for none. It outlives the CLB.
-	access service.Part[*alicloud.AccessList]
+	access driver.Part[*alicloud.AccessList]
 	// group is that of a CLB that the Service shares, zero for any other one.
 	group mark.Group
 	// left are ids of CLBs and marks of groups that the Service has left, and on which it may have something.
@@ -168,7 +168,7 @@ func (o *observed) setObserved(model *model.Model) {
 func (o observed) afterComparison() observed {
 	o.loadBalancer.Set(o.loadBalancer.Value)
 	o.listeners.Set(o.listeners.Value)
-	o.extensions = service.Part[struct{}]{}
+	o.extensions = driver.Part[struct{}]{}
 	o.addresses.askAgain()
 	o.access.Invalidate("due for drift detection")
 	o.groupsUnlisted = false

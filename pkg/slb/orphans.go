@@ -13,14 +13,14 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
-	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/driver"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/groups"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
 )
 
-// Orphans implements service.Engine: CLBs and access control lists with a tag of the cluster, and on existing CLBs listeners, vServer
+// Orphans implements driver.Engine: CLBs and access control lists with a tag of the cluster, and on existing CLBs listeners, vServer
 // groups and backend servers. What carries the mark of another cluster, or none, is left out.
-func (e *engine) Orphans(ctx context.Context, query service.OrphanQuery) (service.Census, error) {
+func (e *engine) Orphans(ctx context.Context, query driver.OrphanQuery) (driver.Census, error) {
 	census := newCensus(query, e.config.ClusterID)
 	errs := []error{e.orphanCLBs(ctx, census), e.orphansOnShared(ctx, query, census), e.orphansOfGroups(ctx, query, census)}
 	if query.Preserved {
@@ -34,7 +34,7 @@ func (e *engine) Orphans(ctx context.Context, query service.OrphanQuery) (servic
 		errs = append(errs, err)
 	}
 	errs = append(errs, e.orphanLists(ctx, census))
-	return service.Census{Orphans: census.found, ClusterIDs: sets.List(census.clusterIDs)}, errors.Join(errs...)
+	return driver.Census{Orphans: census.found, ClusterIDs: sets.List(census.clusterIDs)}, errors.Join(errs...)
 }
 
 // orphanCLBs also learns the cluster ids that count.
@@ -63,7 +63,7 @@ func (e *engine) orphanLists(ctx context.Context, census *census) error {
 	var errs []error
 	others := len(census.found)
 	for _, list := range lists {
-		census.addTagged(service.Orphan{Kind: service.OrphanAccessList, ID: list.ID, Name: list.Name,
+		census.addTagged(driver.Orphan{Kind: driver.OrphanAccessList, ID: list.ID, Name: list.Name,
 			Delete: []string{cliCommand("DeleteAccessControlList", "AclId", list.ID)}}, list.Tags)
 	}
 	candidates := slices.Clone(census.found[others:])
@@ -91,7 +91,7 @@ func (e *engine) usesList(ctx context.Context, id string, census *census) (bool,
 
 // orphansOnShared adds what is left of Services on existing CLBs. Where a Service has left something on purpose, it adds nothing unless the
 // query asks for that.
-func (e *engine) orphansOnShared(ctx context.Context, query service.OrphanQuery, census *census) error {
+func (e *engine) orphansOnShared(ctx context.Context, query driver.OrphanQuery, census *census) error {
 	shared, err := e.taggedCLBs(ctx, mark.TagReused)
 	if err != nil {
 		return err
@@ -122,8 +122,8 @@ func (e *engine) orphansOn(ctx context.Context, lb *alicloud.LoadBalancer, censu
 		return fmt.Errorf("read the listeners of %s: %w", lb.ID, err)
 	}
 	for _, listener := range listeners[lb.ID] {
-		census.addMarked(service.Orphan{
-			Kind: service.OrphanListener, ID: listener.ListenerKey.String(), Name: listener.Description, In: lb.ID,
+		census.addMarked(driver.Orphan{
+			Kind: driver.OrphanListener, ID: listener.ListenerKey.String(), Name: listener.Description, In: lb.ID,
 			Delete: []string{cliCommand("DeleteLoadBalancerListener", "LoadBalancerId", lb.ID, "ListenerPort", strconv.Itoa(listener.Port),
 				"ListenerProtocol", listener.Protocol)},
 		}, listener.Description, lb.ID)
@@ -134,8 +134,8 @@ func (e *engine) orphansOn(ctx context.Context, lb *alicloud.LoadBalancer, censu
 	}
 	for _, group := range vgroups {
 		if _, _, ok := mark.Parse(group.Name); ok {
-			census.addMarked(service.Orphan{
-				Kind: service.OrphanGroup, ID: group.ID, Name: group.Name, In: lb.ID,
+			census.addMarked(driver.Orphan{
+				Kind: driver.OrphanGroup, ID: group.ID, Name: group.Name, In: lb.ID,
 				Delete: []string{cliCommand("DeleteVServerGroup", "VServerGroupId", group.ID)},
 			}, group.Name, lb.ID)
 			continue
@@ -148,8 +148,8 @@ func (e *engine) orphansOn(ctx context.Context, lb *alicloud.LoadBalancer, censu
 			return fmt.Errorf("read the backend servers of group %s: %w", group.ID, err)
 		}
 		for _, server := range full.Backends {
-			census.addMarked(service.Orphan{
-				Kind: service.OrphanBackend, ID: server.String(), Name: server.Description, In: group.ID,
+			census.addMarked(driver.Orphan{
+				Kind: driver.OrphanBackend, ID: server.String(), Name: server.Description, In: group.ID,
 				Delete: []string{removeBackend(group.ID, server)},
 			}, server.Description, lb.ID)
 		}
@@ -167,8 +167,8 @@ func cliCommand(action string, parameters ...string) string {
 }
 
 // orphanOf returns a CLB as an orphan, without the reason.
-func orphanOf(lb *alicloud.LoadBalancer) service.Orphan {
-	return service.Orphan{Kind: service.OrphanLoadBalancer, ID: lb.ID, Name: lb.Name, Delete: deleteCLB(lb)}
+func orphanOf(lb *alicloud.LoadBalancer) driver.Orphan {
+	return driver.Orphan{Kind: driver.OrphanLoadBalancer, ID: lb.ID, Name: lb.Name, Delete: deleteCLB(lb)}
 }
 
 // deleteCLB returns the commands that delete a CLB: its protection goes first.
@@ -197,14 +197,14 @@ type census struct {
 	byName     map[types.NamespacedName]*corev1.Service
 	// groups are those of CLBs that Services share, by the id of the CLB.
 	groups map[string]mark.Group
-	found  []service.Orphan
+	found  []driver.Orphan
 }
 
-func newCensus(query service.OrphanQuery, clusterID string) *census {
+func newCensus(query driver.OrphanQuery, clusterID string) *census {
 	c := &census{
 		clusterIDs: sets.New(query.ClusterIDs...).Insert(clusterID), byTag: map[string]*corev1.Service{},
 		byName: map[types.NamespacedName]*corev1.Service{},
-		groups: map[string]mark.Group{}, found: []service.Orphan{},
+		groups: map[string]mark.Group{}, found: []driver.Orphan{},
 	}
 	for _, svc := range query.Services {
 		c.byTag[mark.DefaultName(svc.UID)], c.byName[mark.ServiceName(svc)] = svc, svc
@@ -228,7 +228,7 @@ func (c *census) learnClusterID(tags []alicloud.Tag) {
 }
 
 // addTagged adds a resource whose tag names a Service, unless the Service owns it.
-func (c *census) addTagged(orphan service.Orphan, tags []alicloud.Tag) {
+func (c *census) addTagged(orphan driver.Orphan, tags []alicloud.Tag) {
 	on := tagValues(tags)
 	if orphan.ClusterID = on[mark.TagCluster]; !c.clusterIDs.Has(orphan.ClusterID) {
 		return
@@ -237,7 +237,7 @@ func (c *census) addTagged(orphan service.Orphan, tags []alicloud.Tag) {
 	switch {
 	case svc == nil:
 		orphan.Reason = "the Service with the tag " + on[mark.TagOwner] + " does not exist"
-	case !Product.Wants(svc) && !service.HasFinalizer(svc, Finalizer):
+	case !Product.Wants(svc) && !driver.HasFinalizer(svc, Finalizer):
 		orphan.Reason = fmt.Sprintf("Service %s no longer wants a load balancer of this manager", mark.ServiceName(svc))
 	default:
 		return
@@ -246,7 +246,7 @@ func (c *census) addTagged(orphan service.Orphan, tags []alicloud.Tag) {
 }
 
 // addMarked adds something on an existing CLB whose mark names a Service, unless the Service owns it.
-func (c *census) addMarked(orphan service.Orphan, text, loadBalancerID string) {
+func (c *census) addMarked(orphan driver.Orphan, text, loadBalancerID string) {
 	if orphan.ClusterID, orphan.Reason = c.reasonLeft(text, loadBalancerID); orphan.Reason != "" {
 		c.found = append(c.found, orphan)
 	}
@@ -263,7 +263,7 @@ func (c *census) reasonLeft(text, loadBalancerID string) (clusterID, reason stri
 	switch {
 	case svc == nil:
 		reason = fmt.Sprintf("Service %s does not exist", name)
-	case !Product.Wants(svc) && !service.HasFinalizer(svc, Finalizer):
+	case !Product.Wants(svc) && !driver.HasFinalizer(svc, Finalizer):
 		reason = fmt.Sprintf("Service %s no longer wants a load balancer of this manager", name)
 	case !groups.MayBeOn(svc, loadBalancerID, c.groups[loadBalancerID]):
 		reason = fmt.Sprintf("Service %s is on another CLB", name)
@@ -273,16 +273,16 @@ func (c *census) reasonLeft(text, loadBalancerID string) (clusterID, reason stri
 
 // hasFound reports whether a listener, or its CLB, is an orphan.
 func (c *census) hasFound(user alicloud.ACLUser) bool {
-	return slices.ContainsFunc(c.found, func(o service.Orphan) bool {
-		return o.Kind == service.OrphanLoadBalancer && o.ID == user.LoadBalancerID ||
-			o.Kind == service.OrphanListener && o.In == user.LoadBalancerID && o.ID == user.Listener.String()
+	return slices.ContainsFunc(c.found, func(o driver.Orphan) bool {
+		return o.Kind == driver.OrphanLoadBalancer && o.ID == user.LoadBalancerID ||
+			o.Kind == driver.OrphanListener && o.In == user.LoadBalancerID && o.ID == user.Listener.String()
 	})
 }
 
 // mayBeUsed reports whether a Service may be on the CLB that wants one, or has one.
 func (c *census) mayBeUsed(loadBalancerID string) bool {
 	for _, svc := range c.byName {
-		if (Product.Wants(svc) || service.HasFinalizer(svc, Finalizer)) && groups.MayBeOn(svc, loadBalancerID, c.groups[loadBalancerID]) {
+		if (Product.Wants(svc) || driver.HasFinalizer(svc, Finalizer)) && groups.MayBeOn(svc, loadBalancerID, c.groups[loadBalancerID]) {
 			return true
 		}
 	}

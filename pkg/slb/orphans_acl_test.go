@@ -8,8 +8,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
-	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/driver"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
 )
 
@@ -52,7 +52,7 @@ func TestPreservedAccessListIsNoOrphan(t *testing.T) {
 				annotate(svc, annotation.PreserveOnDelete, "true")
 			}
 			w.putAll(svc)
-			id := w.get(svc.Name).Labels[service.LabelLoadBalancerID]
+			id := w.get(svc.Name).Labels[driver.LabelLoadBalancerID]
 			if !test.byHand {
 				w.change(svc.Name, deleteService)
 				for range 3 {
@@ -64,8 +64,8 @@ func TestPreservedAccessListIsNoOrphan(t *testing.T) {
 				test.after(w, id)
 			}
 			for preserved, want := range map[bool]bool{false: test.without, true: test.with} {
-				found := w.orphans(service.OrphanQuery{Preserved: preserved})
-				listed := slices.ContainsFunc(found, func(line string) bool { return strings.HasPrefix(line, service.OrphanAccessList) })
+				found := w.orphans(driver.OrphanQuery{Preserved: preserved})
+				listed := slices.ContainsFunc(found, func(line string) bool { return strings.HasPrefix(line, driver.OrphanAccessList) })
 				if listed != want {
 					t.Errorf("with --preserved=%v: listed = %v, want %v, in %q", preserved, listed, want, found)
 				}

@@ -8,8 +8,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
-	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/driver"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
 )
 
@@ -23,14 +23,14 @@ func TestPreservedIsFound(t *testing.T) {
 	annotate(svc, annotation.PreserveOnDelete, "true")
 	w.put(svc)
 	w.converge("web")
-	id := w.get("web").Labels[service.LabelLoadBalancerID]
+	id := w.get("web").Labels[driver.LabelLoadBalancerID]
 	w.change("web", deleteService)
 	w.mustPass("web")
 	w.vanish("web")
 	if diff := cmp.Diff(map[string]string{mark.TagPreserved: "c1/default/web"}, tagsOf(w.lb(id))); diff != "" {
 		t.Errorf("tags of a CLB that stays (-want +got):\n%s", diff)
 	}
-	preserved := service.OrphanQuery{Preserved: true}
+	preserved := driver.OrphanQuery{Preserved: true}
 	want := []string{"load balancer lb (a0f5e8a1cweb): Service default/web left it with the annotation " +
 		ids.ReplaceAllString(annotation.PreserveOnDelete.Key(), "$1")}
 	if diff := cmp.Diff(want, w.orphans(preserved)); diff != "" {
@@ -42,7 +42,7 @@ func TestPreservedIsFound(t *testing.T) {
 	w.put(reusing("shop", id, "true", 81))
 	w.converge("shop")
 	if got := w.orphans(preserved); slices.ContainsFunc(got, func(line string) bool {
-		return strings.HasPrefix(line, service.OrphanLoadBalancer)
+		return strings.HasPrefix(line, driver.OrphanLoadBalancer)
 	}) {
 		t.Errorf("although a Service uses it: %q", got)
 	}
@@ -68,7 +68,7 @@ func TestPreservedOnExistingCLBIsNoOrphan(t *testing.T) {
 			if found := w.orphans(); found != nil {
 				t.Errorf("what was preserved is an orphan: %q", found)
 			}
-			if diff := cmp.Diff(want, w.orphans(service.OrphanQuery{Preserved: true})); diff != "" {
+			if diff := cmp.Diff(want, w.orphans(driver.OrphanQuery{Preserved: true})); diff != "" {
 				t.Errorf("with the flag (-want +got):\n%s", diff)
 			}
 		})
@@ -98,7 +98,7 @@ func TestOrphansOfEarlierIDs(t *testing.T) {
 		t.Errorf("with the id of today: %q", got)
 	}
 	literal := "load balancer lb (a0f5e8a1cliteral): the Service with the tag a0f5e8a1cliteral does not exist"
-	if diff := cmp.Diff([]string{literal}, w.orphans(service.OrphanQuery{ClusterIDs: []string{"clusterid"}})); diff != "" {
+	if diff := cmp.Diff([]string{literal}, w.orphans(driver.OrphanQuery{ClusterIDs: []string{"clusterid"}})); diff != "" {
 		t.Errorf("with the literal id (-want +got):\n%s", diff)
 	}
 	there := testService("there", 81)
@@ -109,7 +109,7 @@ func TestOrphansOfEarlierIDs(t *testing.T) {
 		"backend server i-far:80 weight 7 (k8s/80/old/default/c0) in rsp: Service default/old does not exist",
 		"load balancer lb (a0f5e8a1cbefore): the Service with the tag a0f5e8a1cbefore does not exist", literal,
 	}
-	if diff := cmp.Diff(want, w.orphans(service.OrphanQuery{ClusterIDs: []string{"clusterid"}})); diff != "" {
+	if diff := cmp.Diff(want, w.orphans(driver.OrphanQuery{ClusterIDs: []string{"clusterid"}})); diff != "" {
 		t.Errorf("with a Service whose CLB has the earlier id (-want +got):\n%s", diff)
 	}
 }
@@ -123,9 +123,9 @@ func TestOrphansAreDeleted(t *testing.T) {
 	for _, name := range []string{"closed", "joining", "joined"} {
 		w.vanish(name)
 	}
-	found := w.findOrphans(service.OrphanQuery{})
-	kinds := []string{service.OrphanListener, service.OrphanBackend, service.OrphanLoadBalancer, service.OrphanGroup, service.OrphanAccessList}
-	slices.SortStableFunc(found, func(a, b service.Orphan) int { return slices.Index(kinds, a.Kind) - slices.Index(kinds, b.Kind) })
+	found := w.findOrphans(driver.OrphanQuery{})
+	kinds := []string{driver.OrphanListener, driver.OrphanBackend, driver.OrphanLoadBalancer, driver.OrphanGroup, driver.OrphanAccessList}
+	slices.SortStableFunc(found, func(a, b driver.Orphan) int { return slices.Index(kinds, a.Kind) - slices.Index(kinds, b.Kind) })
 	for i := range found {
 		if len(found[i].Delete) == 0 {
 			t.Errorf("no command deletes %s", found[i])
@@ -139,7 +139,7 @@ func TestOrphansAreDeleted(t *testing.T) {
 	if left := w.orphans(); left != nil {
 		t.Errorf("after the commands: %q", left)
 	}
-	if got := w.get("kept").Labels[service.LabelLoadBalancerID]; got == "" || w.lb(got).ID == "" {
+	if got := w.get("kept").Labels[driver.LabelLoadBalancerID]; got == "" || w.lb(got).ID == "" {
 		t.Error("the CLB of a Service that is there is gone")
 	}
 }

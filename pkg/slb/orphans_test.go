@@ -10,8 +10,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
-	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/driver"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
 )
 
@@ -19,7 +19,7 @@ import (
 var ids = regexp.MustCompile(`\b(lb|acl|rsp)-[0-9a-z]+`)
 
 // findOrphans returns what the report has with the Services as the API server has them, and fails on any write.
-func (w *world) findOrphans(query service.OrphanQuery) []service.Orphan {
+func (w *world) findOrphans(query driver.OrphanQuery) []driver.Orphan {
 	w.t.Helper()
 	list, err := w.kube.CoreV1().Services(metav1.NamespaceAll).List(w.t.Context(), metav1.ListOptions{})
 	if err != nil {
@@ -40,9 +40,9 @@ func (w *world) findOrphans(query service.OrphanQuery) []service.Orphan {
 }
 
 // orphans returns what the report says.
-func (w *world) orphans(query ...service.OrphanQuery) []string {
+func (w *world) orphans(query ...driver.OrphanQuery) []string {
 	w.t.Helper()
-	found := w.findOrphans(append(query, service.OrphanQuery{})[0])
+	found := w.findOrphans(append(query, driver.OrphanQuery{})[0])
 	var lines []string
 	for i := range found {
 		lines = append(lines, ids.ReplaceAllString(found[i].String(), "$1"))
@@ -105,7 +105,7 @@ func TestOrphans(t *testing.T) {
 			w.converge("joining")
 			second := w.makeCLB()
 			w.change("joining", func(svc *corev1.Service) {
-				svc.Labels[service.LabelLoadBalancerID] = second.ID
+				svc.Labels[driver.LabelLoadBalancerID] = second.ID
 				annotate(svc, annotation.LoadBalancerID, second.ID)
 			})
 		}, []string{
@@ -152,7 +152,7 @@ func TestOrphansNeedEveryRead(t *testing.T) {
 			lb := w.makeCLB(alicloud.Tag{Key: mark.TagReused, Value: "true"})
 			w.makeGroup(lb.ID, "shared", "by hand")
 			w.fault(map[string]any{"action": action, "code": "Forbidden.RAM", "status": 403})
-			if found, unread := w.Orphans(t.Context(), service.OrphanQuery{}); len(unread) == 0 || !alicloud.IsForbidden(unread[0]) {
+			if found, unread := w.Orphans(t.Context(), driver.OrphanQuery{}); len(unread) == 0 || !alicloud.IsForbidden(unread[0]) {
 				t.Errorf("orphans %v, unread %v; want the error of the call", found, unread)
 			}
 		})

@@ -6,8 +6,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/driver"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
 )
 
@@ -49,7 +49,7 @@ func TestTypeBehindGate(t *testing.T) {
 		!strings.Contains(events[0], `"nlb"`) {
 		t.Errorf("events %q, want one", events)
 	}
-	if got := w.get("web"); service.HasFinalizer(got, Finalizer) || len(got.Status.Conditions) > 0 {
+	if got := w.get("web"); driver.HasFinalizer(got, Finalizer) || len(got.Status.Conditions) > 0 {
 		t.Errorf("the Service was touched: %v", got)
 	}
 	if plan := w.preview("web"); plan.Err != nil || len(plan.Steps) != 0 || len(plan.Problems) != 1 {
@@ -70,7 +70,7 @@ func TestTypeAddedLater(t *testing.T) {
 	if calls := w.calls(); len(calls) != 0 {
 		t.Errorf("calls %v, want none", calls)
 	}
-	if events := w.newEvents(); len(events) != 1 || !strings.Contains(events[0], w.get("web").Labels[service.LabelLoadBalancerID]) {
+	if events := w.newEvents(); len(events) != 1 || !strings.Contains(events[0], w.get("web").Labels[driver.LabelLoadBalancerID]) {
 		t.Errorf("events %q, want one that names the CLB", events)
 	}
 	w.change("web", deleteService)

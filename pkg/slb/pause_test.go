@@ -9,8 +9,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/driver"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
 )
 
@@ -22,9 +22,9 @@ func pauses(w *world) map[string]struct{ begin, end func() } {
 	annotated := func(value string) func() {
 		return func() {
 			w.change("web", func(svc *corev1.Service) {
-				delete(svc.Annotations, service.AnnotationPaused)
+				delete(svc.Annotations, driver.AnnotationPaused)
 				if value != "" {
-					svc.Annotations[service.AnnotationPaused] = value
+					svc.Annotations[driver.AnnotationPaused] = value
 				}
 			})
 		}
@@ -77,7 +77,7 @@ func TestPausedService(t *testing.T) {
 
 			w.change("web", func(svc *corev1.Service) { svc.Spec.Ports = append(svc.Spec.Ports, testPort(81, corev1.ProtocolTCP)) })
 			still("another port", metav1.ConditionFalse, "tcp:81")
-			w.deleteListener(w.get("web").Labels[service.LabelLoadBalancerID], 80)
+			w.deleteListener(w.get("web").Labels[driver.LabelLoadBalancerID], 80)
 			w.drift("web")
 			still("deleted by hand", metav1.ConditionFalse, "tcp:80")
 			if ingress := w.get("web").Status.LoadBalancer.Ingress; len(ingress) != 1 || ingress[0].IP != address {
@@ -110,7 +110,7 @@ func TestPauseShowsWhatElseIsWrong(t *testing.T) {
 	t.Parallel()
 	w := settled(t, testService("web", 80))
 	w.change("web", func(svc *corev1.Service) {
-		svc.Annotations[service.AnnotationPaused] = "true"
+		svc.Annotations[driver.AnnotationPaused] = "true"
 		annotate(svc, annotation.Scheduler, "fastest")
 	})
 	w.mustPass("web")

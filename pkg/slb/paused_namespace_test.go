@@ -6,7 +6,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/driver"
 )
 
 // TestPauseEndsWithTheNamespace: a Service that is paused by its annotation does not hold the deletion of its namespace, and still holds
@@ -19,11 +19,11 @@ func TestPauseEndsWithTheNamespace(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.change("web", func(svc *corev1.Service) {
-		svc.Annotations[service.AnnotationPaused] = "true"
+		svc.Annotations[driver.AnnotationPaused] = "true"
 		deleteService(svc)
 	})
 	w.mustPass("web")
-	if !service.HasFinalizer(w.get("web"), Finalizer) || len(w.lbs()) != 1 {
+	if !driver.HasFinalizer(w.get("web"), Finalizer) || len(w.lbs()) != 1 {
 		t.Fatal("the pause does not hold")
 	}
 	namespace.DeletionTimestamp = new(metav1.Now())
@@ -31,7 +31,7 @@ func TestPauseEndsWithTheNamespace(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.mustPass("web")
-	if service.HasFinalizer(w.get("web"), Finalizer) || len(w.lbs()) != 0 {
+	if driver.HasFinalizer(w.get("web"), Finalizer) || len(w.lbs()) != 0 {
 		t.Errorf("finalizers %v, CLBs %v", w.get("web").Finalizers, w.lbs())
 	}
 }

@@ -6,8 +6,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
-	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/driver"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb/model"
 )
@@ -17,7 +17,7 @@ func addressDiffers(lb *alicloud.LoadBalancer, svc *corev1.Service, params annot
 	if params.Has(annotation.Hostname) || params.Has(annotation.ExternalIPType) {
 		return "" // the status does not show the CLB's own address
 	}
-	if svc.Labels[service.LabelLoadBalancerID] == lb.ID {
+	if svc.Labels[driver.LabelLoadBalancerID] == lb.ID {
 		return "" // the Service is on it already, whatever its status showed before
 	}
 	for _, ingress := range svc.Status.LoadBalancer.Ingress {

@@ -7,7 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/driver"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/refusal"
@@ -28,19 +28,19 @@ type plan struct {
 // unwantedPoll is how soon a Service gets another CLB in the place of one that it does not ask for.
 const unwantedPoll = time.Second
 
-var _ service.Plan = plan{}
+var _ driver.Plan = plan{}
 
-// Steps implements service.Plan.
-func (p plan) Steps() []service.Step {
-	var steps []service.Step
+// Steps implements driver.Plan.
+func (p plan) Steps() []driver.Step {
+	var steps []driver.Step
 	for _, step := range p.Plan.Steps {
-		steps = append(steps, service.Step{Op: string(step.Op), Target: step.Target, Before: step.Before, After: step.After, Text: step.String()})
+		steps = append(steps, driver.Step{Op: string(step.Op), Target: step.Target, Before: step.Before, After: step.After, Text: step.String()})
 	}
 	return steps
 }
 
-// Deploy implements service.Plan.
-func (p plan) Deploy(ctx context.Context, svc *corev1.Service, create service.Create) service.Deployment {
+// Deploy implements driver.Plan.
+func (p plan) Deploy(ctx context.Context, svc *corev1.Service, create driver.Create) driver.Deployment {
 	p.clb.desired = p.desired
 	if !p.Has(model.OpCreateLoadBalancer) {
 		p.clb.answers.Creations.Leave(svc.UID)
@@ -48,7 +48,7 @@ func (p plan) Deploy(ctx context.Context, svc *corev1.Service, create service.Cr
 	if p.Empty() {
 		p.clb.shared.WakeOnConflict(p.clb.group, svc, p.clb.ID(), p.Problems)
 		p.clb.noteServers(svc)
-		return service.Deployment{Balancer: p.clb, Registered: p.registeredAfter(p.clb), Problems: p.reportKept()}
+		return driver.Deployment{Balancer: p.clb, Registered: p.registeredAfter(p.clb), Problems: p.reportKept()}
 	}
 	observed := p.clb.wholeModel()
 	if observed == nil {
@@ -84,7 +84,7 @@ func (p plan) Deploy(ctx context.Context, svc *corev1.Service, create service.Cr
 	after.noteInGroup(svc, p.Plan)
 	after.learnFull(err)
 	goesBack, err := after.noteCreation(svc, p.Plan, applier.NotCreated, err)
-	return service.Deployment{
+	return driver.Deployment{
 		Balancer: after, Writes: applier.Writes, Progress: applier.Progress, Refused: applier.RefusedAnnotations(), Untagged: applier.Untagged,
 		Uncertain:      len(applier.Doubts) > 0,
 		RefusedBackend: applier.RefusedServer, Interrupted: applier.Interrupted, Lost: applier.Lost, Shared: p.sharedGroups(),

@@ -6,15 +6,15 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
-	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/backend"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/driver"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/quota"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb/model"
 )
 
 // portRoom returns which ports of the Service the CLB has room for.
-func (c clb) portRoom(in service.Inputs) backend.PortRoom {
+func (c clb) portRoom(in driver.Inputs) backend.PortRoom {
 	ports := in.Service.Spec.Ports
 	if c.Reused() && !in.Params.OverridesListeners() {
 		return backend.PortRoom{Ports: ports} // their listeners are somebody else's matter

@@ -6,14 +6,14 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
-	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/driver"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb/model"
 )
 
 // portStatuses returns what the status of the Service says about its ports. refused has the targets of steps that the cloud refused.
 func portStatuses(ports []corev1.ServicePort, desired, actual *model.Model, refused map[string]bool) []corev1.PortStatus {
-	return service.PortStatuses(ports, func(port corev1.ServicePort) string { return unservedReason(port, desired, actual, refused) })
+	return driver.PortStatuses(ports, func(port corev1.ServicePort) string { return unservedReason(port, desired, actual, refused) })
 }
 
 // unservedReason returns the reason of the event about a port that is not served, "" for one that is served or soon may be.

@@ -30,7 +30,7 @@ type preload struct {
 	listeners []alicloud.Listener
 }
 
-// Preload implements service.Engine. It reads the CLBs in pages, and their listeners ten CLBs at a time.
+// Preload implements driver.Engine. It reads the CLBs in pages, and their listeners ten CLBs at a time.
 func (e *engine) Preload(ctx context.Context, services []*corev1.Service) error {
 	wanted := map[string]bool{}
 	for _, svc := range services {

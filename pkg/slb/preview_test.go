@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/driver"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb/diff"
 )
 
@@ -64,7 +65,7 @@ func TestStepsHaveAJSONForm(t *testing.T) {
 }
 
 // linesOf returns steps, one line each.
-func linesOf(steps []service.Step) []string {
+func linesOf(steps []driver.Step) []string {
 	var lines []string
 	for _, step := range steps {
 		lines = append(lines, step.String())

@@ -8,8 +8,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
-	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/driver"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
 )
@@ -53,7 +53,7 @@ func TestNameProvesNothing(t *testing.T) {
 	for name, makeOthers := range map[string]func(w *world, owner *corev1.Service) []string{
 		"of a group": func(w *world, owner *corev1.Service) []string {
 			w.putAll(grouped("web", "edge", 80), grouped("shop", "edge", 81))
-			id := w.get("web").Labels[service.LabelLoadBalancerID]
+			id := w.get("web").Labels[driver.LabelLoadBalancerID]
 			w.must(w.api.SetLoadBalancerName(w.t.Context(), id, nameOf(owner)))
 			return []string{id}
 		},
@@ -74,7 +74,7 @@ func TestNameProvesNothing(t *testing.T) {
 		for label, edit := range map[string]func(svc *corev1.Service, id string){
 			"name": func(*corev1.Service, string) {},
 			"name and label": func(svc *corev1.Service, id string) {
-				svc.Labels = map[string]string{service.LabelLoadBalancerID: id}
+				svc.Labels = map[string]string{driver.LabelLoadBalancerID: id}
 			},
 		} {
 			t.Run(name+", "+label, func(t *testing.T) {
@@ -89,7 +89,7 @@ func TestNameProvesNothing(t *testing.T) {
 				w.restart()
 				w.passes("claim", 5)
 				w.wantUntouched(others, before)
-				if id := w.get("claim").Labels[service.LabelLoadBalancerID]; label == "name" && (id == "" || slices.Contains(others, id)) {
+				if id := w.get("claim").Labels[driver.LabelLoadBalancerID]; label == "name" && (id == "" || slices.Contains(others, id)) {
 					t.Errorf("the Service is on %q", id)
 				}
 				w.change("claim", deleteService)
@@ -160,12 +160,12 @@ func TestLabelUsesNothing(t *testing.T) {
 		threeNodes(w)
 		id := w.makeCLB(tag).ID
 		svc := claimant("claim")
-		svc.Labels = map[string]string{service.LabelLoadBalancerID: id}
+		svc.Labels = map[string]string{driver.LabelLoadBalancerID: id}
 		annotate(svc, annotation.ForceOverrideListeners, "true")
 		w.put(svc)
 		w.passes("claim", 5)
 		listeners, err := w.api.DescribeListeners(t.Context(), id)
-		if own := w.get("claim").Labels[service.LabelLoadBalancerID]; err != nil || len(listeners[id]) > 0 || own == id || own == "" {
+		if own := w.get("claim").Labels[driver.LabelLoadBalancerID]; err != nil || len(listeners[id]) > 0 || own == id || own == "" {
 			t.Errorf("%s: listeners %v, %v, the Service is on %q", tag.Key, listeners[id], err, own)
 		}
 	}
@@ -178,9 +178,9 @@ func TestLabelKeepsNothing(t *testing.T) {
 	w := newWorld(t)
 	threeNodes(w)
 	w.putAll(grouped("web", "edge", 80))
-	id := w.get("web").Labels[service.LabelLoadBalancerID]
+	id := w.get("web").Labels[driver.LabelLoadBalancerID]
 	svc := claimant("claim")
-	svc.Labels = map[string]string{service.LabelLoadBalancerID: id}
+	svc.Labels = map[string]string{driver.LabelLoadBalancerID: id}
 	annotate(svc, annotation.AddressType, "neither") // so that it gets no CLB of its own
 	w.put(svc)
 	w.passes("claim", 5)
@@ -201,7 +201,7 @@ func TestLabelWritesNothing(t *testing.T) {
 	id := w.makeCLB(alicloud.Tag{Key: mark.TagReused, Value: "true"}).ID
 	w.makeListener(id, 443, "payroll, by hand")
 	svc := claimant("claim")
-	svc.Labels = map[string]string{service.LabelLoadBalancerID: id}
+	svc.Labels = map[string]string{driver.LabelLoadBalancerID: id}
 	annotate(svc, annotation.PreserveOnDelete, "true")
 	w.put(svc)
 	w.change("claim", deleteService)
@@ -259,7 +259,7 @@ func TestAdoptionWithoutTags(t *testing.T) {
 	w.calls()
 	w.mustPass("web")
 	w.mustPass("web")
-	if writes := writesOf(w.calls()); len(writes) > 0 || w.get("web").Labels[service.LabelLoadBalancerID] != lb.ID {
+	if writes := writesOf(w.calls()); len(writes) > 0 || w.get("web").Labels[driver.LabelLoadBalancerID] != lb.ID {
 		t.Fatalf("adoption writes %v, labels %v", writes, w.get("web").Labels)
 	}
 	w.restart()

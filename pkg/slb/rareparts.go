@@ -6,14 +6,14 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
-	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/driver"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb/model"
 )
 
 // mayHaveAccessList reports whether an access control list of the Service needs to be read. Most Services never had one.
-func mayHaveAccessList(svc *corev1.Service, params annotation.Params, actual *model.Model, record service.Record) bool {
+func mayHaveAccessList(svc *corev1.Service, params annotation.Params, actual *model.Model, record driver.Record) bool {
 	if len(annotation.SourceRangesOf(svc)) > 0 {
 		return true
 	}
@@ -23,7 +23,7 @@ func mayHaveAccessList(svc *corev1.Service, params annotation.Params, actual *mo
 	if actual.Reused {
 		return params.OverridesListeners()
 	}
-	return slices.Contains(record.Annotations, service.RecordedSourceRanges) ||
+	return slices.Contains(record.Annotations, driver.RecordedSourceRanges) ||
 		slices.ContainsFunc(actual.Listeners, func(l model.Listener) bool {
 			marked, _, ok := mark.Parse(l.Description)
 			return ok && marked == mark.ServiceName(svc) && l.Attributes[alicloud.AttributeACLIDs] != "" && !params.Has(annotation.ACLID)
@@ -53,7 +53,7 @@ func (o observed) accessLists(svc *corev1.Service) []string {
 }
 
 // mayHaveExtensions reports whether extensions need to be read. Most Services never had any.
-func mayHaveExtensions(params annotation.Params, actual *model.Model, record service.Record) bool {
+func mayHaveExtensions(params annotation.Params, actual *model.Model, record driver.Record) bool {
 	if actual == nil || actual.Reused && !params.OverridesListeners() {
 		return false
 	}

@@ -9,7 +9,7 @@ import (
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/nodes"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
-	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/driver"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
 )
@@ -79,8 +79,8 @@ func TestServiceShowsItsCLB(t *testing.T) {
 	if len(svc.Status.LoadBalancer.Ingress) != 1 || svc.Status.LoadBalancer.Ingress[0].IP == "" {
 		t.Errorf("status = %v, want one address", svc.Status.LoadBalancer)
 	}
-	if svc.Labels[service.LabelLoadBalancerID] == "" {
-		t.Errorf("label %s is missing", service.LabelLoadBalancerID)
+	if svc.Labels[driver.LabelLoadBalancerID] == "" {
+		t.Errorf("label %s is missing", driver.LabelLoadBalancerID)
 	}
 	if len(svc.Status.Conditions) != 2 || w.synced("web").Status != metav1.ConditionTrue {
 		t.Errorf("conditions = %v, want one that is true, and the Record", svc.Status.Conditions)
@@ -226,7 +226,7 @@ func TestDelete(t *testing.T) {
 			[]string{"DescribeLoadBalancers", "DescribeLoadBalancerListeners", "SetLoadBalancerDeleteProtection", "DeleteLoadBalancer"}},
 		{"type change", retyped, func(*world) {},
 			[]string{"DescribeLoadBalancers", "DescribeLoadBalancerListeners", "SetLoadBalancerDeleteProtection", "DeleteLoadBalancer"}},
-		{"class annotation", func(svc *corev1.Service) { svc.Annotations[service.AnnotationClass] = "other" }, func(*world) {},
+		{"class annotation", func(svc *corev1.Service) { svc.Annotations[driver.AnnotationClass] = "other" }, func(*world) {},
 			[]string{"DescribeLoadBalancers", "DescribeLoadBalancerListeners", "SetLoadBalancerDeleteProtection", "DeleteLoadBalancer"}},
 		{"after a restart", deleted, (*world).restart,
 			[]string{"DescribeLoadBalancers", "DescribeLoadBalancerListeners", "SetLoadBalancerDeleteProtection", "DeleteLoadBalancer"}},
@@ -325,11 +325,11 @@ func TestServiceThatComesBackIsProtectedAgain(t *testing.T) {
 func TestLostCLBIsMadeAnew(t *testing.T) {
 	t.Parallel()
 	w := settled(t, testService("web", 80))
-	before := w.get("web").Labels[service.LabelLoadBalancerID]
+	before := w.get("web").Labels[driver.LabelLoadBalancerID]
 	w.removeCLB()
 	w.drift("web")
 	w.mustPass("web")
-	after := w.get("web").Labels[service.LabelLoadBalancerID]
+	after := w.get("web").Labels[driver.LabelLoadBalancerID]
 	if n := len(w.state()); n != 1 || after == before {
 		t.Errorf("%d CLBs, id %s, before %s; want one new", n, after, before)
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/driver"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
 )
 
@@ -48,7 +49,7 @@ func setOrDelete(svc *corev1.Service, suffix annotation.Suffix, value string) {
 // recorded returns the Record that the Service holds, as text.
 func (w *world) recorded(name string) string {
 	w.t.Helper()
-	condition := meta.FindStatusCondition(w.get(name).Status.Conditions, service.ConditionWritten)
+	condition := meta.FindStatusCondition(w.get(name).Status.Conditions, driver.ConditionWritten)
 	if condition == nil {
 		return ""
 	}
@@ -167,7 +168,7 @@ func TestRecordOfAnotherCLB(t *testing.T) {
 		threeNodes(w)
 		svc := onExistingCLB(w, "", "")
 		message = strings.ReplaceAll(message, "UID", string(svc.UID))
-		svc.Status.Conditions = []metav1.Condition{{Type: service.ConditionWritten, Status: metav1.ConditionTrue, Reason: service.ReasonWritten,
+		svc.Status.Conditions = []metav1.Condition{{Type: driver.ConditionWritten, Status: metav1.ConditionTrue, Reason: driver.ReasonWritten,
 			Message: message}}
 		w.put(svc)
 		w.mustPass("web")

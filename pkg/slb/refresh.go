@@ -11,8 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
-	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/driver"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/groups"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
@@ -25,7 +25,7 @@ import (
 type refreshed struct {
 	clb observed
 	// record is what was applied to the CLB, nil where the CLB could not be read.
-	record *service.Record
+	record *driver.Record
 	// whole says that the whole CLB was read, some that a part was.
 	whole, some bool
 	// together says that the CLB was read with those of all other Services, at a start.
@@ -36,19 +36,19 @@ type refreshed struct {
 	unread map[model.Part]error
 }
 
-// Refresh implements service.Balancer.
-func (c clb) Refresh(ctx context.Context, of service.Request) (service.Refreshed, error) {
+// Refresh implements driver.Balancer.
+func (c clb) Refresh(ctx context.Context, of driver.Request) (driver.Refreshed, error) {
 	if of.Edited {
 		c.answers.TryAgain(c.ID())
 	}
 	c.observed = c.doubtGroup(of, c.observed)
 	if c.presence.IsZero() {
-		record, _ := service.RecordOn(of.Service)
-		c.left, c.showing = record.Leaving, service.ShownBy(of.Service)
+		record, _ := driver.RecordOn(of.Service)
+		c.left, c.showing = record.Leaving, driver.ShownBy(of.Service)
 	}
 	found, err := c.refreshParts(ctx, of, c.observed, c.charge)
 	if err == nil && found.clb.wholeModel() == nil && len(found.unread) > 0 {
-		err = service.JoinUnread(found.unread) // nothing is created while anything is unknown
+		err = driver.JoinUnread(found.unread) // nothing is created while anything is unknown
 	}
 	if found.clb.presence.Present() {
 		found.clb.addresses = found.clb.addresses.begunWith(of.Service, &found.clb.loadBalancer.Value, of.Params)
@@ -58,9 +58,9 @@ func (c clb) Refresh(ctx context.Context, of service.Request) (service.Refreshed
 	if of.DriftDue && c.isTrusted() {
 		after.before = c.wholeModel()
 	}
-	result := service.Refreshed{
+	result := driver.Refreshed{
 		Balancer: after, Applied: found.record, Whole: found.whole, Some: found.some, Together: found.together,
-		Unread: service.JoinUnread(found.unread),
+		Unread: driver.JoinUnread(found.unread),
 	}
 	if found.whole {
 		result.Vanished = found.clb.presence.Vanished()
@@ -69,7 +69,7 @@ func (c clb) Refresh(ctx context.Context, of service.Request) (service.Refreshed
 }
 
 // refreshParts re-reads those parts of the CLB that are in doubt or due for drift detection.
-func (e *engine) refreshParts(ctx context.Context, of service.Request, known observed, charge deploy.PendingCharge) (refreshed, error) {
+func (e *engine) refreshParts(ctx context.Context, of driver.Request, known observed, charge deploy.PendingCharge) (refreshed, error) {
 	found := refreshed{clb: known, charge: charge, unread: map[model.Part]error{}}
 	if of.DriftDue && !of.Unsettled && known.comparisons > 0 {
 		if e.isUnchanged(ctx, of, known, charge) {
@@ -98,7 +98,7 @@ func (e *engine) refreshParts(ctx context.Context, of service.Request, known obs
 }
 
 // doubtOutdated puts in doubt what the request says is to be read.
-func (o observed) doubtOutdated(of service.Request) observed {
+func (o observed) doubtOutdated(of driver.Request) observed {
 	asksForGroups := o.asksForGroups(of.Params)
 	if of.DriftDue {
 		o = o.invalidateAll("due for drift detection")
@@ -110,7 +110,7 @@ func (o observed) doubtOutdated(of service.Request) observed {
 }
 
 // refreshLoadBalancer finds the CLB.
-func (e *engine) refreshLoadBalancer(ctx context.Context, of service.Request, found *refreshed) error {
+func (e *engine) refreshLoadBalancer(ctx context.Context, of driver.Request, found *refreshed) error {
 	if found.clb.loadBalancer.Trusted() {
 		return nil
 	}
@@ -156,14 +156,14 @@ func (e *engine) refreshLoadBalancer(ctx context.Context, of service.Request, fo
 // standsDespite reports whether what is known of the CLB stands although it cannot be read: its groups follow the endpoints, and its
 // listeners the ports of the Service. One that the Service is about to move to serves nobody yet.
 func (o observed) standsDespite(err error) bool {
-	return service.IsUnread(err) && !alicloud.HasCode(err, model.CodeLoadBalancerGone) && o.presence.Present() && o.from == "" &&
+	return driver.IsUnread(err) && !alicloud.HasCode(err, model.CodeLoadBalancerGone) && o.presence.Present() && o.from == "" &&
 		o.listeners.Known() && o.groups.Known()
 }
 
 // admitOrFollow fails if the Service may not use an existing CLB. One that is on it nevertheless, because the policy, or a tag of the CLB,
 // changed later, keeps what it has there: that follows its endpoints, and only what is new is refused. Otherwise its dead backends would
 // take traffic for as long as nobody decides.
-func (e *engine) admitOrFollow(ctx context.Context, of service.Request, lb *alicloud.LoadBalancer, found *refreshed) error {
+func (e *engine) admitOrFollow(ctx context.Context, of driver.Request, lb *alicloud.LoadBalancer, found *refreshed) error {
 	refused := e.checkExisting(ctx, of.Service, of.Params, lb)
 	if _, config := errors.AsType[*problem.ConfigError](refused); !config {
 		return refused
@@ -176,7 +176,7 @@ func (e *engine) admitOrFollow(ctx context.Context, of service.Request, lb *alic
 }
 
 // takePreload takes over the CLB of the Service's own that was read with those of all other Services. It reports whether there is one.
-func (e *engine) takePreload(ctx context.Context, of service.Request, found *refreshed) (bool, error) {
+func (e *engine) takePreload(ctx context.Context, of driver.Request, found *refreshed) (bool, error) {
 	clb := &found.clb
 	_, grouped := e.shared.Wanted(of.Service, of.Params, clb.group)
 	pre, ok := e.preloads.Take(mark.DefaultName(of.Service.UID))
@@ -189,14 +189,14 @@ func (e *engine) takePreload(ctx context.Context, of service.Request, found *ref
 	}
 	found.charge.Correct(&model.LoadBalancer, time.Now())
 	clb.setObserved(model)
-	clb.groupsAsked, clb.extensions, clb.access, clb.addresses = of.Params.Get(annotation.VGroupPort), service.Part[struct{}]{}, service.Part[*alicloud.AccessList]{}, elastic{}
+	clb.groupsAsked, clb.extensions, clb.access, clb.addresses = of.Params.Get(annotation.VGroupPort), driver.Part[struct{}]{}, driver.Part[*alicloud.AccessList]{}, elastic{}
 	clb.groupsUnlisted, found.whole, found.some, found.together = true, true, true, true
 	return true, nil
 }
 
 // observeTogether completes the first read of a CLB of a group with the listeners that were read for all its Services. Where they lack one
 // of the Service, which proves nothing, or the read of a group fails, the Service reads all on its own.
-func (e *engine) observeTogether(ctx context.Context, of service.Request, found *refreshed) {
+func (e *engine) observeTogether(ctx context.Context, of driver.Request, found *refreshed) {
 	clb := &found.clb
 	if of.Applied != nil || clb.group.IsZero() {
 		return
@@ -213,7 +213,7 @@ func (e *engine) observeTogether(ctx context.Context, of service.Request, found 
 }
 
 // refreshContents reads the listeners and groups of the CLB.
-func (e *engine) refreshContents(ctx context.Context, of service.Request, found *refreshed) error {
+func (e *engine) refreshContents(ctx context.Context, of driver.Request, found *refreshed) error {
 	clb := &found.clb
 	if !clb.presence.Present() {
 		return nil
@@ -242,12 +242,12 @@ func (e *engine) refreshListeners(ctx context.Context, found *refreshed) error {
 		return found.keepPart(model.PartListeners, clb.listeners.Known(), fmt.Errorf("read the listeners of %s: %w", id, err))
 	}
 	clb.listeners.Set(observe.New(clb.loadBalancer.Value, listeners[id]).Listeners)
-	clb.extensions, found.some = service.Part[struct{}]{}, true
+	clb.extensions, found.some = driver.Part[struct{}]{}, true
 	return nil
 }
 
 // refreshGroups reads the vServer groups. Where that fails, those of the last read stand.
-func (e *engine) refreshGroups(ctx context.Context, of service.Request, found *refreshed) error {
+func (e *engine) refreshGroups(ctx context.Context, of driver.Request, found *refreshed) error {
 	clb := &found.clb
 	if clb.groups.Trusted() {
 		return nil
@@ -304,7 +304,7 @@ func (r *refreshed) keepPart(name model.Part, known bool, err error) error {
 }
 
 // refreshFewHave reads what few Services have, and only where there may be any.
-func (e *engine) refreshFewHave(ctx context.Context, of service.Request, found *refreshed) {
+func (e *engine) refreshFewHave(ctx context.Context, of driver.Request, found *refreshed) {
 	clb := &found.clb
 	of.Params = clb.stayingParams(of.Service, of.Params)
 	record := loadRecord(of.Applied, of.Service, clb.wholeModel())
@@ -330,15 +330,15 @@ func (e *engine) refreshFewHave(ctx context.Context, of service.Request, found *
 }
 
 // refreshAccess reads the list of the source ranges where there may be one. missing is as in [observe.AccessList].
-func (e *engine) refreshAccess(ctx context.Context, svc *corev1.Service, params annotation.Params, clb observed, record service.Record) (
-	list service.Part[*alicloud.AccessList], missing bool, err error,
+func (e *engine) refreshAccess(ctx context.Context, svc *corev1.Service, params annotation.Params, clb observed, record driver.Record) (
+	list driver.Part[*alicloud.AccessList], missing bool, err error,
 ) {
 	access := clb.access
 	if access.Trusted() {
 		return access, false, nil
 	}
 	if !mayHaveAccessList(svc, params, clb.wholeModel(), record) {
-		return service.Part[*alicloud.AccessList]{Value: access.Value}, false, nil
+		return driver.Part[*alicloud.AccessList]{Value: access.Value}, false, nil
 	}
 	seen, missing, err := observe.AccessList(ctx, e.api, svc, clb.accessLists(svc), access.Value != nil || clb.wholeModel() != nil)
 	if err == nil {

@@ -12,8 +12,8 @@ import (
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/waits"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
-	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/driver"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb/deploy"
@@ -22,8 +22,8 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb/observe"
 )
 
-// RefreshForRemoval implements service.Balancer. A CLB of ours goes with everything on it, unless something on it is somebody else's.
-func (c clb) RefreshForRemoval(ctx context.Context, svc *corev1.Service, applied *service.Record) (service.Balancer, error) {
+// RefreshForRemoval implements driver.Balancer. A CLB of ours goes with everything on it, unless something on it is somebody else's.
+func (c clb) RefreshForRemoval(ctx context.Context, svc *corev1.Service, applied *driver.Record) (driver.Balancer, error) {
 	if c.former != "" {
 		return c.refreshFormer(ctx, svc)
 	}
@@ -53,7 +53,7 @@ func (c clb) RefreshForRemoval(ctx context.Context, svc *corev1.Service, applied
 		}
 		return c, err
 	}
-	found := c.withKnown(observed{presence: at.presence, access: service.Part[*alicloud.AccessList]{Value: c.access.Value}})
+	found := c.withKnown(observed{presence: at.presence, access: driver.Part[*alicloud.AccessList]{Value: c.access.Value}})
 	if found.wholeModel() == nil {
 		return found, nil
 	}
@@ -72,7 +72,7 @@ func (c clb) RefreshForRemoval(ctx context.Context, svc *corev1.Service, applied
 
 // unlessUsed reads the listeners of a CLB before it is deleted. One on which somebody else has a listener stays, as an existing one does,
 // and so does one without the owner tag of which not all else says that it is the Service's.
-func (c clb) unlessUsed(ctx context.Context, svc *corev1.Service) (service.Balancer, error) {
+func (c clb) unlessUsed(ctx context.Context, svc *corev1.Service) (driver.Balancer, error) {
 	lb := &c.loadBalancer.Value
 	read, err := c.api.DescribeListeners(ctx, lb.ID)
 	if err != nil {
@@ -97,7 +97,7 @@ func othersListeners(svc *corev1.Service, listeners []model.Listener) []string {
 }
 
 // reusedForRemoval reads an existing CLB, unless it is known.
-func (c clb) reusedForRemoval(ctx context.Context, svc *corev1.Service, applied *service.Record) (service.Balancer, error) {
+func (c clb) reusedForRemoval(ctx context.Context, svc *corev1.Service, applied *driver.Record) (driver.Balancer, error) {
 	if found, last, err := c.lastOfGroup(ctx, svc); last || err != nil {
 		return c.withAccess(ctx, svc, applied, found, err)
 	}
@@ -108,7 +108,7 @@ func (c clb) reusedForRemoval(ctx context.Context, svc *corev1.Service, applied 
 }
 
 // readForRemoval reads everything on an existing CLB: only what carries marks of the Service is removed.
-func (c clb) readForRemoval(ctx context.Context, svc *corev1.Service) (service.Balancer, error) {
+func (c clb) readForRemoval(ctx context.Context, svc *corev1.Service) (driver.Balancer, error) {
 	actual, err := observe.All(ctx, c.api, c.loadBalancer.Value, mark.ServiceName(svc), true)
 	if err != nil {
 		return c, err
@@ -138,12 +138,12 @@ func (c *clb) confirmForRemoval(ctx context.Context, svc *corev1.Service) (bool,
 	return lb != nil, err
 }
 
-// PlanRemoval implements service.Balancer. It deletes a CLB of ours; its listeners and groups go with it. From an existing CLB it
+// PlanRemoval implements driver.Balancer. It deletes a CLB of ours; its listeners and groups go with it. From an existing CLB it
 // deletes what carries our mark. A CLB that the author of the Service wants to keep only loses what binds it to us.
-func (c clb) PlanRemoval(svc *corev1.Service, applied *service.Record) (service.Removal, error) {
+func (c clb) PlanRemoval(svc *corev1.Service, applied *driver.Record) (driver.Removal, error) {
 	actual := c.wholeModel()
 	params, _ := annotation.Parse(svc.Annotations)
-	removal := service.Removal{
+	removal := driver.Removal{
 		Plan: plan{clb: c}, ID: c.ID(), Reused: actual.Reused, Preserved: params.Preserves(),
 		Status: statusOf(actual, params, nil, c.ipMode(actual, params)),
 	}
@@ -169,21 +169,21 @@ func (c clb) PlanRemoval(svc *corev1.Service, applied *service.Record) (service.
 			return removal, nil // what is there may be another cluster's
 		}
 		record := loadRecord(applied, svc, actual)
-		tags, err := c.removableTags(svc, record, service.Record{})
+		tags, err := c.removableTags(svc, record, driver.Record{})
 		removal = c.planLeave(removal, &model.Model{Reused: true, Override: true, RemoveTags: tags}, mark.OwnerOf(svc, clusterID))
 		return removal, err
 	case removal.Preserved:
 		removal.Plan = plan{clb: c, Plan: diff.Preserving(actual, mark.Preserved(svc, c.config.ClusterID))}
-		removal.Kept = service.KeptBeside(Product, svc, c.ID(), c.alsoOwned)
+		removal.Kept = driver.KeptBeside(Product, svc, c.ID(), c.alsoOwned)
 	default:
 		removal.Plan = plan{clb: c, Plan: diff.Deletion(actual, mark.Tags(svc, c.config.ClusterID)...)}
-		removal.Kept = service.KeptBeside(Product, svc, c.ID(), c.alsoOwned)
+		removal.Kept = driver.KeptBeside(Product, svc, c.ID(), c.alsoOwned)
 	}
 	return removal, nil
 }
 
 // planLeave plans the removal of what the Service has on a CLB that stays. What somebody else uses stays, too.
-func (c clb) planLeave(removal service.Removal, nothing *model.Model, owner mark.Owner) service.Removal {
+func (c clb) planLeave(removal driver.Removal, nothing *model.Model, owner mark.Owner) driver.Removal {
 	nothing.InUse = c.inUse()
 	removal.Plan = plan{clb: c, Plan: diff.Diff(nothing, c.wholeModel(), owner.Service, owner.ClusterID)}
 	return removal
@@ -220,9 +220,9 @@ func (c clb) keptReason(svc *corev1.Service) string {
 		lb.ID, mark.TagOwner, mark.DefaultName(svc.UID))
 }
 
-// Removed implements service.Balancer. Where there was an access control list, or the search for one found none, it is searched for
+// Removed implements driver.Balancer. Where there was an access control list, or the search for one found none, it is searched for
 // once more before the Service is released.
-func (c clb) Removed(removal service.Removal) (known service.Balancer, leftovers bool) {
+func (c clb) Removed(removal driver.Removal) (known driver.Balancer, leftovers bool) {
 	id := removal.ID
 	if removal.Reused {
 		id = ""
@@ -232,15 +232,15 @@ func (c clb) Removed(removal service.Removal) (known service.Balancer, leftovers
 	return c.withKnown(after), c.access.Value != nil || c.access.Doubt != "" || c.access.Known()
 }
 
-// PlanLeftovers implements service.Balancer. The access control list outlives its CLB. One that cannot be read does not hold the Service
+// PlanLeftovers implements driver.Balancer. The access control list outlives its CLB. One that cannot be read does not hold the Service
 // for ever, and neither does one that somebody else uses.
-func (c clb) PlanLeftovers(ctx context.Context, svc *corev1.Service) (service.Balancer, service.Plan, error) {
+func (c clb) PlanLeftovers(ctx context.Context, svc *corev1.Service) (driver.Balancer, driver.Plan, error) {
 	nothing := plan{clb: c}
 	if params, _ := annotation.Parse(svc.Annotations); params.Preserves() {
 		return c, nothing, nil
 	}
-	record, _ := service.RecordOn(svc)
-	expected := len(annotation.SourceRangesOf(svc)) > 0 || slices.Contains(record.Annotations, service.RecordedSourceRanges)
+	record, _ := driver.RecordOn(svc)
+	expected := len(annotation.SourceRangesOf(svc)) > 0 || slices.Contains(record.Annotations, driver.RecordedSourceRanges)
 	list, _, err := observe.AccessList(ctx, c.api, svc, c.accessLists(svc), expected && !c.access.Known())
 	switch {
 	case err != nil && alicloud.IsForbidden(err) && !expected && c.access.Value == nil:

@@ -6,7 +6,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/driver"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
 )
 
@@ -56,7 +56,7 @@ func TestRestoredServiceTakesNothing(t *testing.T) {
 					if untagged {
 						w.untagged(w.onlyCLB())
 					}
-					id := w.get("web").Labels[service.LabelLoadBalancerID]
+					id := w.get("web").Labels[driver.LabelLoadBalancerID]
 					before := w.contents(id)
 					w.restored(test.second)
 					for range 3 {

@@ -10,8 +10,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
-	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/driver"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
 )
@@ -243,7 +243,7 @@ func TestServiceStaysOnItsCLB(t *testing.T) {
 				w.put(test.before(w))
 				w.mustPass("web")
 				w.newEvents()
-				before := w.get("web").Labels[service.LabelLoadBalancerID]
+				before := w.get("web").Labels[driver.LabelLoadBalancerID]
 				w.change("web", func(svc *corev1.Service) { test.change(w, svc) })
 				if restarted {
 					w.restart()
@@ -253,7 +253,7 @@ func TestServiceStaysOnItsCLB(t *testing.T) {
 				if writes := writesOf(w.calls()); len(writes) != 0 {
 					t.Errorf("writes %v, want none", writes)
 				}
-				if after := w.get("web").Labels[service.LabelLoadBalancerID]; after != before {
+				if after := w.get("web").Labels[driver.LabelLoadBalancerID]; after != before {
 					t.Errorf("the Service moved from %s to %s", before, after)
 				}
 				events := w.newEvents()

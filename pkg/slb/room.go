@@ -7,16 +7,16 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
-	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/backend"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/driver"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/quota"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb/deploy"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb/model"
 )
 
-// Room implements service.Balancer.
-func (c clb) Room(in service.Inputs) backend.Room {
+// Room implements driver.Balancer.
+func (c clb) Room(in driver.Inputs) backend.Room {
 	clusterID, _ := c.markedOn(in.Service, serverOf(in))
 	owner := mark.OwnerOf(in.Service, clusterID)
 	entries := func(yield func(backend.Entry) bool) {

@@ -24,6 +24,7 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/config"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/driver"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/quota"
 )
 
@@ -153,7 +154,7 @@ func (s *soak) start() {
 	s.factory = informers.NewSharedInformerFactory(s.kube, 0)
 	s.config.Quotas = soakBook()
 	opts := s.options()
-	opts.Engines = []service.Engine{NewEngine(s.api, s.config, s.factory.Core().V1().Services().Lister())}
+	opts.Engines = []driver.Engine{NewEngine(s.api, s.config, s.factory.Core().V1().Services().Lister())}
 	opts.Recorder, opts.ResyncPeriod = &record.FakeRecorder{}, soakResync
 	s.Reconciler = service.NewReconciler(opts)
 	controller, err := service.NewController(opts, s.Reconciler)

@@ -14,7 +14,7 @@ import (
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/emulatortest"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/journal"
-	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/driver"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
 )
 
@@ -332,7 +332,7 @@ func (s *soak) wantHeld(owners map[string][]string) {
 		}
 		names := map[string]bool{}
 		for i := range all.Items {
-			names[mark.DefaultName(all.Items[i].UID)] = service.HasFinalizer(&all.Items[i], Finalizer)
+			names[mark.DefaultName(all.Items[i].UID)] = driver.HasFinalizer(&all.Items[i], Finalizer)
 		}
 		return names
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/driver"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/groups"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
 )
@@ -180,7 +181,7 @@ func staysUpToDate(t *testing.T, w *world, move moveToNewCLB, address string) {
 func reportsRefusal(t *testing.T, w *world, events int) {
 	t.Helper()
 	condition := w.synced("web")
-	for _, text := range []string{"the Service stays on CLB " + w.get("web").Labels[service.LabelLoadBalancerID], "CreateLoadBalancer: ",
+	for _, text := range []string{"the Service stays on CLB " + w.get("web").Labels[driver.LabelLoadBalancerID], "CreateLoadBalancer: ",
 		"restore the annotation"} {
 		if !strings.Contains(condition.Message, text) && condition.Reason == problem.ReasonMoveRefused {
 			t.Errorf("condition %q lacks %q", condition.Message, text)

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit/teststorm"
-	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/driver"
 )
 
 const (
@@ -51,7 +51,7 @@ func (f *fleet) soonPublished(first map[string]time.Time) {
 	}
 	longest := time.Duration(0)
 	for name, at := range first {
-		serves, ok := runs[f.get(name).Labels[service.LabelLoadBalancerID]]
+		serves, ok := runs[f.get(name).Labels[driver.LabelLoadBalancerID]]
 		if !ok {
 			f.t.Errorf("%s shows an address and no listener of it was started", name)
 		}

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/driver"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
 )
 
@@ -17,7 +17,7 @@ func TestDeletionLeavesAStranger(t *testing.T) {
 		t.Run(when, func(t *testing.T) {
 			t.Parallel()
 			w := settled(t, testService("web", 80))
-			id := w.get("web").Labels[service.LabelLoadBalancerID]
+			id := w.get("web").Labels[driver.LabelLoadBalancerID]
 			stranger := w.makeTwin("web")
 			w.takenOver(id)
 			then(w)

@@ -12,9 +12,9 @@ import (
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
-	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/backend"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/driver"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
 )
 
@@ -218,7 +218,7 @@ func (w *world) arrives(from string, move stuckMove, ports int) {
 			w.t.Errorf("the old place has the group %s with %v", name, servers)
 		}
 	}
-	if record, _ := service.RecordOn(w.get("web")); len(record.Leaving) > 0 {
+	if record, _ := driver.RecordOn(w.get("web")); len(record.Leaving) > 0 {
 		w.t.Errorf("the Record still says that %v is to be left", record.Leaving)
 	}
 	if found := w.orphans(); len(found) > 0 {

@@ -9,9 +9,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"k8s.io/apimachinery/pkg/util/sets"
-
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/cloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"

@@ -8,8 +8,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
-	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/driver"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/policy"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
 )
@@ -109,7 +109,7 @@ func TestLabelGivesNoAPIServersCLB(t *testing.T) {
 				w.put(svc)
 				w.mustPass("web")
 			} else {
-				svc.Labels = map[string]string{service.LabelLoadBalancerID: lb.ID}
+				svc.Labels = map[string]string{driver.LabelLoadBalancerID: lb.ID}
 				svc.Finalizers = []string{Finalizer}
 				svc.Status.LoadBalancer.Ingress = []corev1.LoadBalancerIngress{{IP: "192.0.2.1"}}
 				w.put(svc)

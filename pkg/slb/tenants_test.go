@@ -11,8 +11,8 @@ import (
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/nodes"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
-	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/driver"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/policy"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
@@ -22,7 +22,7 @@ import (
 func claiming(id string) *corev1.Service {
 	svc := reusing("web", id, "true", 443)
 	delete(svc.Annotations, key(annotation.LoadBalancerID))
-	svc.Labels = map[string]string{service.LabelLoadBalancerID: id}
+	svc.Labels = map[string]string{driver.LabelLoadBalancerID: id}
 	svc.Finalizers = []string{"service.k8s.alibaba/resources"}
 	return svc
 }

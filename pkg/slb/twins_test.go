@@ -7,8 +7,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
-	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/driver"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
 )
@@ -35,7 +35,7 @@ func TestDeletionReportsSecondCLBWithTag(t *testing.T) {
 						w.change("web", func(svc *corev1.Service) { annotate(svc, annotation.PreserveOnDelete, "true") })
 						w.mustPass("web")
 					}
-					id := w.get("web").Labels[service.LabelLoadBalancerID]
+					id := w.get("web").Labels[driver.LabelLoadBalancerID]
 					var twin alicloud.LoadBalancer
 					if twins {
 						twin = w.makeTwin("web")
@@ -74,7 +74,7 @@ func TestDeletionWithTwoCLBsAndNoLabel(t *testing.T) {
 	t.Parallel()
 	w := settled(t, testService("web", 80))
 	twin := w.makeTwin("web")
-	w.change("web", func(svc *corev1.Service) { delete(svc.Labels, service.LabelLoadBalancerID); deleteService(svc) })
+	w.change("web", func(svc *corev1.Service) { delete(svc.Labels, driver.LabelLoadBalancerID); deleteService(svc) })
 	w.restart()
 	w.newEvents()
 	for range 2 {

@@ -2,7 +2,7 @@ package slb
 
 import "github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/quota"
 
-// Uses implements service.Balancer. The listeners are those of the CLB, the vServer groups those that the Service knows.
+// Uses implements driver.Balancer. The listeners are those of the CLB, the vServer groups those that the Service knows.
 func (c clb) Uses() []quota.Use {
 	if c.ID() == "" {
 		return nil

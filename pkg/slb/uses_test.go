@@ -4,7 +4,7 @@ import (
 	"maps"
 	"testing"
 
-	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/driver"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/quota"
 )
 
@@ -18,7 +18,7 @@ func TestUsesOfSharedCLB(t *testing.T) {
 		svc := w.get(name)
 		e := NewEngine(w.api, w.config, w.factory.Core().V1().Services().Lister()).(*engine)
 		params, _ := e.Params(svc)
-		found, err := e.Start().Refresh(t.Context(), service.Request{Service: svc, Params: params, Adopted: true})
+		found, err := e.Start().Refresh(t.Context(), driver.Request{Service: svc, Params: params, Adopted: true})
 		if err != nil {
 			t.Fatal(err)
 		}

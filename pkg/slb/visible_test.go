@@ -20,6 +20,7 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/config"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/driver"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
 )
 
@@ -74,7 +75,7 @@ func TestDriftPassLeavesAloneWhatNoAnnotationManages(t *testing.T) {
 	svc := testService("web", 80)
 	annotate(svc, annotation.AddressType, "internet")
 	w := settled(t, svc)
-	id := w.get("web").Labels[service.LabelLoadBalancerID]
+	id := w.get("web").Labels[driver.LabelLoadBalancerID]
 	ctx := t.Context()
 	for _, err := range []error{
 		w.api.SetLoadBalancerName(ctx, id, "renamed-by-hand"),
@@ -108,7 +109,7 @@ func TestListenerChangedByHandIsRestored(t *testing.T) {
 	svc := testService("web", 80)
 	annotate(svc, annotation.Scheduler, "wlc")
 	w := settled(t, svc)
-	before, id := w.state(), w.get("web").Labels[service.LabelLoadBalancerID]
+	before, id := w.state(), w.get("web").Labels[driver.LabelLoadBalancerID]
 	listener := map[string]string{"LoadBalancerId": id, "ListenerPort": "80", "ListenerProtocol": "tcp"}
 	w.raw(api.VersionSLB, "StopLoadBalancerListener", listener, nil)
 	other, err := w.api.CreateVServerGroup(t.Context(), id, "by hand", nil)

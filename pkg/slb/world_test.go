@@ -27,6 +27,8 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/config"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/driver"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/sources"
 )
 
 const (
@@ -60,7 +62,7 @@ type world struct {
 	// withoutSlices is a role that may not list EndpointSlices.
 	withoutSlices bool
 	// pods is nil where the policy does not restrict the addresses of backends.
-	pods *service.Pods
+	pods *sources.Pods
 	// moveGrace is how long a Service stays at a place that it has left, 0 for next to nothing.
 	moveGrace time.Duration
 	*service.Reconciler
@@ -168,7 +170,7 @@ func (w *world) options() service.Options {
 	engine := NewEngine(w.api, w.config, w.factory.Core().V1().Services().Lister()).(*engine)
 	engine.missing.Over = testGoneOver
 	opts := service.Options{
-		Engines: []service.Engine{engine}, Network: w.api, Config: w.config, Client: w.kube, Recorder: w.recorder(),
+		Engines: []driver.Engine{engine}, Network: w.api, Config: w.config, Client: w.kube, Recorder: w.recorder(),
 		Services: w.factory.Core().V1().Services(), Nodes: w.factory.Core().V1().Nodes(),
 		EndpointSlices: w.factory.Discovery().V1().EndpointSlices(), InstanceID: testInstanceID, Pods: w.pods,
 		MoveGrace: max(w.moveGrace, time.Nanosecond),

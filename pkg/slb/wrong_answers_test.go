@@ -16,8 +16,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
-	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/driver"
 )
 
 // liar is a transport that once gives a wrong answer to a read. It knows the answers so far.
@@ -232,7 +232,7 @@ func (s scene) play(t *testing.T) (*world, *liar) {
 	w.mustPass("other")
 	w.drift("other")
 	w.mustPass("other")
-	if _, err := w.api.DescribeLoadBalancer(t.Context(), w.get("other").Labels[service.LabelLoadBalancerID]); err != nil {
+	if _, err := w.api.DescribeLoadBalancer(t.Context(), w.get("other").Labels[driver.LabelLoadBalancerID]); err != nil {
 		t.Fatal(err)
 	}
 	l.aboutOther = false
@@ -272,7 +272,7 @@ func (w *world) outcome() outcome {
 	w.t.Helper()
 	var raw rawState
 	w.read("state", &raw)
-	now := outcome{clbs: raw.plain(), ids: map[string]string{}, held: service.HasFinalizer(w.get("web"), Finalizer)}
+	now := outcome{clbs: raw.plain(), ids: map[string]string{}, held: driver.HasFinalizer(w.get("web"), Finalizer)}
 	for _, lb := range raw.LoadBalancers {
 		now.ids[lb.LoadBalancerName] = lb.LoadBalancerId
 	}

@@ -8,8 +8,8 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
 )
 
-// TestLongListsAreRefused: what is applied of a list is remembered in the status of the Service. One that is too long counts as invalid, and
-// is reported once.
+// TestLongListsAreRefused: what is applied of a list is remembered in the status of the Service. One that is too long counts as invalid,
+// and is reported once.
 func TestLongListsAreRefused(t *testing.T) {
 	t.Parallel()
 	list := func(n int) string {

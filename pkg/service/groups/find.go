@@ -11,8 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
-	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/driver"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/sharing"
@@ -58,11 +58,11 @@ func (g *Groups[LB]) createdFor(ctx context.Context, group mark.Group, svc *core
 		return nil, fmt.Errorf("list the Services: %w", err)
 	}
 	for _, other := range append([]*corev1.Service{svc}, all...) {
-		if !service.RecordSays(other, group.Mark()) || other != svc && other.UID == svc.UID || g.isRemoved(other.UID) {
+		if !driver.RecordSays(other, group.Mark()) || other != svc && other.UID == svc.UID || g.isRemoved(other.UID) {
 			continue
 		}
-		record, _ := service.RecordOn(other)
-		may := service.HasFinalizer(other, g.Product.Finalizer) && g.Config.Policy.AllowsGroup(other.Namespace, group.Namespace, group.Name)
+		record, _ := driver.RecordOn(other)
+		may := driver.HasFinalizer(other, g.Product.Finalizer) && g.Config.Policy.AllowsGroup(other.Namespace, group.Namespace, group.Name)
 		if other != svc && may && record.Creation.Open() && record.Group == group.Mark() {
 			return nil, &problem.WaitError{
 				Reason: fmt.Sprintf("Service %s is creating the %s of load balancer group %s", mark.ServiceName(other), g.Product.Name, group),
@@ -208,7 +208,7 @@ func (g *Groups[LB]) hasGone(svc *corev1.Service) bool {
 
 // namesBalancer reports whether the annotation of a Service of the product names the load balancer with the id.
 func (g *Groups[LB]) namesBalancer(svc *corev1.Service, id string) bool {
-	return service.NamesByID(svc, id) && g.Product.Serves(g.Config, svc)
+	return driver.NamesByID(svc, id) && g.Product.Serves(g.Config, svc)
 }
 
 func (g *Groups[LB]) usesBalancer(svc *corev1.Service, group mark.Group, id string) bool {
@@ -216,10 +216,10 @@ func (g *Groups[LB]) usesBalancer(svc *corev1.Service, group mark.Group, id stri
 	if g.namesBalancer(svc, id) && !g.isAway(svc, id) && g.Config.Policy.AllowsGroup(svc.Namespace, group.Namespace, group.Name) {
 		return true
 	}
-	if !service.HasFinalizer(svc, g.Product.Finalizer) {
+	if !driver.HasFinalizer(svc, g.Product.Finalizer) {
 		return false
 	}
-	record, _ := service.RecordOn(svc)
+	record, _ := driver.RecordOn(svc)
 	if record.Group == group.Mark() && record.LoadBalancerID == id {
 		return true // it may have begun there, and have no listener yet
 	}
@@ -241,7 +241,7 @@ func (g *Groups[LB]) ForRemoval(svc *corev1.Service, known Known) (mark.Group, b
 	if known.Presence.Present() {
 		return mark.Group{}, false
 	}
-	if record, ok := service.RecordOn(svc); ok && record.Group != "" {
+	if record, ok := driver.RecordOn(svc); ok && record.Group != "" {
 		return mark.ParseGroup(record.Group)
 	}
 	return g.Asked(svc)
@@ -266,29 +266,29 @@ func (g *Groups[LB]) Candidates(
 
 // Guests returns the other Services for which the load balancer of a group stays only because they name it by its ID. inUse says that a
 // Service of the group uses it, and is to delete it.
-func (g *Groups[LB]) Guests(svc *corev1.Service, group mark.Group, id string) (guests service.UsersByID, inUse bool, err error) {
+func (g *Groups[LB]) Guests(svc *corev1.Service, group mark.Group, id string) (guests driver.UsersByID, inUse bool, err error) {
 	others, err := g.otherUsers(svc, group, id)
 	if err != nil || slices.ContainsFunc(others, func(other *corev1.Service) bool {
 		_, in := g.Asked(other)
 		return in || !g.namesBalancer(other, id)
 	}) {
-		return service.UsersByID{}, true, err
+		return driver.UsersByID{}, true, err
 	}
-	return service.UsersByID{Services: others, Group: group.Mark()}, false, nil
+	return driver.UsersByID{Services: others, Group: group.Mark()}, false, nil
 }
 
 // Kept says why a load balancer of a group stays when a Service goes, empty where another Service of the group uses it, and for which
 // Services. tagged says that it has the tag of the group, and contents what of the Service was removed from it.
 func (g *Groups[LB]) Kept(
 	svc *corev1.Service, group mark.Group, id string, tagged bool, contents string,
-) (why string, guests service.UsersByID, err error) {
+) (why string, guests driver.UsersByID, err error) {
 	guests, inUse, err := g.Guests(svc, group, id)
 	switch {
 	case err != nil || inUse:
-		return "", service.UsersByID{}, err
+		return "", driver.UsersByID{}, err
 	case !tagged:
 		return fmt.Sprintf("%s %s stays in the cloud, without %s of this Service: its tag %s=%s was removed, so somebody may use it; if nobody does, delete it",
-			g.Product.Name, id, contents, mark.TagGroup, group.Mark()), service.UsersByID{}, nil
+			g.Product.Name, id, contents, mark.TagGroup, group.Mark()), driver.UsersByID{}, nil
 	case len(guests.Services) > 0:
 		var named []string
 		for _, guest := range guests.Services {
@@ -299,5 +299,5 @@ func (g *Groups[LB]) Kept(
 			g.Product.Name, id, group, annotation.LoadBalancerID, problem.Some(named)), guests, nil
 	}
 	return fmt.Sprintf("%s %s of load balancer group %s stays in the cloud: no Service of the group uses it, but it has listeners of others",
-		g.Product.Name, id, group), service.UsersByID{}, nil
+		g.Product.Name, id, group), driver.UsersByID{}, nil
 }

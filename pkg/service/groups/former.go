@@ -7,7 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/driver"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/presence"
 )
@@ -20,10 +20,10 @@ func beforeOf(svc *corev1.Service, known Known, to mark.Group) string {
 		return known.Shows
 	}
 	recorded := ""
-	if record, _ := service.RecordOn(svc); record.Group != to.Mark() {
+	if record, _ := driver.RecordOn(svc); record.Group != to.Mark() {
 		recorded = record.LoadBalancerID
 	}
-	return cmp.Or(known.Presence.ID(), service.Labeled(svc), recorded)
+	return cmp.Or(known.Presence.ID(), driver.Labeled(svc), recorded)
 }
 
 // begunPlace returns what a Service leaves where it has begun a move that it gives up for another place, or to go back to what it shows:
@@ -125,18 +125,18 @@ func (g *Groups[LB]) leaveUngrouped(ctx context.Context, svc *corev1.Service, lb
 // label says nothing: backup tools restore that in other clusters, and whoever can edit Services can set it. The load balancer of another
 // cluster counts only where the Service was to be in the group: it may be on that by its id as well.
 func (g *Groups[LB]) WasOnShared(svc *corev1.Service, known Known, in mark.Group, id string) bool {
-	record, _ := service.RecordOn(svc)
+	record, _ := driver.RecordOn(svc)
 	switch {
 	case known.Group.Is(in), record.Group == in.Mark(), slices.Contains(record.Leaving, in.Mark()):
 		return true
 	case in.ClusterID != g.Config.ClusterID:
 		return false
 	}
-	return known.Presence.ID() == id || known.Shows == id || service.ShownBy(svc) == id || slices.Contains(record.Leaving, id)
+	return known.Presence.ID() == id || known.Shows == id || driver.ShownBy(svc) == id || slices.Contains(record.Leaving, id)
 }
 
 // WasIn reports whether the Service was on a load balancer as one of the group.
 func (g *Groups[LB]) WasIn(svc *corev1.Service, group mark.Group, known Known, id string) bool {
-	record, _ := service.RecordOn(svc)
+	record, _ := driver.RecordOn(svc)
 	return id != "" && (known.Group.Is(group) && known.Presence.ID() == id || record.Group == group.Mark() && record.LoadBalancerID == id)
 }

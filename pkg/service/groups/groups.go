@@ -10,9 +10,9 @@ import (
 	corelisters "k8s.io/client-go/listers/core/v1"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
-	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/config"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/driver"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/presence"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/refusal"
@@ -37,7 +37,7 @@ type Cloud[LB any] interface {
 	// Stays reports whether a Service which is in no group, and is on the load balancer with the id as far as it says, stays there although it
 	// names another one.
 	Stays(ctx context.Context, svc *corev1.Service, id string) (bool, error)
-	// Refuse is that of [service.Engine], and Unshareable says why the Service cannot share a load balancer whose attributes are to be those
+	// Refuse is that of [driver.Engine], and Unshareable says why the Service cannot share a load balancer whose attributes are to be those
 	// of the leader, nil where it can. lb is nil for a new one.
 	Refuse(params annotation.Params) error
 	Unshareable(svc *corev1.Service, params annotation.Params, group mark.Group, leader *corev1.Service, asked annotation.Params, lb *LoadBalancer) error
@@ -93,7 +93,7 @@ type Groups[LB any] struct {
 	Memory
 
 	Cloud    Cloud[LB]
-	Product  service.Product
+	Product  driver.Product
 	Config   config.Config
 	Services corelisters.ServiceLister
 	Missing  *presence.Absences
@@ -102,14 +102,14 @@ type Groups[LB any] struct {
 
 	moves    refusal.Refusals[move]
 	readings readings
-	searches service.Preloads[search[LB]] // by the marks of the groups
+	searches driver.Preloads[search[LB]] // by the marks of the groups
 }
 
 // On returns the load balancer of the group that a Service is on, empty while it has nothing on any of them.
 func (g *Groups[LB]) On(group mark.Group, svc *corev1.Service) string {
 	shown := ""
 	if len(svc.Status.LoadBalancer.Ingress) > 0 {
-		shown = svc.Labels[service.LabelLoadBalancerID]
+		shown = svc.Labels[driver.LabelLoadBalancerID]
 	}
 	return g.In(group.Mark(), svc.UID, mark.ServiceName(svc), shown)
 }
@@ -119,12 +119,12 @@ func (g *Groups[LB]) placeOf(svc *corev1.Service) string {
 	if id, ok := g.At(svc.UID); ok {
 		return id
 	}
-	return svc.Labels[service.LabelLoadBalancerID]
+	return svc.Labels[driver.LabelLoadBalancerID]
 }
 
-// Asked is [service.AskedGroup].
+// Asked is [driver.AskedGroup].
 func (g *Groups[LB]) Asked(svc *corev1.Service) (mark.Group, bool) {
-	return service.AskedGroup(g.Config, svc)
+	return driver.AskedGroup(g.Config, svc)
 }
 
 // Wanted returns the group that a Service is to be in. While its annotation is not accepted, it stays in that where it is, which is zero
@@ -136,7 +136,7 @@ func (g *Groups[LB]) Wanted(svc *corev1.Service, params annotation.Params, is ma
 	if !is.IsZero() {
 		return is, true
 	}
-	record, _ := service.RecordOn(svc)
+	record, _ := driver.RecordOn(svc)
 	return mark.ParseGroup(record.Group)
 }
 
@@ -254,10 +254,10 @@ func (g *Groups[LB]) TagsOfNobody(group mark.Group, svc *corev1.Service, keys []
 // MayBeOn reports whether a Service says that it is, or is to be, on a load balancer, or that it is about to leave it. shared is the group
 // of that, zero for none.
 func MayBeOn(svc *corev1.Service, id string, shared mark.Group) bool {
-	if service.Names(svc, id) || service.IsKeptFor(svc, id) {
+	if driver.Names(svc, id) || driver.IsKeptFor(svc, id) {
 		return true
 	}
-	record, _ := service.RecordOn(svc)
+	record, _ := driver.RecordOn(svc)
 	if slices.Contains(record.Leaving, id) || !shared.IsZero() && slices.Contains(record.Leaving, shared.Mark()) {
 		return true
 	}

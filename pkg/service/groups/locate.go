@@ -10,8 +10,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/driver"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/presence"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/sharing"
@@ -87,7 +87,7 @@ func (g *Groups[LB]) movesIn(group mark.Group, svc *corev1.Service, known Known)
 
 // Locate finds the load balancer of the group that the Service is to be on. What it was on before, it leaves, unless it would not get its
 // ports.
-func (g *Groups[LB]) Locate(ctx context.Context, of service.Request, group mark.Group, known Known) (Location[LB], error) {
+func (g *Groups[LB]) Locate(ctx context.Context, of driver.Request, group mark.Group, known Known) (Location[LB], error) {
 	svc := of.Service
 	own, doubt, err := g.ownUnrecorded(ctx, of, group, known)
 	if err != nil {
@@ -122,7 +122,7 @@ func (g *Groups[LB]) Locate(ctx context.Context, of service.Request, group mark.
 // locateInPlace decides on which of the load balancers that were found the Service is to be. lost is one that should be among them, see
 // [Groups.lostIn].
 func (g *Groups[LB]) locateInPlace(
-	ctx context.Context, of service.Request, group mark.Group, known Known, former Location[LB], found []LB, lost string,
+	ctx context.Context, of driver.Request, group mark.Group, known Known, former Location[LB], found []LB, lost string,
 ) (Location[LB], error) {
 	svc := of.Service
 	at := g.On(group, svc)
@@ -238,7 +238,7 @@ func (g *Groups[LB]) lostIn(svc *corev1.Service, group mark.Group, known Known, 
 // found: one answer does not prove that it is gone, and a Service that went to another one of the group would get another address. others
 // says that the group has other load balancers.
 func (g *Groups[LB]) decideAbsence(
-	ctx context.Context, of service.Request, group mark.Group, known Known, lost string, others bool,
+	ctx context.Context, of driver.Request, group mark.Group, known Known, lost string, others bool,
 ) (presence.Presence, error) {
 	state := g.Of(group.Mark())
 	was := known.Presence
@@ -259,10 +259,10 @@ func (g *Groups[LB]) decideAbsence(
 
 // mayHaveBegun reports whether a process before this one may have made a load balancer for the group: the Record of a Service says so
 // before that.
-func (g *Groups[LB]) mayHaveBegun(of service.Request, group mark.Group) bool {
+func (g *Groups[LB]) mayHaveBegun(of driver.Request, group mark.Group) bool {
 	members, err := g.Members(group, of.Service)
 	return err != nil || slices.ContainsFunc(members, func(m *corev1.Service) bool {
-		record, _ := service.RecordOn(m)
+		record, _ := driver.RecordOn(m)
 		return record.Group == group.Mark() && (m.UID != of.Service.UID || of.Adopted)
 	})
 }
@@ -294,7 +294,7 @@ func (g *Groups[LB]) refusalOf(place sharing.Place) string {
 // LeftBefore returns what a Service leaves for the load balancer that it is on now. A process before this one may have begun to put it into
 // another group.
 func LeftBefore(svc *corev1.Service, now mark.Group, leaves []string) []string {
-	record, _ := service.RecordOn(svc)
+	record, _ := driver.RecordOn(svc)
 	if record.Group == "" || record.Group == now.Mark() {
 		return leaves
 	}

@@ -8,8 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/driver"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/sharing"
 )
@@ -77,7 +77,7 @@ func (g *Groups[LB]) buildMembership(group mark.Group, svc *corev1.Service, own 
 func (g *Groups[LB]) settledMembership(r membership, svc *corev1.Service) membership {
 	r.services = slices.Clone(r.services)
 	for i := range r.members {
-		if r.members[i].Service != svc && !service.HasFinalizer(r.members[i].Service, g.Product.Finalizer) {
+		if r.members[i].Service != svc && !driver.HasFinalizer(r.members[i].Service, g.Product.Finalizer) {
 			r.services[i].Ports = nil
 		}
 	}
@@ -116,7 +116,7 @@ func (g *Groups[LB]) asMember(svc member, group mark.Group, state *sharing.State
 	elsewhere := len(one.Has) == 0
 	refused := elsewhere && g.keptOut(svc, group, state.LoadBalancers)
 	one.Unfit = refused || !g.mayLead(svc, group)
-	if !own && (refused || elsewhere && service.IsPaused(svc.Service)) {
+	if !own && (refused || elsewhere && driver.IsPaused(svc.Service)) {
 		one.Ports = nil
 	}
 	return one

@@ -7,7 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
-	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/driver"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/presence"
 )
@@ -17,9 +17,9 @@ import (
 // the Service leaves nothing, and is in a group, says that it has none. Without this, nobody would ever delete them. With an error, it may
 // say what is known all the same.
 func (g *Groups[LB]) ownUnrecorded(
-	ctx context.Context, of service.Request, group mark.Group, known Known,
+	ctx context.Context, of driver.Request, group mark.Group, known Known,
 ) ([]string, presence.Presence, error) {
-	record, _ := service.RecordOn(of.Service)
+	record, _ := driver.RecordOn(of.Service)
 	begun := of.Adopted && known.Presence.IsZero() && (record.Group == "" || len(record.Leaving) > 0)
 	if !begun && (!known.Presence.MaybeCreated() || !known.Group.IsZero()) {
 		return nil, presence.Presence{}, nil
@@ -50,8 +50,8 @@ func (g *Groups[LB]) NoneCreated(ctx context.Context, svc *corev1.Service, known
 // mayHaveCreated reports whether a process before this one may have asked for a load balancer of the Service's own, and has not noted its
 // ID: the Service was about to leave others for it, or shows none.
 func mayHaveCreated(svc *corev1.Service) bool {
-	record, _ := service.RecordOn(svc)
-	shows := svc.Labels[service.LabelLoadBalancerID] != "" || len(svc.Status.LoadBalancer.Ingress) > 0
+	record, _ := driver.RecordOn(svc)
+	shows := svc.Labels[driver.LabelLoadBalancerID] != "" || len(svc.Status.LoadBalancer.Ingress) > 0
 	return record.Group == "" && record.LoadBalancerID == "" && (len(record.Leaving) > 0 || !shows)
 }
 
@@ -72,7 +72,7 @@ func (g *Groups[LB]) ownedBy(ctx context.Context, svc *corev1.Service) ([]LB, er
 
 // madeFor returns the load balancer that was created for a Service as its Record says, none where there is none.
 func (g *Groups[LB]) madeFor(ctx context.Context, svc *corev1.Service) ([]LB, error) {
-	record, _ := service.RecordOn(svc)
+	record, _ := driver.RecordOn(svc)
 	if record.Made == "" {
 		return nil, nil
 	}
@@ -90,10 +90,10 @@ func (g *Groups[LB]) MayHaveBegun(ctx context.Context, svc *corev1.Service, grou
 	if known.Presence.WasDeleted() && known.Group.IsZero() {
 		return false, nil // this process has just deleted the one of its own
 	}
-	if record, _ := service.RecordOn(svc); record.LoadBalancerID == id || record.Made == id || g.WasOnShared(svc, known, group, id) {
+	if record, _ := driver.RecordOn(svc); record.LoadBalancerID == id || record.Made == id || g.WasOnShared(svc, known, group, id) {
 		return true, nil
 	}
-	if shown := svc.Labels[service.LabelLoadBalancerID]; shown != "" && shown != id {
+	if shown := svc.Labels[driver.LabelLoadBalancerID]; shown != "" && shown != id {
 		return false, nil // a process before this one may have deleted that; a Record names the group before anything is created for it
 	}
 	own, err := g.ownedBy(ctx, svc)

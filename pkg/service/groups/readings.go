@@ -6,8 +6,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/driver"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
 )
 
@@ -18,14 +18,14 @@ type member struct {
 	params annotation.Params
 	// fingerprint is that of the params.
 	fingerprint string
-	record      service.Record
+	record      driver.Record
 	// asks is the group that the Service asks for and may join, zero for none, or where it is another product's.
 	asks mark.Group
 }
 
 // readMember reads a Service.
 func (g *Groups[LB]) readMember(svc *corev1.Service) member {
-	record, _ := service.RecordOn(svc)
+	record, _ := driver.RecordOn(svc)
 	params := g.ParamsOf(svc)
 	return member{Service: svc, params: params, fingerprint: params.Fingerprint(), record: record, asks: g.askedGroup(svc)}
 }

@@ -8,7 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/driver"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/sharing"
 )
@@ -49,7 +49,7 @@ func (g *Groups[LB]) dropSearch(group mark.Group) { g.searches.Drop(group.Mark()
 // foundByOthers returns the load balancers of a group that another Service of it has read a short time ago, if the Service has no doubt of
 // its own: it has its first pass, or is due for drift detection. What they do not show proves nothing: all listeners of the Service have to
 // be there.
-func (g *Groups[LB]) foundByOthers(of service.Request, group mark.Group, known Known) ([]LB, bool) {
+func (g *Groups[LB]) foundByOthers(of driver.Request, group mark.Group, known Known) ([]LB, bool) {
 	if of.Applied != nil && (!of.DriftDue || of.Unsettled) {
 		return nil, false
 	}

@@ -10,8 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
-	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/driver"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/presence"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
@@ -249,7 +249,7 @@ func (s *StayReason) Problems() []problem.Problem {
 }
 
 // Wakes has a Service that stays check from time to time whether it may move.
-func (s *StayReason) Wakes(shown service.Shown) service.Shown {
+func (s *StayReason) Wakes(shown driver.Shown) driver.Shown {
 	if s != nil && (shown.Wake == 0 || shown.Wake > stayWake) {
 		shown.Wake = stayWake
 	}

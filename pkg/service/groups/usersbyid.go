@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
-	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/driver"
 )
 
 // proveAway finds out which Services other than svc name a load balancer by its ID and never get there, because they stay on another one.
@@ -52,10 +52,10 @@ func (g *Groups[LB]) isAway(svc *corev1.Service, id string) bool {
 // not, or where it is in the middle of a move or in a group: it may still get to the other one. A Record that cannot be read, or is another
 // Service's, may say anything.
 func (g *Groups[LB]) settledAt(svc *corev1.Service, id string) string {
-	record, readable := service.RecordOn(svc)
-	unreadable := !readable && meta.FindStatusCondition(svc.Status.Conditions, service.ConditionWritten) != nil
+	record, readable := driver.RecordOn(svc)
+	unreadable := !readable && meta.FindStatusCondition(svc.Status.Conditions, driver.ConditionWritten) != nil
 	at := g.placeOf(svc)
-	if unreadable || !service.HasFinalizer(svc, g.Product.Finalizer) || record.Group != "" || len(record.Leaving) > 0 || at == id ||
+	if unreadable || !driver.HasFinalizer(svc, g.Product.Finalizer) || record.Group != "" || len(record.Leaving) > 0 || at == id ||
 		!slices.Contains([]string{"", at}, record.LoadBalancerID) {
 		return ""
 	}

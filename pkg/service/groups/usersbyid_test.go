@@ -11,8 +11,8 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
-	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/driver"
 )
 
 // where answers whether Services stay where they are.
@@ -32,7 +32,7 @@ func TestProveAway(t *testing.T) {
 	t.Parallel()
 	const finalizer = "test/finalizer"
 	last, other := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "last", UID: "1"}}, &corev1.Service{ObjectMeta: metav1.ObjectMeta{
-		Name: "other", UID: "2", Finalizers: []string{finalizer}, Labels: map[string]string{service.LabelLoadBalancerID: "lb-other"},
+		Name: "other", UID: "2", Finalizers: []string{finalizer}, Labels: map[string]string{driver.LabelLoadBalancerID: "lb-other"},
 		Annotations: map[string]string{annotation.LoadBalancerID.Key(): "lb-group"},
 	}}
 	services := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{})
@@ -42,7 +42,7 @@ func TestProveAway(t *testing.T) {
 		}
 	}
 	cloud := &where{}
-	g := &Groups[struct{}]{Cloud: cloud, Product: service.Product{Finalizer: finalizer}, Services: corelisters.NewServiceLister(services)}
+	g := &Groups[struct{}]{Cloud: cloud, Product: driver.Product{Finalizer: finalizer}, Services: corelisters.NewServiceLister(services)}
 	for _, step := range []struct {
 		name  string
 		stays bool

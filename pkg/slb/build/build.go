@@ -39,7 +39,7 @@ type Input struct {
 	// RemoveTags are keys of tags, and RemoveDomains domains of extensions, that earlier passes wrote and that left the
 	// annotations.
 	RemoveTags, RemoveDomains []string
-	// Scheduler is that of [service.Record], as it was applied. Where the default is another one now, what it decides on follows.
+	// Scheduler is that of [driver.Record], as it was applied. Where the default is another one now, what it decides on follows.
 	Scheduler string
 	// Certificates are those that the annotations name, by id.
 	Certificates map[string]Certificate

@@ -346,3 +346,13 @@ func (m *Model) Protocols() sets.Set[string] {
 	}
 	return protocols
 }
+
+// CodeLoadBalancerGone is the code of calls on a CLB that does not exist.
+// Source: https://www.alibabacloud.com/help/en/slb/classic-load-balancer/developer-reference/api-slb-2014-05-15-errorcodes.
+const CodeLoadBalancerGone = "InvalidLoadBalancerId.NotFound"
+
+// ListenerGone reports whether a call failed because the listener does not exist. That the whole CLB does not exist is another answer,
+// which must not pass unnoticed.
+func ListenerGone(err error) bool {
+	return alicloud.IsNotFound(err) && !alicloud.HasCode(err, CodeLoadBalancerGone)
+}
