@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -209,6 +210,9 @@ type nlb struct {
 	failures []error
 	// alsoOwned are the ids of further NLBs with the owner tag of the Service, as the last search before a removal has found them.
 	alsoOwned []string
+	// accessUnreadSince is since when the security group of the source ranges could not be read after all else of the Service was removed,
+	// zero while it could.
+	accessUnreadSince time.Time
 }
 
 var _ driver.Balancer = nlb{}

@@ -6,9 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/waits"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/nlb/diff"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/nlb/model"
@@ -397,14 +399,30 @@ func (n nlb) PlanLeftovers(ctx context.Context, svc *corev1.Service) (driver.Bal
 	if err = n.leaveFirst(); err != nil {
 		return n, plan{nlb: n}, err
 	}
+	var unread error
 	record, _ := driver.RecordOn(svc)
 	if mayHaveAccess(svc, record) || n.access.Value != nil {
 		known, err := n.searchAccess(ctx, svc, n.observed)
-		if n = n.withKnown(known); err != nil {
+		switch n = n.withKnown(known); {
+		case err == nil:
+			n.accessUnreadSince = time.Time{}
+		case !driver.IsUnread(err):
 			return n, plan{nlb: n}, err
+		case n.accessUnreadSince.IsZero():
+			n.accessUnreadSince = time.Now()
+			return n, plan{nlb: n}, err
+		case time.Since(n.accessUnreadSince) < waits.AccessUnread:
+			return n, plan{nlb: n}, err
+		default:
+			n.access, unread = driver.Part[*model.Access]{}, err
 		}
 	}
 	rest, kept := n.deletable()
+	if unread != nil {
+		kept = append(kept, problem.Newf(problem.ReasonKeptInUse,
+			"security group %s, which holds the source ranges of this Service, stays if it exists: it could not be read (%s); if nothing uses it, delete it",
+			cmp.Or(svc.Labels[driver.LabelSecurityGroupID], mark.DefaultName(svc.UID)), alicloud.Lasting(unread)))
+	}
 	leftovers := diff.Leftovers(rest, n.ownerOf(svc, n.observed))
 	leftovers.Problems = slices.Concat(leftovers.Problems, n.besideAccess(), kept)
 	return n, plan{nlb: n, Plan: leftovers}, nil

@@ -3,10 +3,12 @@ package nlb
 import (
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/waits"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/policy"
@@ -79,6 +81,27 @@ func TestUnreadListenersHoldNoServer(t *testing.T) {
 		if got := w.listeners(id); len(got) != 2 {
 			t.Errorf("listeners %v, want both ports", got)
 		}
+	})
+}
+
+// TestUnreadSecurityGroupHoldsNoService: a new process that cannot read the security group of the source ranges leaves it after a while,
+// and says so.
+func TestUnreadSecurityGroupHoldsNoService(t *testing.T) {
+	t.Parallel()
+	inWorld(t, func(t *testing.T, w *world) {
+		w.serve(1, testkit.TCP(80), func(svc *corev1.Service) { svc.Spec.LoadBalancerSourceRanges = []string{"192.0.2.0/24"} })
+		w.account.Fault(`{"action":"DescribeSecurityGroups","code":"Forbidden.RAM","status":403,"times":0}`)
+		w.restart()
+		w.remove("web")
+		w.passes("web", waits.AccessUnread-time.Minute)
+		if len(w.get("web").Finalizers) == 0 {
+			t.Error("the Service went before its time")
+		}
+		w.passes("web", 5*time.Minute)
+		if len(w.get("web").Finalizers) > 0 {
+			t.Errorf("the Service is held by %v", w.get("web").Finalizers)
+		}
+		mustReport(t, w.newEvents(), "stays if it exists")
 	})
 }
 

@@ -378,8 +378,16 @@ func ofNLB() *side {
 				w.sleep(5)
 			}},
 			{name: "an instance in our security group", make: func(w *ruled) {
-				w.server.Raw(api.VersionECS, "JoinSecurityGroup", map[string]string{"InstanceId": "i-n1", "SecurityGroupId": securityGroups(w)[0].ID},
-					nil)
+				var found struct {
+					NetworkInterfaceSets struct {
+						NetworkInterfaceSet []struct{ NetworkInterfaceId string } //nolint:revive // name on the wire
+					}
+				}
+				w.server.Raw(api.VersionECS, "DescribeNetworkInterfaces", map[string]string{"InstanceId": "i-n2"}, &found)
+				w.server.Raw(api.VersionECS, "ModifyNetworkInterfaceAttribute", map[string]string{
+					"NetworkInterfaceId": found.NetworkInterfaceSets.NetworkInterfaceSet[0].NetworkInterfaceId,
+					"SecurityGroupId.1":  securityGroups(w)[0].ID,
+				}, nil)
 			}},
 			{name: "a rule in our security group", make: func(w *ruled) {
 				testkit.Check(w.t,

@@ -248,7 +248,7 @@ func (c clb) PlanLeftovers(ctx context.Context, svc *corev1.Service) (driver.Bal
 	case err != nil && c.listUnreadSince.IsZero():
 		c.listUnreadSince = time.Now()
 		return c, nothing, err
-	case err != nil && time.Since(c.listUnreadSince) < waits.AccessListUnread:
+	case err != nil && time.Since(c.listUnreadSince) < waits.AccessUnread:
 		return c, nothing, err
 	case err != nil:
 		return c, c.leavesList("access control list %s, which holds the source ranges of this Service, stays if it exists: it could not be read (%s); if nothing uses it, delete it",

@@ -59,8 +59,8 @@ func TestAnUnreadCLBHoldsNoBackend(t *testing.T) {
 	}
 }
 
-// TestUnreadListenersHoldNoBackend: a new process cannot read the listeners. The vServer groups follow the nodes by their marks, and nothing
-// else changes.
+// TestUnreadListenersHoldNoBackend: a new process cannot read the listeners. The vServer groups follow the nodes by their marks, and
+// nothing else changes.
 func TestUnreadListenersHoldNoBackend(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
