@@ -49,8 +49,8 @@ func (m *Memory) Left(id string, now time.Time) error { return m.uses.Left(id, n
 // IsInUse reports whether the cloud does not delete a group or a list because something uses it.
 func IsInUse(err error) bool { return alicloud.HasCode(err, inUseCodes...) }
 
-// ofServers are the operations of which single backend servers are remembered.
-var ofServers = []model.Op{model.OpCreateGroup, model.OpAddBackends, model.OpReplaceBackends, model.OpSetBackends}
+// ofServers are the operations of which single backend servers are remembered. A group is created without them where the cloud refuses any.
+var ofServers = []model.Op{model.OpAddBackends, model.OpReplaceBackends, model.OpSetBackends}
 
 // refusesFor reports whether the cloud refused a step for sure, and will for as long as nobody changes anything. What has a memory of its
 // own is no such refusal, and neither is one of the key or of the state of the CLB, which the next read shows.
