@@ -23,6 +23,7 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/nlb"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/provider"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/driver"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/sandbox/cluster"
 )
@@ -140,7 +141,7 @@ func (w *world) servedByNLB(name string, instances ...string) {
 		if !meta.IsStatusConditionTrue(svc.Status.Conditions, service.ConditionSynced) {
 			return fmt.Sprintf("conditions %+v", svc.Status.Conditions)
 		}
-		if !slices.Contains(svc.Finalizers, nlb.Finalizer) || svc.Labels[service.LabelLoadBalancerID] == "" {
+		if !slices.Contains(svc.Finalizers, nlb.Finalizer) || svc.Labels[driver.LabelLoadBalancerID] == "" {
 			return fmt.Sprintf("finalizers %v, labels %v", svc.Finalizers, svc.Labels)
 		}
 		got, missing := w.nlbState().servers(svc.Status.LoadBalancer.Ingress[0].Hostname)

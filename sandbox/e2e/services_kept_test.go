@@ -15,6 +15,7 @@ import (
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/api"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/driver"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
 )
 
@@ -79,7 +80,7 @@ func (w *world) existingCLBKeepsNothing() {
 	})
 	w.until("nothing is remembered", eventDeadline, func(ctx context.Context) string {
 		svc, err := w.client.CoreV1().Services(metav1.NamespaceDefault).Get(ctx, "joining", metav1.GetOptions{})
-		if err != nil || meta.FindStatusCondition(svc.Status.Conditions, service.ConditionWritten) != nil {
+		if err != nil || meta.FindStatusCondition(svc.Status.Conditions, driver.ConditionWritten) != nil {
 			return fmt.Sprintf("%v, %+v", err, svc.Status.Conditions)
 		}
 		return ""
@@ -99,14 +100,14 @@ func (w *world) unnamedCLBGoes() {
 	w.createService("first", map[string]string{annotationFamily + "group": "edge"}, corev1.ProtocolTCP)
 	w.createService("hopeful", map[string]string{annotationFamily + "group": "other"}, corev1.ProtocolTCP)
 	w.served("hopeful")
-	id := w.served("first").Labels[service.LabelLoadBalancerID]
+	id := w.served("first").Labels[driver.LabelLoadBalancerID]
 	w.patchWeb("hopeful", fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, annotationFamily+"id", id))
 	w.isSynced("hopeful", metav1.ConditionFalse, problem.ReasonMoveRefused)
 	w.deleteWeb("first")
 	w.serviceIsGone("first")
 	kept := func(ctx context.Context) bool {
 		svc, err := w.client.CoreV1().Services(metav1.NamespaceDefault).Get(ctx, "hopeful", metav1.GetOptions{})
-		return err == nil && meta.IsStatusConditionTrue(svc.Status.Conditions, service.ConditionsKept+id)
+		return err == nil && meta.IsStatusConditionTrue(svc.Status.Conditions, driver.ConditionsKept+id)
 	}
 	if !kept(w.Context()) || len(w.balancers()) != 2 {
 		w.Errorf("%s stays for the Service that names it: %v; CLBs %+v", id, kept(w.Context()), w.balancers())

@@ -20,6 +20,7 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/api"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/provider"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/driver"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
 )
 
@@ -134,7 +135,7 @@ func (w *world) served(name string) *corev1.Service {
 			return fmt.Sprintf("conditions %+v", svc.Status.Conditions)
 		}
 		for _, b := range w.balancers() {
-			if b.LoadBalancerID != svc.Labels[service.LabelLoadBalancerID] {
+			if b.LoadBalancerID != svc.Labels[driver.LabelLoadBalancerID] {
 				continue
 			}
 			if len(b.Listeners) == 1 && b.Listeners[0].Status == "running" && len(b.VServerGroups) == 1 &&
@@ -143,7 +144,7 @@ func (w *world) served(name string) *corev1.Service {
 			}
 			return fmt.Sprintf("%+v", b)
 		}
-		return "no such CLB: " + svc.Labels[service.LabelLoadBalancerID]
+		return "no such CLB: " + svc.Labels[driver.LabelLoadBalancerID]
 	})
 	return svc
 }
@@ -170,7 +171,7 @@ func (w *world) noBalancers(after string) {
 func (w *world) lostBalancerIsMadeAnew() {
 	w.Helper()
 	w.createWeb("lost")
-	before := w.served("lost").Labels[service.LabelLoadBalancerID]
+	before := w.served("lost").Labels[driver.LabelLoadBalancerID]
 	w.stopManager()
 	for _, action := range []string{"SetLoadBalancerDeleteProtection", "DeleteLoadBalancer"} {
 		w.asPerson(api.VersionSLB, action, map[string]string{"LoadBalancerId": before, "DeleteProtection": "off"})
@@ -178,7 +179,7 @@ func (w *world) lostBalancerIsMadeAnew() {
 	w.startManager(routed...)
 	w.until("another CLB", eventDeadline, func(ctx context.Context) string {
 		svc, err := w.client.CoreV1().Services(metav1.NamespaceDefault).Get(ctx, "lost", metav1.GetOptions{})
-		if err != nil || svc.Labels[service.LabelLoadBalancerID] == before {
+		if err != nil || svc.Labels[driver.LabelLoadBalancerID] == before {
 			return fmt.Sprintf("the old one, %v", err)
 		}
 		return ""
@@ -227,7 +228,7 @@ func (w *world) orphansAreFound() {
 	w.createWeb("kept")
 	w.served("kept")
 	w.createWeb("vanished")
-	id := w.served("vanished").Labels[service.LabelLoadBalancerID]
+	id := w.served("vanished").Labels[driver.LabelLoadBalancerID]
 	w.stopManager()
 	if code, out := w.orphans("text"); code != 0 || !strings.HasPrefix(out, "Every resource of cluster") {
 		w.Errorf("orphans while every Service is there: exit code %d, %q", code, out)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/driver"
 )
 
 // adoption: the official CCM makes a CLB, the manager takes it over and changes nothing, and the official CCM takes it back.
@@ -86,7 +87,7 @@ func (s *Suite) servedByOfficial(ctx context.Context, name string) (address, id 
 // forget removes the hash, without which the official CCM compares everything.
 func (s *Suite) forget(name string) func(context.Context) error {
 	return func(ctx context.Context) error {
-		patch := fmt.Sprintf(`{"metadata":{"labels":{%q:null}}}`, service.LabelHash)
+		patch := fmt.Sprintf(`{"metadata":{"labels":{%q:null}}}`, driver.LabelHash)
 		if _, err := s.o.Client.CoreV1().Services(Namespace).Patch(ctx, name, types.MergePatchType, []byte(patch),
 			metav1.PatchOptions{}); err != nil {
 			return fmt.Errorf("remove the hash of the Service %s: %w", name, err)
@@ -100,7 +101,7 @@ func (s *Suite) takenBack(name string) func(context.Context) error {
 	return func(ctx context.Context) error {
 		return s.await(ctx, "the official CCM has compared everything", func(ctx context.Context) string {
 			svc, err := s.o.Client.CoreV1().Services(Namespace).Get(ctx, name, metav1.GetOptions{})
-			if err != nil || svc.Labels[service.LabelHash] == "" {
+			if err != nil || svc.Labels[driver.LabelHash] == "" {
 				return fmt.Sprintf("no hash, %v", err)
 			}
 			return ""

@@ -15,7 +15,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
-	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/driver"
 )
 
 // StandIn stands in for the official CCM where that cannot run: it makes for a plain Service with a CLB what that program (v2.14) makes,
@@ -91,7 +91,7 @@ func (o *StandIn) round(ctx context.Context) error {
 
 // serve makes the CLB where the tag finds none, and writes to the Service what says so.
 func (o *StandIn) serve(ctx context.Context, svc *corev1.Service) error {
-	if svc.Labels[service.LabelHash] != "" {
+	if svc.Labels[driver.LabelHash] != "" {
 		return nil
 	}
 	tag := alicloud.Tag{Key: "kubernetes.do.not.delete", Value: ("a" + strings.ReplaceAll(string(svc.UID), "-", ""))[:32]}
@@ -112,7 +112,7 @@ func (o *StandIn) serve(ctx context.Context, svc *corev1.Service) error {
 	if svc.Labels == nil {
 		svc.Labels = map[string]string{}
 	}
-	svc.Labels[service.LabelLoadBalancerID] = found[0].ID
+	svc.Labels[driver.LabelLoadBalancerID] = found[0].ID
 	services := o.Client.CoreV1().Services(svc.Namespace)
 	if svc, err = services.Update(ctx, svc, metav1.UpdateOptions{}); err != nil {
 		return fmt.Errorf("write the Service: %w", err)
@@ -121,7 +121,7 @@ func (o *StandIn) serve(ctx context.Context, svc *corev1.Service) error {
 	if svc, err = services.UpdateStatus(ctx, svc, metav1.UpdateOptions{}); err != nil {
 		return fmt.Errorf("write the status of the Service: %w", err)
 	}
-	svc.Labels[service.LabelHash] = "0"
+	svc.Labels[driver.LabelHash] = "0"
 	if _, err = services.Update(ctx, svc, metav1.UpdateOptions{}); err != nil {
 		return fmt.Errorf("write the hash of the Service: %w", err)
 	}

@@ -17,7 +17,7 @@ import (
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/nlb"
-	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/driver"
 )
 
 const annotations = "service.beta.kubernetes.io/alibaba-cloud-loadbalancer-"
@@ -246,7 +246,7 @@ func (s *Suite) served(ctx context.Context, name string) (address, id string, er
 			return failed.Error()
 		}
 		for _, shown := range svc.Status.LoadBalancer.Ingress {
-			address, id = shown.IP+shown.Hostname, svc.Labels[service.LabelLoadBalancerID]
+			address, id = shown.IP+shown.Hostname, svc.Labels[driver.LabelLoadBalancerID]
 		}
 		if address == "" || id == "" {
 			return "no address"
