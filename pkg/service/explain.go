@@ -110,7 +110,7 @@ func (r *Reconciler) Explain(ctx context.Context, svc *corev1.Service) (Explanat
 	if err = unlessWaiting(err); err != nil {
 		found.Error = err.Error()
 	}
-	synced := false
+	var synced bool
 	found.State, synced = stateText(svc)
 	found.InSync = synced && err == nil && len(preview.Steps) == 0 && preview.Follow == ""
 	for i := range listeners {

@@ -211,8 +211,8 @@ func TestForgedCreation(t *testing.T) {
 		"own and of a group":     append(mark.Tags(testService("web", 80), testCluster), alicloud.Tag{Key: mark.TagGroup, Value: "x"}),
 		"own and what is marked": append(mark.Tags(testService("web", 80), testCluster), alicloud.Tag{Key: mark.TagAllow, Value: testCluster}),
 	} {
-		for _, labelled := range []bool{true, false} {
-			t.Run(fmt.Sprintf("%s, %v", name, labelled), func(t *testing.T) {
+		for _, labeled := range []bool{true, false} {
+			t.Run(fmt.Sprintf("%s, %v", name, labeled), func(t *testing.T) {
 				t.Parallel()
 				synctest.Test(t, func(t *testing.T) {
 					w := newWorld(t)
@@ -221,7 +221,7 @@ func TestForgedCreation(t *testing.T) {
 					w.rests("web")
 					w.change("web", func(svc *corev1.Service) {
 						creating(t, svc, alicloud.LoadBalancer{Name: "forged", Tags: tags, AddressType: alicloud.AddressInternet})
-						if !labelled {
+						if !labeled {
 							delete(svc.Labels, driver.LabelLoadBalancerID)
 						}
 					})

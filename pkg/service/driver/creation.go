@@ -54,6 +54,7 @@ func (c *Creation) IsFor(svc *corev1.Service, config config.Config) bool {
 	return owners == 1
 }
 
+// ClientToken returns the token of the call, empty for no call.
 func (c *Creation) ClientToken() string {
 	if c == nil {
 		return ""

@@ -196,11 +196,13 @@ func (r Record) AfterPlan(wanted Record, failed bool, refused, untagged []string
 	return r.MergeWith(wanted)
 }
 
+// IsEmpty reports whether nothing needs to be stored.
 func (r Record) IsEmpty() bool {
 	return len(r.Annotations)+len(r.TagKeys)+len(r.Domains)+len(r.SecurityGroups)+len(r.Certificates)+len(r.Joined)+len(r.Left)+len(r.Leaving)+
 		len(r.Group)+len(r.Made) == 0 && r.Creation == nil && !r.Existing
 }
 
+// ContainsAll reports whether all has each of some.
 func ContainsAll(all, some []string) bool {
 	return !slices.ContainsFunc(some, func(s string) bool { return !slices.Contains(all, s) })
 }
