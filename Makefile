@@ -74,9 +74,8 @@ RACE_RUN := Controller|Concurrent|FanOut|Soak|AtOnce|TwoLeaders
 
 # Linters vet the code (make lint). Tests that run the built programs are never taken from the cache (-count=1), because go test does not notice that a program
 # has changed.
-# Three packages at a time on two cores: some wait for sockets.
-RACE_TEST := $(LESS_GC) $(GO) test -vet=off -race -ldflags=-s
 UNIT := $(LESS_GC) $(STATIC) $(GO) test -vet=off -timeout 30m
+RACE_TEST := $(LESS_GC) $(GO) test -vet=off -race -ldflags=-s
 E2E := $(LESS_GC) SANDBOX_BIN_DIR=$(BIN) $(STATIC) $(GO) test -vet=off -count=1 -timeout 30m
 timed = @start=$$SECONDS; ( $(2) ); printf 'make $@: %s: %s s\n' '$(1)' "$$((SECONDS - start))"
 

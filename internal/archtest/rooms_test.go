@@ -46,7 +46,7 @@ var onlyOneHas = map[string]string{
 	"nlb/group_leader.go":    "attributes of a shared NLB that one call sets for all",
 	"nlb/jobs.go":            "calls on NLBs begin jobs",
 	"nlb/jobwaits.go":        "calls on NLBs begin jobs",
-	"nlb/leaving.go":         "listeners that a Service has left are told by their marks",
+	"nlb/leaving.go":         "listeners that a Service has left are recognized by their marks",
 	"nlb/sharedsettings.go":  "settings of NLBs that Services share",
 	"nlb/transitions.go":     "parts of an NLB stay in transition until a job has ended",
 	"nlb/build/shared.go":    "settings of NLBs that Services share",

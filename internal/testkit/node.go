@@ -78,16 +78,6 @@ func ProviderID(id string) func(*corev1.Node) {
 	return func(node *corev1.Node) { node.Spec.ProviderID = id }
 }
 
-// PodCIDRs sets the node's pod CIDRs, of which the first is also the node's podCIDR.
-func PodCIDRs(cidrs ...string) func(*corev1.Node) {
-	return func(node *corev1.Node) {
-		node.Spec.PodCIDRs, node.Spec.PodCIDR = cidrs, ""
-		if len(cidrs) > 0 {
-			node.Spec.PodCIDR = cidrs[0]
-		}
-	}
-}
-
 // Cordoned makes the Node unschedulable.
 func Cordoned(node *corev1.Node) { node.Spec.Unschedulable = true }
 

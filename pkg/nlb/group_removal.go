@@ -215,7 +215,7 @@ func (n nlb) planGroupRemoval(svc *corev1.Service, applied *driver.Record, remov
 // forGuests adds the other Services that name the NLB of a group by its ID, as this one does, if no Service of the group is to delete it.
 func (n nlb) forGuests(svc *corev1.Service, removal driver.Removal) (_ driver.Removal, err error) {
 	if group, in := n.clusterGroupOn(&n.lb.Value); in {
-		removal.KeptFor, _, err = n.shared.Guests(svc, group, n.ID())
+		removal.KeptFor, _, err = n.shared.UsersByID(svc, group, n.ID())
 	}
 	return removal, err
 }

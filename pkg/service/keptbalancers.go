@@ -31,26 +31,26 @@ func dropKept(svc *corev1.Service, id string) {
 
 // noteKept notes on the Services for which a load balancer stays that it does, before the one goes that would delete it.
 func (r *Reconciler) noteKept(ctx context.Context, engine driver.Engine, removal driver.Removal) error {
-	for _, guest := range removal.KeptFor.Services {
-		text, err := json.Marshal(driver.KeptBalancer{Product: engine.Product().Name, Group: removal.KeptFor.Group, UID: guest.UID})
+	for _, user := range removal.KeptFor.Services {
+		text, err := json.Marshal(driver.KeptBalancer{Product: engine.Product().Name, Group: removal.KeptFor.Group, UID: user.UID})
 		if err != nil {
 			return fmt.Errorf("encode why %s stays: %w", removal.ID, err)
 		}
-		written, err := r.writer.changeService(ctx, guest, func(guest *corev1.Service) {
-			if guest.DeletionTimestamp == nil && r.opts.pausedBy(guest) == "" {
-				addFinalizer(guest, engine) // or it could go without a pass
+		written, err := r.writer.changeService(ctx, user, func(user *corev1.Service) {
+			if user.DeletionTimestamp == nil && r.opts.pausedBy(user) == "" {
+				addFinalizer(user, engine) // or it could go without a pass
 			}
-			meta.SetStatusCondition(&guest.Status.Conditions, metav1.Condition{
+			meta.SetStatusCondition(&user.Status.Conditions, metav1.Condition{
 				Type: driver.ConditionsKept + removal.ID, Status: metav1.ConditionTrue, Reason: reasonKept, Message: string(text),
 			})
 		})
-		name := mark.ServiceName(guest)
+		name := mark.ServiceName(user)
 		switch {
 		case err != nil:
 			return fmt.Errorf("record that %s stays for Service %s: %w", removal.ID, name, err)
 		case written == nil:
 			return &problem.WaitError{Reason: fmt.Sprintf("Service %s, for which %s would stay, has gone", name, removal.ID), For: time.Second}
-		case written != guest:
+		case written != user:
 			r.wakeAll([]types.NamespacedName{name}) // its annotation may have changed meanwhile
 		}
 	}

@@ -214,7 +214,7 @@ func (c clb) planGroupRemoval(svc *corev1.Service, applied *driver.Record, remov
 // forGuests adds the other Services that name the CLB of a group by its ID, as this one does, if no Service of the group is to delete it.
 func (c clb) forGuests(svc *corev1.Service, removal driver.Removal) (_ driver.Removal, err error) {
 	if group, in := c.clusterGroupOn(&c.loadBalancer.Value); in {
-		removal.KeptFor, _, err = c.shared.Guests(svc, group, c.ID())
+		removal.KeptFor, _, err = c.shared.UsersByID(svc, group, c.ID())
 	}
 	return removal, err
 }

@@ -89,9 +89,6 @@ func NLBInstanceAnnotations() []Row { return nlbInstance }
 // nlbInstance is built once: every pass over a Service with an NLB reads it many times.
 var nlbInstance = nlbInstanceRows()
 
-// NLBListenerTable are those of [NLBTable] that decide on listeners.
-func NLBListenerTable() []Row { return nlbFamily.listeners }
-
 func nlbInstanceRows() []Row {
 	inOrOut := Value{Kind: Enum, Values: []string{"internet", "intranet"}, FoldCase: true}
 	rows := InstanceAnnotations()

@@ -40,7 +40,7 @@ func (p Product) AskedBy(config config.Config, svc *corev1.Service) bool {
 // isDefault reports whether a Service without a class is the product's where the cloud-config has these get an NLB. One that has a load
 // balancer keeps it: another one would have another address.
 func (p Product) isDefault(svc *corev1.Service) bool {
-	if slices.ContainsFunc(svc.Finalizers, func(f string) bool { return strings.HasPrefix(f, Finalizers) }) {
+	if hasAnyFinalizer(svc) {
 		return HasFinalizer(svc, p.Finalizer)
 	}
 	return !p.Classless
@@ -49,8 +49,7 @@ func (p Product) isDefault(svc *corev1.Service) bool {
 // Serves reports whether the product makes passes over a Service: it has something of the product, or asks for that and has nothing of
 // another one.
 func (p Product) Serves(config config.Config, svc *corev1.Service) bool {
-	return HasFinalizer(svc, p.Finalizer) ||
-		p.AskedBy(config, svc) && !slices.ContainsFunc(svc.Finalizers, func(f string) bool { return strings.HasPrefix(f, Finalizers) })
+	return HasFinalizer(svc, p.Finalizer) || p.AskedBy(config, svc) && !hasAnyFinalizer(svc)
 }
 
 // Finalizers begins the finalizers of all products.
@@ -93,6 +92,11 @@ func TypeOf(config config.Config, svc *corev1.Service) (kind string, typed bool)
 // HasFinalizer reports whether the product with this finalizer must tear the Service down before it may go.
 func HasFinalizer(svc *corev1.Service, finalizer string) bool {
 	return slices.Contains(svc.Finalizers, finalizer)
+}
+
+// hasAnyFinalizer reports whether a Service has something of any product.
+func hasAnyFinalizer(svc *corev1.Service) bool {
+	return slices.ContainsFunc(svc.Finalizers, func(f string) bool { return strings.HasPrefix(f, Finalizers) })
 }
 
 // ByAge compares two Services by when they were created, then by their UIDs: the order in which Services have the right to what only one

@@ -264,9 +264,9 @@ func (g *Groups[LB]) Candidates(
 	return found, false, nil // the id is that of one that the Service was to leave
 }
 
-// Guests returns the other Services for which the load balancer of a group stays only because they name it by its ID. inUse says that a
+// UsersByID returns the other Services for which the load balancer of a group stays only because they name it by its ID. inUse says that a
 // Service of the group uses it, and is to delete it.
-func (g *Groups[LB]) Guests(svc *corev1.Service, group mark.Group, id string) (guests driver.UsersByID, inUse bool, err error) {
+func (g *Groups[LB]) UsersByID(svc *corev1.Service, group mark.Group, id string) (users driver.UsersByID, inUse bool, err error) {
 	others, err := g.otherUsers(svc, group, id)
 	if err != nil || slices.ContainsFunc(others, func(other *corev1.Service) bool {
 		_, in := g.Asked(other)
@@ -281,22 +281,22 @@ func (g *Groups[LB]) Guests(svc *corev1.Service, group mark.Group, id string) (g
 // Services. tagged says that it has the tag of the group, and contents what of the Service was removed from it.
 func (g *Groups[LB]) Kept(
 	svc *corev1.Service, group mark.Group, id string, tagged bool, contents string,
-) (why string, guests driver.UsersByID, err error) {
-	guests, inUse, err := g.Guests(svc, group, id)
+) (why string, users driver.UsersByID, err error) {
+	users, inUse, err := g.UsersByID(svc, group, id)
 	switch {
 	case err != nil || inUse:
 		return "", driver.UsersByID{}, err
 	case !tagged:
 		return fmt.Sprintf("%s %s stays in the cloud, without %s of this Service: its tag %s=%s was removed, so somebody may use it; if nobody does, delete it",
 			g.Product.Name, id, contents, mark.TagGroup, group.Mark()), driver.UsersByID{}, nil
-	case len(guests.Services) > 0:
+	case len(users.Services) > 0:
 		var named []string
-		for _, guest := range guests.Services {
-			named = append(named, mark.ServiceName(guest).String())
+		for _, user := range users.Services {
+			named = append(named, mark.ServiceName(user).String())
 		}
 		slices.Sort(named)
 		return fmt.Sprintf("%s %s of load balancer group %s stays in the cloud: no Service of the group uses it, but the annotation %s of other Services names it (%s); the manager deletes it with the last of them",
-			g.Product.Name, id, group, annotation.LoadBalancerID, problem.Some(named)), guests, nil
+			g.Product.Name, id, group, annotation.LoadBalancerID, problem.Some(named)), users, nil
 	}
 	return fmt.Sprintf("%s %s of load balancer group %s stays in the cloud: no Service of the group uses it, but it has listeners of others",
 		g.Product.Name, id, group), driver.UsersByID{}, nil

@@ -28,8 +28,10 @@ type VPCReader interface {
 
 // Network finds network interfaces.
 type Network struct {
-	API    NetworkReader
-	VPCID  string
+	API NetworkReader
+	// VPCID is the VPC of the cluster. Interfaces of other VPCs may have the same addresses.
+	VPCID string
+
 	blocks vpcBlocks
 }
 
@@ -37,7 +39,7 @@ type Network struct {
 // lives, so only those that are not known are read; another pod may have the same address on another interface. With an error, current are
 // those that are known. blocks are those of the VPC, when an address has no interface and they can be read.
 func (n *Network) ReadInterfaces(
-	ctx context.Context, known map[backend.PodAddress]string, pods []backend.PodAddress, refuse refusesInterface,
+	ctx context.Context, known map[backend.PodAddress]string, pods []backend.PodAddress, refuse RefusesInterface,
 ) (current map[string]string, blocks []netip.Prefix, err error) {
 	current = make(map[string]string, len(pods))
 	blocks = n.blocks.rememberedBlocks()
@@ -58,11 +60,11 @@ func (n *Network) ReadInterfaces(
 	return current, blocks, nil
 }
 
-// refusesInterface reports whether an address on an interface may not be a backend.
-type refusesInterface func(eni alicloud.NetworkInterface, address string) bool
+// RefusesInterface reports whether an address on an interface may not be a backend.
+type RefusesInterface func(eni alicloud.NetworkInterface, address string) bool
 
 // findInterfaces adds the interfaces of the addresses that have one.
-func (n *Network) findInterfaces(ctx context.Context, addresses []string, into map[string]string, refuse refusesInterface) error {
+func (n *Network) findInterfaces(ctx context.Context, addresses []string, into map[string]string, refuse RefusesInterface) error {
 	ipv6, ipv4 := partition(addresses, func(address string) bool { return strings.Contains(address, ":") })
 	for _, query := range []alicloud.NetworkInterfaceQuery{{PrivateIPs: ipv4}, {IPv6s: ipv6}} {
 		wanted := slices.Concat(query.PrivateIPs, query.IPv6s)
