@@ -7,7 +7,6 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -210,9 +209,8 @@ type nlb struct {
 	failures []error
 	// alsoOwned are the ids of further NLBs with the owner tag of the Service, as the last search before a removal has found them.
 	alsoOwned []string
-	// accessUnreadSince is since when the security group of the source ranges could not be read after all else of the Service was removed,
-	// zero while it could.
-	accessUnreadSince time.Time
+	// accessUnread is since when the security group of the source ranges cannot be read after all else of the Service was removed.
+	accessUnread driver.Unread
 }
 
 var _ driver.Balancer = nlb{}

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -403,18 +402,15 @@ func (n nlb) PlanLeftovers(ctx context.Context, svc *corev1.Service) (driver.Bal
 	record, _ := driver.RecordOn(svc)
 	if mayHaveAccess(svc, record) || n.access.Value != nil {
 		known, err := n.searchAccess(ctx, svc, n.observed)
-		switch n = n.withKnown(known); {
-		case err == nil:
-			n.accessUnreadSince = time.Time{}
-		case !driver.IsUnread(err):
+		if n = n.withKnown(known); err != nil && !driver.IsUnread(err) {
 			return n, plan{nlb: n}, err
-		case n.accessUnreadSince.IsZero():
-			n.accessUnreadSince = time.Now()
-			return n, plan{nlb: n}, err
-		case time.Since(n.accessUnreadSince) < waits.AccessUnread:
-			return n, plan{nlb: n}, err
-		default:
+		}
+		n.accessUnread = n.accessUnread.After(err)
+		switch {
+		case n.accessUnread.Outlasts(waits.AccessUnread):
 			n.access, unread = driver.Part[*model.Access]{}, err
+		case err != nil:
+			return n, plan{nlb: n}, err
 		}
 	}
 	rest, kept := n.deletable()

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -201,8 +200,8 @@ type clb struct {
 	former string
 	// taken says that the Service does not get all its ports here, because others on the CLB have some.
 	taken bool
-	// listUnreadSince is since when the access control list could not be read after all else of the Service was removed, zero while it could.
-	listUnreadSince time.Time
+	// listUnread is since when the access control list cannot be read after all else of the Service was removed.
+	listUnread driver.Unread
 	// unread are the parts that could not be read in this pass.
 	unread map[model.Part]error
 	// alsoOwned are the ids of further CLBs with the owner tag of the Service, as the last search before a removal has found them.

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"maps"
 	"slices"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -263,21 +262,17 @@ func (c clb) withAccess(
 		return found, err
 	}
 	params, _ := annotation.Parse(svc.Annotations)
-	had := c.access.Known() || c.access.Value != nil || !c.listUnreadSince.IsZero()
+	had := c.access.Known() || c.access.Value != nil || c.listUnread.Lasts()
 	if !had && !mayHaveAccessList(svc, params, on.wholeModel(), loadRecord(applied, svc, on.wholeModel())) {
 		on.access = driver.Part[*alicloud.AccessList]{}
 		return on, nil
 	}
 	on.access = c.access
 	list, _, err := observe.AccessList(ctx, c.api, svc, on.accessLists(svc), c.access.Value != nil)
-	if err != nil {
+	if on.listUnread = on.listUnread.After(err); err != nil {
 		on.access.Invalidate(failureText(err)) // see PlanLeftovers
-		if on.listUnreadSince.IsZero() {
-			on.listUnreadSince = time.Now()
-		}
 		return on, nil
 	}
 	on.access.Set(list)
-	on.listUnreadSince = time.Time{}
 	return on, nil
 }

@@ -242,13 +242,12 @@ func (c clb) PlanLeftovers(ctx context.Context, svc *corev1.Service) (driver.Bal
 	record, _ := driver.RecordOn(svc)
 	expected := len(annotation.SourceRangesOf(svc)) > 0 || slices.Contains(record.Annotations, driver.RecordedSourceRanges)
 	list, _, err := observe.AccessList(ctx, c.api, svc, c.accessLists(svc), expected && !c.access.Known())
-	switch {
-	case err != nil && alicloud.IsForbidden(err) && !expected && c.access.Value == nil:
+	if err != nil && alicloud.IsForbidden(err) && !expected && c.access.Value == nil {
 		return c, nothing, nil // whoever may not read lists has made none
-	case err != nil && c.listUnreadSince.IsZero():
-		c.listUnreadSince = time.Now()
-		return c, nothing, err
-	case err != nil && time.Since(c.listUnreadSince) < waits.AccessUnread:
+	}
+	c.listUnread = c.listUnread.After(err)
+	switch {
+	case err != nil && !c.listUnread.Outlasts(waits.AccessUnread):
 		return c, nothing, err
 	case err != nil:
 		return c, c.leavesList("access control list %s, which holds the source ranges of this Service, stays if it exists: it could not be read (%s); if nothing uses it, delete it",

@@ -33,6 +33,26 @@ func (p *Part[T]) Known() bool { return !p.ReadAt.IsZero() }
 // Trusted reports whether the value needs no reading.
 func (p *Part[T]) Trusted() bool { return p.Known() && p.Doubt == "" }
 
+// Unread is since when something cannot be read, zero while it can.
+type Unread struct{ since time.Time }
+
+// After returns it after a read that ended with err, nil for one that succeeded.
+func (u Unread) After(err error) Unread {
+	switch {
+	case err == nil:
+		return Unread{}
+	case u.since.IsZero():
+		return Unread{time.Now()}
+	}
+	return u
+}
+
+// Lasts reports whether the last read failed.
+func (u Unread) Lasts() bool { return !u.since.IsZero() }
+
+// Outlasts reports whether reads have failed for that long.
+func (u Unread) Outlasts(bound time.Duration) bool { return u.Lasts() && time.Since(u.since) >= bound }
+
 // JoinUnread returns why parts could not be read, always in the same order: the same outcome in another order would be another event.
 func JoinUnread[K cmp.Ordered](unread map[K]error) error {
 	var errs []error
