@@ -28,10 +28,7 @@ func (r *Reconciler) chooseBackends(
 	wasKnown, room := p.known, known.balancer.Room(in)
 	each, on := product.AttachmentsOf(svc), sharedOn(product, svc, known.balancer, in.Params)
 	before := p.observeUse(svc.UID, &room, each, on)
-	most := r.attachmentQuota(product, p)
-	p.dropUse(svc.UID)
-	wanted := r.choiceInput(product, p, in, known.balancer, input, most)
-	wanted.Room = room
+	wanted := r.withoutUse(product, p, in, input, room, on)
 	choice = backend.Choose(input, wanted)
 	after := useOf(svc, input, choice, before.observed, r.opts.pausedBy(svc) != "")
 	after.each, after.on = each, on
@@ -60,33 +57,31 @@ func (r *Reconciler) chooseLeft(svc *corev1.Service, engine driver.Engine, left 
 	input := left.Backends(in)
 	r.use.mu.Lock()
 	defer r.use.mu.Unlock()
-	p := r.countedUse(engine)
+	p, product := r.countedUse(engine), engine.Product()
 	use, counted := p.services[svc.UID]
-	most := r.attachmentQuota(engine.Product(), p)
-	p.dropUse(svc.UID)
-	wanted := r.choiceInput(engine.Product(), p, in, left, input, most)
-	wanted.Room = left.Room(in)
-	choice := backend.Choose(input, wanted)
+	choice := backend.Choose(input, r.withoutUse(product, p, in, input, left.Room(in), sharedOn(product, svc, left, in.Params)))
 	if counted {
 		p.putUse(svc.UID, use)
 	}
 	return choice
 }
 
-// choiceInput returns what the choice of a Service depends on, which does not count. The caller holds the lock.
-func (r *Reconciler) choiceInput(
-	product driver.Product, p *productUse, in driver.Inputs, balancer driver.Balancer, input backend.Input, most int,
+// withoutUse has a Service count no more, and returns what its choice depends on then. on is the load balancer that it shares. The caller
+// holds the lock.
+func (r *Reconciler) withoutUse(
+	product driver.Product, p *productUse, in driver.Inputs, input backend.Input, room backend.Room, on string,
 ) backend.ChoiceInput {
+	most := r.attachmentQuota(product, p)
+	p.dropUse(in.Service.UID)
 	nodes := 0
 	if !input.Pods {
 		nodes = len(input.Ready())
 	}
 	selector, each := in.Params.Get(annotation.BackendLabel), product.AttachmentsOf(in.Service)
-	on := sharedOn(product, in.Service, balancer, in.Params)
 	limit := r.opts.Config.Quotas.Limit(product.AttachmentQuota)
 	refused, kept := p.refusedNow(limit.Value), sync.OnceValue(p.kept) // few ask
 	return backend.ChoiceInput{
-		Service: in.Service.UID, Subset: r.subsetFor(in.Params.Get(annotation.BackendSubset)),
+		Service: in.Service.UID, Subset: r.subsetFor(in.Params.Get(annotation.BackendSubset)), Room: room,
 		Use: backend.Use{
 			Quota: most, Assumed: limit.Source == quota.Published, Each: each, Refused: refused, Share: p.nodesPerBalancer(most, selector, nodes),
 			Scarce: p.short > 0, Known: p.isKnown(in.Service.UID),
