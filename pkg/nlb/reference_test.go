@@ -64,7 +64,7 @@ These annotations act on Services with ` + "`spec.loadBalancerClass: alibabaclou
 [Annotations of Services](annotations.md). An annotation that only applies to CLBs causes an event, which names the corresponding annotation of NLBs
 if there is one. A Service without ` + "`loadbalancer-id`" + ` needs ` + "`loadbalancer-zone-maps`" + `.
 
-An empty value means that the annotation is not set, except for security-group-ids, where it means no group. An invalid value causes one Warning event
+An empty value means that the annotation is not set, except for security-group-ids, where it means no group. A list has at most 8 kB. An invalid value causes one Warning event
 on the Service. While the manager runs, the last valid value applies; after a restart, the settings in the cloud stay. "Waits if invalid" is what has
 to wait for a valid value: the creation of the load balancer or of those listeners, new backends and weights, or the status. Everything else is
 applied. A change that is not possible later also causes an event.

@@ -49,7 +49,7 @@ func renderAnnotations() string {
 	var page strings.Builder
 	page.WriteString(annotationpage.Begin("Annotations of Services"))
 	page.WriteString(`
-An empty value means that the annotation is not set. An invalid value causes one Warning event on the Service. While the manager
+An empty value means that the annotation is not set. A list has at most 8 kB. An invalid value causes one Warning event on the Service. While the manager
 runs, the last valid value applies; after a restart, the settings in the cloud stay. "Waits if invalid" is what has to wait for a valid value: the creation of
 the load balancer or of those listeners, new backends and weights, or the status. Everything else is applied. A valid value that does not apply to the Service,
 and a change that is not possible later, also cause an event.

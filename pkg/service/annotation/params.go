@@ -157,6 +157,8 @@ func (p *Params) readRow(annotations map[string]string, row Row) (problem.Proble
 func (f *family) invalidValue(key, text, accepted string) problem.Problem {
 	hint := ""
 	switch trimmed := strings.Trim(text, `"'`); {
+	case len(text) > maxList:
+		hint = fmt.Sprintf(" (it is too long: a list has at most %d kB)", maxList>>10)
 	case len(trimmed) == len(text)-2:
 		hint = " (remove the quotes inside the value)"
 	case f == nlbFamily && key == CertID.Key() && strings.Contains(text, ","):
