@@ -73,12 +73,11 @@ func (b *mixture) names() []string {
 	return names
 }
 
-// checkServed checks that each Service has what it needs: the number that it asks for, or a part of the nodes. Where there is just as much
-// room as they need, one with a number may have the only node already that has some.
+// checkServed checks that each Service has what it needs: the number that it asks for, or a part of the nodes.
 func (b *mixture) checkServed(part float64) {
 	b.t.Helper()
 	for name, has := range b.backends() {
-		least := b.number - 1
+		least := b.number
 		if name[0] == 'a' {
 			least = int(float64(b.nodes) * part)
 		}

@@ -87,6 +87,22 @@ func TestClaimsNodes(t *testing.T) {
 	}
 }
 
+// TestClaimsNodesOfItsNumber: a Service with a number of nodes asks for full ones beyond those that it has where all others have all nodes,
+// and waits for what they give up of their share where they do not.
+func TestClaimsNodesOfItsNumber(t *testing.T) {
+	t.Parallel()
+	loads := used(map[string]int{"i-00000": 5, "i-00002": 5, "i-00003": 5})
+	for share, claims := range map[float64]int{math.Inf(1): 1, 8: 0} {
+		use := Use{Quota: 5, Share: share, Each: 1, Known: true, Load: loads, Times: loads, Wanted: loads}
+		room := RoomOf(0, false, 1, func(yield func(Entry) bool) { yield(Entry{Kind: KindInstance, ID: "i-00001", Ours: true}) })
+		choice := Choose(Input{Nodes: NewNodeSet(newFleet(4, 1, 0).nodes), ControlPlane: ControlPlaneAuto},
+			ChoiceInput{Service: "web", Subset: 2, Room: room, Use: use})
+		if len(choice.Nodes) != 1 || len(choice.Without) != claims {
+			t.Errorf("share %v: %d nodes, asks for %v, want %d", share, len(choice.Nodes), sets.List(choice.Without), claims)
+		}
+	}
+}
+
 // TestRefusedNodesAreSkipped: a node that the cloud has refused is not tried.
 func TestRefusedNodesAreSkipped(t *testing.T) {
 	t.Parallel()

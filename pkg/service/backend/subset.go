@@ -268,13 +268,14 @@ func (s *subset) addNodes(n int) {
 			}
 		}
 	}
-	if s.have == 0 {
-		s.claimNodes(min(n, s.size.least, zoneNodes))
+	if s.have == 0 || s.Subset > 0 && s.have < s.size.least && math.IsInf(s.Use.Share, 1) {
+		s.claimNodes(min(n, s.size.least-s.have, zoneNodes))
 	}
 }
 
-// claimNodes has others give up so many nodes that are full, see [subset.leaveOverused]: the Service has none. Those keep one at least, and
-// so claim none. Of a node that they keep too often there would never be enough room.
+// claimNodes has others give up so many nodes that are full, see [subset.leaveOverused]: for a Service without any node, which they keep one
+// of at least, and so claim none; and for one with a number of nodes where all others have all nodes, so that nobody gives up a share, and
+// the only nodes that are not full may be those that it has. Of a node that they keep too often there would never be enough room.
 func (s *subset) claimNodes(n int) {
 	full := s.rankCandidates(func(node *candidate) bool { return s.Use.isFull(node.InstanceID) && s.Use.frees(node.InstanceID) })
 	if len(full) == 0 {
