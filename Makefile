@@ -66,15 +66,23 @@ kubectl: ## Build kubectl into bin/, for "sandbox kubectl" and tests
 machine: ## Build what real machines run into bin/: kubelet, kube-proxy, Flannel and a workload
 	@$(call build_sandbox,the programs of real machines,./cmd/machine ./cmd/testserver)
 
-# Packages with goroutines of their own. The race detector makes a test several times slower, and finds nothing where one goroutine decides.
-RACE := ./pkg/alicloud ./pkg/service ./pkg/service/driver ./pkg/service/queue ./internal/emulator ./internal/emulator/fabric ./internal/emulator/limits ./internal/healthport ./internal/leadership ./internal/workers
-# Of larger packages, those tests in which several workers run. Compiling them for it takes longer than the tests, so make test leaves them out.
+# Packages whose goroutines share what they write. The race detector makes a test several times slower, and finds nothing where one goroutine
+# decides.
+RACE := ./pkg/alicloud ./pkg/service ./internal/emulator
+# Of larger packages, those tests in which several workers run, and small packages. Compiling and linking them for it takes longer than the
+# tests, so make test leaves them out.
 RACE_LARGE := ./pkg/slb ./pkg/nlb ./pkg/vpcroute ./pkg/node
 RACE_RUN := Controller|Concurrent|FanOut|Soak|AtOnce|TwoLeaders
+RACE_SMALL := ./pkg/service/driver ./pkg/service/queue ./internal/emulator/fabric ./internal/emulator/limits ./internal/healthport ./internal/leadership ./internal/workers
+# Of the sandbox, what links a whole control plane for tests of a few functions.
+SANDBOX_LARGE := ./bench ./cluster ./cmd/sandbox ./controlplane ./demo
 
 # Linters vet the code (make lint). Tests that run the built programs are never taken from the cache (-count=1), because go test does not notice that a program
 # has changed.
 UNIT := $(LESS_GC) $(STATIC) $(GO) test -vet=off -timeout 30m
+# A world is goroutines that take turns: with one processor for each test binary it costs a third less than with two. What takes longest is
+# begun first.
+UNIT_LARGE := ./pkg/slb ./pkg/nlb ./pkg/provider
 RACE_TEST := $(LESS_GC) $(GO) test -vet=off -race -ldflags=-s
 E2E := $(LESS_GC) SANDBOX_BIN_DIR=$(BIN) $(STATIC) $(GO) test -vet=off -count=1 -timeout 30m
 timed = @start=$$SECONDS; ( $(2) ); printf 'make $@: %s: %s s\n' '$(1)' "$$((SECONDS - start))"
@@ -82,15 +90,20 @@ timed = @start=$$SECONDS; ( $(2) ); printf 'make $@: %s: %s s\n' '$(1)' "$$((SEC
 .PHONY: test
 test: build kubectl ## Test what a change may break: unit tests, a fixed sample of the matrices, the programs end to end, the rendered chart (10 minutes)
 	$(call need,cc,gcc)
-	$(call timed,unit tests,$(UNIT) -p 3 -short $$($(GO) list ./... | grep -vxFf <($(GO) list $(RACE))))
+	$(call timed,unit tests,$(UNIT) -p 3 -cpu 1 -parallel 4 -short $(UNIT_LARGE) $$($(GO) list ./... | grep -vxFf <($(GO) list $(RACE) $(UNIT_LARGE))))
 	$(call timed,unit tests with the race detector,$(RACE_TEST) -short -timeout 30m $(RACE))
-	$(call timed,programs end to end,cd sandbox && $(E2E) -short ./...)
+	$(call timed,programs end to end,cd sandbox && $(E2E) -short -parallel 4 $$($(GO) list ./... | grep -vxFf <($(GO) list $(SANDBOX_LARGE))))
 	$(call timed,rendered chart,cd hack/chart && $(E2E) -short -run 'Lint|Render|Conform|BadValues|Fresh|OldKubernetes|Judges' .)
 
 .PHONY: test-race
-test-race: ## Test the engines and controllers with the race detector, where several workers run (3 minutes)
+test-race: ## Test the engines, the controllers and small packages with the race detector, where several workers run (3 minutes)
 	$(call need,cc,gcc)
 	$(RACE_TEST) -short -timeout 30m -run '$(RACE_RUN)' $(RACE_LARGE)
+	$(RACE_TEST) -short -timeout 30m $(RACE_SMALL)
+
+.PHONY: test-sandbox
+test-sandbox: ## Test what of the sandbox links a whole control plane (1 minute)
+	cd sandbox && $(E2E) -short $(SANDBOX_LARGE)
 
 # The order is that of cost: what fails early fails cheaply.
 .PHONY: test-all

@@ -19,16 +19,21 @@ import (
 // what somebody changed in the meantime is repaired all the same.
 func TestSharedReadsThatProveNothing(t *testing.T) {
 	t.Parallel()
-	for _, list := range []struct{ action, empty string }{
+	for i, list := range []struct{ action, empty string }{
 		{"ListLoadBalancers", `{\"LoadBalancers\":[],\"TotalCount\":0}`},
 		{"ListListeners", `{\"Listeners\":[],\"TotalCount\":0}`},
 		{"ListServerGroups", `{\"ServerGroups\":[],\"TotalCount\":0}`},
 	} {
-		for fault, rule := range map[string]string{
+		rules := map[string]string{
 			"empty": `"body":"` + list.empty + `"`, "partial": `"stale":"40m"`, "fails": `"code":"ServiceUnavailable","status":503`,
 			"late":      `"latency":"5m"`,
 			"no answer": `"drop":"after"`,
-		} {
+		}
+		for j, fault := range slices.Sorted(maps.Keys(rules)) {
+			if !testkit.Tried(i+j, 3) {
+				continue
+			}
+			rule := rules[fault]
 			t.Run(list.action+" "+fault, func(t *testing.T) {
 				t.Parallel()
 				inQuietWorld(t, owners(6, 80), func(t *testing.T, w *quietWorld) {

@@ -59,10 +59,10 @@ func swaps() []swap {
 // serves it, except that the older one gets the port of the younger one as long as that asks for the group.
 func TestSwapOfGroupAndExisting(t *testing.T) {
 	t.Parallel()
-	for _, isNLB := range []bool{false, true} {
-		for _, swap := range swaps() {
+	for product, isNLB := range []bool{false, true} {
+		for i, swap := range swaps() {
 			for _, restarted := range []bool{false, true} {
-				if restarted && swap.after > time.Minute {
+				if restarted && swap.after > time.Minute || !testkit.Tried(product+i, 2) {
 					continue
 				}
 				t.Run(fmt.Sprintf("%s, NLB %v, restarted %v", swap.name, isNLB, restarted), func(t *testing.T) {

@@ -376,7 +376,7 @@ func (s *side) unknown(action string) []rule {
 }
 
 // triedOf is of how many faults of a kind one is tried with -short.
-const triedOf = 60
+const triedOf = 120
 
 // TestRulesHold: while something of a load balancer is refused, or cannot be read, or is somebody else's, everything else goes on, and all
 // is as wanted when that ends.

@@ -55,10 +55,13 @@ func Begin(tb testing.TB, cloud *emulatortest.Cloud, product Product) *Storm {
 	return &Storm{Product: product, Began: time.Now(), tb: tb, cloud: cloud}
 }
 
-// WithRestart runs a test in bubbles of its own: with one process, and with another one that takes over in the middle.
+// WithRestart runs a test in bubbles of its own: with another process that takes over in the middle and, without -short, with one process.
 func WithRestart(t *testing.T, test func(t *testing.T, restart bool)) {
 	t.Helper()
 	for name, restart := range map[string]bool{"one process": false, "restart": true} {
+		if !restart && testing.Short() {
+			continue
+		}
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) { test(t, restart) })
