@@ -234,7 +234,11 @@ func runManifest(command *cobra.Command, w *workstation) error {
 			w.config.Nodes = append(w.config.Nodes, n.Name)
 		}
 	}
-	return rollout.WriteManifest(command.OutOrStdout(), rollout.Objects(w.config))
+	objects, err := rollout.Objects(w.config)
+	if err != nil {
+		return err
+	}
+	return rollout.WriteManifest(command.OutOrStdout(), objects)
 }
 
 // The values of --output.

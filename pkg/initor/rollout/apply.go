@@ -2,21 +2,17 @@ package rollout
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
-	kruise "github.com/openkruise/kruise-api/apps/v1alpha1"
 	"golang.org/x/sync/errgroup"
-	admissionv1 "k8s.io/api/admissionregistration/v1"
-	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
@@ -41,7 +37,7 @@ type handle struct {
 	kind, name string
 	get        func(ctx context.Context) (metav1.Object, error)
 	apply      func(ctx context.Context, patch []byte) (metav1.Object, error)
-	remove     func(ctx context.Context, opts metav1.DeleteOptions) error
+	remove     func(ctx context.Context) error
 }
 
 func (h handle) String() string { return h.kind + " " + h.name }
@@ -54,73 +50,60 @@ func handleOf[T metav1.Object](client objectClient[T], kind, name string) handle
 		apply: func(ctx context.Context, patch []byte) (metav1.Object, error) {
 			return client.Patch(ctx, name, types.ApplyPatchType, patch, force)
 		},
-		remove: func(ctx context.Context, opts metav1.DeleteOptions) error { return client.Delete(ctx, name, opts) },
+		remove: func(ctx context.Context) error { return client.Delete(ctx, name, metav1.DeleteOptions{}) },
 	}
 }
 
-// handle returns the handle of one of the kinds that [Objects] makes.
-func (r *Rollout) handle(object runtime.Object) (handle, error) {
-	kube, namespace := r.opts.Kube, r.opts.Config.Namespace
-	switch o := object.(type) {
-	case *corev1.ServiceAccount:
-		return handleOf(kube.CoreV1().ServiceAccounts(namespace), o.Kind, o.Name), nil
-	case *rbacv1.ClusterRole:
-		return handleOf(kube.RbacV1().ClusterRoles(), o.Kind, o.Name), nil
-	case *rbacv1.ClusterRoleBinding:
-		return handleOf(kube.RbacV1().ClusterRoleBindings(), o.Kind, o.Name), nil
-	case *admissionv1.ValidatingAdmissionPolicy:
-		return handleOf(kube.AdmissionregistrationV1().ValidatingAdmissionPolicies(), o.Kind, o.Name), nil
-	case *admissionv1.ValidatingAdmissionPolicyBinding:
-		return handleOf(kube.AdmissionregistrationV1().ValidatingAdmissionPolicyBindings(), o.Kind, o.Name), nil
-	case *batchv1.Job:
-		return handleOf(kube.BatchV1().Jobs(namespace), kindJob, o.Name), nil
-	case *kruise.BroadcastJob:
-		return handleOf(r.opts.Kruise.AppsV1alpha1().BroadcastJobs(namespace), kindBroadcastJob, o.Name), nil
+// handle returns the handle of one of the objects that [Objects] makes.
+func (r *Rollout) handle(object *unstructured.Unstructured) handle {
+	kube, namespace, name := r.opts.Kube, r.opts.Config.Namespace, object.GetName()
+	switch kind := object.GetKind(); kind {
+	case "ServiceAccount":
+		return handleOf(kube.CoreV1().ServiceAccounts(namespace), kind, name)
+	case "ClusterRole":
+		return handleOf(kube.RbacV1().ClusterRoles(), kind, name)
+	case "ClusterRoleBinding":
+		return handleOf(kube.RbacV1().ClusterRoleBindings(), kind, name)
+	case kindPolicy:
+		return handleOf(kube.AdmissionregistrationV1().ValidatingAdmissionPolicies(), kind, name)
+	case kindPolicy + "Binding":
+		return handleOf(kube.AdmissionregistrationV1().ValidatingAdmissionPolicyBindings(), kind, name)
+	case kindJob:
+		return handleOf(kube.BatchV1().Jobs(namespace), kind, name)
 	default:
-		return handle{}, fmt.Errorf("no client for a %T", object)
+		return handleOf(r.opts.Kruise.AppsV1alpha1().BroadcastJobs(namespace), kind, name)
 	}
 }
 
 // apply makes the objects and returns those that own pods. The identity comes first and one by one, or pods would start
 // without it.
-func (r *Rollout) apply(ctx context.Context, objects []runtime.Object) (owners, error) {
-	jobs := owners{}
-	made := make([]metav1.Object, len(objects))
+func (r *Rollout) apply(ctx context.Context, objects []*unstructured.Unstructured) (owners, error) {
+	jobs, mu := owners{}, sync.Mutex{}
 	group, groupCtx := errgroup.WithContext(ctx)
 	group.SetLimit(parallelWrites)
-	for i, object := range objects {
-		h, err := r.handle(object)
-		if err != nil {
-			return nil, err
-		}
+	for _, object := range objects {
+		h := r.handle(object)
 		if h.kind != kindJob && h.kind != kindBroadcastJob {
 			if _, err := applyOne(ctx, h, object); err != nil {
 				return nil, err
 			}
 			continue
 		}
-		group.Go(func() (err error) {
-			made[i], err = applyOne(groupCtx, h, object)
+		group.Go(func() error {
+			made, err := applyOne(groupCtx, h, object)
+			if err == nil {
+				mu.Lock()
+				defer mu.Unlock()
+				jobs[made.GetUID()] = h.kind
+			}
 			return err
 		})
 	}
-	if err := group.Wait(); err != nil {
-		return nil, err
-	}
-	for i, object := range made {
-		if object != nil {
-			jobs[object.GetUID()] = objects[i].GetObjectKind().GroupVersionKind().Kind
-		}
-	}
-	return jobs, nil
+	return jobs, group.Wait()
 }
 
-func applyOne(ctx context.Context, h handle, object runtime.Object) (metav1.Object, error) {
-	fields, err := fieldsOf(object)
-	if err != nil {
-		return nil, err
-	}
-	patch, err := json.Marshal(fields)
+func applyOne(ctx context.Context, h handle, object *unstructured.Unstructured) (metav1.Object, error) {
+	patch, err := object.MarshalJSON()
 	if err != nil {
 		return nil, fmt.Errorf("encode %s: %w", h, err)
 	}
@@ -190,12 +173,9 @@ func (e *ForeignError) Error() string {
 }
 
 // claim makes sure that no object of ours would overwrite somebody else's.
-func (r *Rollout) claim(ctx context.Context, objects []runtime.Object) error {
+func (r *Rollout) claim(ctx context.Context, objects []*unstructured.Unstructured) error {
 	for _, object := range objects {
-		h, err := r.handle(object)
-		if err != nil {
-			return err
-		}
+		h := r.handle(object)
 		if h.kind == kindJob {
 			continue // there are as many as nodes, and their names are nobody else's
 		}
@@ -230,8 +210,8 @@ func (r *Rollout) replace(ctx context.Context) error {
 // removeJobs deletes the jobs; the garbage collector takes their pods.
 func (r *Rollout) removeJobs(ctx context.Context) error {
 	background := metav1.DeleteOptions{PropagationPolicy: new(metav1.DeletePropagationBackground)}
-	ours := metav1.ListOptions{LabelSelector: labels.Set(labelsOf(r.opts.Config)).String()}
-	namespace := r.opts.Config.Namespace
+	name, namespace := r.opts.Config.Name, r.opts.Config.Namespace
+	ours := metav1.ListOptions{LabelSelector: labels.Set{labelName: programName, labelInstance: name, labelManagedBy: programName}.String()}
 	if err := r.opts.Kube.BatchV1().Jobs(namespace).DeleteCollection(ctx, background, ours); err != nil {
 		return fmt.Errorf("delete the Jobs of %s: %w", r.opts.Config.Name, err)
 	}
@@ -250,13 +230,11 @@ func (r *Rollout) removeJobs(ctx context.Context) error {
 func (r *Rollout) remove(ctx context.Context, config Config) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), removeTimeout)
 	defer cancel()
-	errs := []error{r.removeJobs(ctx)}
-	for _, object := range slices.Backward(identityObjects(config)) {
-		h, err := r.handle(object)
-		if err == nil {
-			err = h.remove(ctx, metav1.DeleteOptions{})
-		}
-		if err != nil && !apierrors.IsNotFound(err) {
+	objects, err := identityObjects(config)
+	errs := []error{err, r.removeJobs(ctx)}
+	for _, object := range slices.Backward(objects) {
+		h := r.handle(object)
+		if err := h.remove(ctx); err != nil && !apierrors.IsNotFound(err) {
 			errs = append(errs, fmt.Errorf("delete %s: %w", h, err))
 		}
 	}

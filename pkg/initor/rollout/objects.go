@@ -1,26 +1,21 @@
 package rollout
 
 import (
+	"bytes"
 	"crypto/sha256"
+	_ "embed" // the template of the objects
 	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
 	"strings"
+	"text/template"
 	"time"
 
-	kruise "github.com/openkruise/kruise-api/apps/v1alpha1"
-	batchv1 "k8s.io/api/batch/v1"
-	corev1 "k8s.io/api/core/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/validation"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/yaml"
 
-	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/nodes"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/initor"
 )
 
@@ -36,8 +31,6 @@ const (
 	// restartLimit is how often a container starts again before its node counts as failed. Each start retries for a minute
 	// by itself, so a fault that outlives four is not a passing one.
 	restartLimit = 3
-	// jobBackoffLimit must never be reached: a Job that gives up deletes its pod, and with it the reason.
-	jobBackoffLimit = 1000
 	// orphanGrace is what pods may take beyond the rollout's timeout if nobody removes them, so that they are not taken away
 	// while the rollout still reads them.
 	orphanGrace = time.Minute
@@ -45,73 +38,60 @@ const (
 	suffixLength = 10
 )
 
+//go:embed objects.yaml
+var objectsText string
+
+var objectsTemplate = template.Must(template.New("objects").Parse(objectsText))
+
+// manifest is what the template of the objects knows.
+type manifest struct {
+	Config
+	Node string // of a Job
+}
+
+// For is the same for one node.
+func (m manifest) For(node string) manifest { return manifest{m.Config, node} }
+
+// JobName returns the name of the node's Job.
+func (m manifest) JobName() string { return jobName(m.Config, m.Node) }
+
+// DeadlineSeconds is when pods end that nobody has removed.
+func (m manifest) DeadlineSeconds() int64 { return int64((m.Timeout + orphanGrace) / time.Second) }
+
+// RestartLimit is [restartLimit].
+func (m manifest) RestartLimit() int { return restartLimit }
+
+// Broadcast reports whether OpenKruise makes the pods.
+func (m manifest) Broadcast() bool { return m.Driver == DriverBroadcastJob }
+
+// Keeps is an expression that is true if no field of a part of the Node changes but the given ones.
+func (m manifest) Keeps(part string, but ...string) string {
+	return fmt.Sprintf("object.%[1]s.all(f, f in %[2]s || f in oldObject.%[1]s && object.%[1]s[f] == oldObject.%[1]s[f]) && "+
+		"oldObject.%[1]s.all(f, f in %[2]s || f in object.%[1]s)", part, "['"+strings.Join(but, "', '")+"']")
+}
+
 // Objects returns everything that c describes, in the order in which it has to be made.
-func Objects(c Config) []runtime.Object {
-	objects := identityObjects(c)
-	if c.Driver == DriverBroadcastJob {
-		return append(objects, broadcastJob(c))
+func Objects(c Config) ([]*unstructured.Unstructured, error) {
+	var text bytes.Buffer
+	if err := objectsTemplate.Execute(&text, manifest{Config: c}); err != nil {
+		return nil, fmt.Errorf("make the objects of %s: %w", c.Name, err)
 	}
-	for _, name := range c.Nodes {
-		objects = append(objects, job(c, name))
+	var objects []*unstructured.Unstructured
+	for document := range strings.SplitSeq(text.String(), "\n---\n") {
+		object := &unstructured.Unstructured{}
+		if err := yaml.Unmarshal([]byte(document), &object.Object); err != nil {
+			return nil, fmt.Errorf("make the objects of %s: %w", c.Name, err)
+		}
+		objects = append(objects, object)
 	}
-	return objects
+	return objects, nil
 }
 
 // identityObjects are the pods' ServiceAccount and its role: to get and patch nodes, and nothing more. The policy that restricts the role
 // comes before it.
-func identityObjects(c Config) []runtime.Object {
-	cluster := metav1.ObjectMeta{Name: c.Name, Labels: labelsOf(c)}
-	var objects []runtime.Object
-	if c.AdmissionPolicy {
-		objects = policyObjects(c)
-	}
-	return append(objects,
-		&corev1.ServiceAccount{
-			TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "ServiceAccount"},
-			ObjectMeta: metav1.ObjectMeta{Name: c.Name, Namespace: c.Namespace, Labels: labelsOf(c)},
-		},
-		&rbacv1.ClusterRole{
-			TypeMeta:   metav1.TypeMeta{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: "ClusterRole"},
-			ObjectMeta: cluster,
-			Rules:      []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"nodes"}, Verbs: []string{"get", "patch"}}},
-		},
-		&rbacv1.ClusterRoleBinding{
-			TypeMeta:   metav1.TypeMeta{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: "ClusterRoleBinding"},
-			ObjectMeta: cluster,
-			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: c.Name},
-			Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Name: c.Name, Namespace: c.Namespace}},
-		},
-	)
-}
-
-func broadcastJob(c Config) *kruise.BroadcastJob {
-	template := podTemplate(c, "")
-	if !c.Keep {
-		template.Spec.ActiveDeadlineSeconds = new(deadlineSeconds(c))
-	}
-	return &kruise.BroadcastJob{
-		TypeMeta:   metav1.TypeMeta{APIVersion: kruise.SchemeGroupVersion.String(), Kind: kindBroadcastJob},
-		ObjectMeta: metav1.ObjectMeta{Name: c.Name, Namespace: c.Namespace, Labels: labelsOf(c)},
-		Spec: kruise.BroadcastJobSpec{
-			Template: template,
-			// One that completes makes no pod any more, neither for a node that joins later nor in the place of one that was evicted.
-			CompletionPolicy: kruise.CompletionPolicy{Type: kruise.Never},
-			// FailFast would take the pods off all other nodes as soon as one node fails, and would never serve nodes that join later.
-			FailurePolicy: kruise.FailurePolicy{Type: kruise.FailurePolicyTypeContinue, RestartLimit: restartLimit},
-		},
-	}
-}
-
-func job(c Config, nodeName string) *batchv1.Job {
-	return &batchv1.Job{
-		TypeMeta:   metav1.TypeMeta{APIVersion: batchv1.SchemeGroupVersion.String(), Kind: kindJob},
-		ObjectMeta: metav1.ObjectMeta{Name: jobName(c, nodeName), Namespace: c.Namespace, Labels: labelsOf(c)},
-		Spec: batchv1.JobSpec{
-			Template:              podTemplate(c, nodeName),
-			BackoffLimit:          ptr.To[int32](jobBackoffLimit),
-			ActiveDeadlineSeconds: new(deadlineSeconds(c)),
-		},
-	}
+func identityObjects(c Config) ([]*unstructured.Unstructured, error) {
+	c.Driver, c.Nodes = DriverJob, nil
+	return Objects(c)
 }
 
 // jobName is short whatever the length of the node's name, and always the same.
@@ -120,116 +100,18 @@ func jobName(c Config, nodeName string) string {
 	return c.Name + "-" + hex.EncodeToString(sum[:])[:suffixLength]
 }
 
-func deadlineSeconds(c Config) int64 { return int64((c.Timeout + orphanGrace) / time.Second) }
-
-func labelsOf(c Config) map[string]string {
-	return map[string]string{labelName: programName, labelInstance: c.Name, labelManagedBy: programName}
-}
-
 // WriteManifest writes objects as YAML documents, which `kubectl apply` takes.
-func WriteManifest(w io.Writer, objects []runtime.Object) error {
+func WriteManifest(w io.Writer, objects []*unstructured.Unstructured) error {
 	for _, object := range objects {
-		fields, err := fieldsOf(object)
+		text, err := yaml.Marshal(object.Object)
 		if err != nil {
-			return err
-		}
-		text, err := yaml.Marshal(fields)
-		if err != nil {
-			return fmt.Errorf("encode a %T: %w", object, err)
+			return fmt.Errorf("encode %s %s: %w", object.GetKind(), object.GetName(), err)
 		}
 		if _, err := fmt.Fprintf(w, "---\n%s", text); err != nil {
 			return fmt.Errorf("write the manifest: %w", err)
 		}
 	}
 	return nil
-}
-
-// fieldsOf returns what is to be said about an object. The status is not ours to say anything about, but Go's types have one.
-func fieldsOf(object runtime.Object) (map[string]any, error) {
-	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
-	if err != nil {
-		return nil, fmt.Errorf("convert a %T: %w", object, err)
-	}
-	delete(fields, "status")
-	return fields, nil
-}
-
-const (
-	// terminationLog is where the container reports its result; it is Kubernetes' own default.
-	terminationLog = corev1.TerminationMessagePathDefault
-	// nobody is the user of images that need no privilege.
-	nobody = 65532
-)
-
-// podTemplate is the pod that runs the initializer on the named node, or on every node but virtual-kubelet's if there is no
-// name. A name pins the pod without the scheduler, which may not run yet on a cluster whose nodes are not initialized.
-func podTemplate(c Config, nodeName string) corev1.PodTemplateSpec {
-	spec := corev1.PodSpec{
-		ServiceAccountName: c.Name,
-		NodeName:           nodeName,
-		RestartPolicy:      corev1.RestartPolicyOnFailure,
-		// The metadata service answers on the node's own network, also before the pod network and the cluster's DNS work.
-		HostNetwork:       true,
-		DNSPolicy:         corev1.DNSDefault,
-		PriorityClassName: "system-node-critical",
-		// Cordoned, tainted and not yet ready nodes need their provider ID as well.
-		Tolerations: []corev1.Toleration{{Operator: corev1.TolerationOpExists}},
-		SecurityContext: &corev1.PodSecurityContext{
-			RunAsNonRoot:   new(true),
-			RunAsUser:      ptr.To[int64](nobody),
-			SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
-		},
-		Containers: []corev1.Container{container(c)},
-	}
-	if nodeName == "" {
-		spec.Affinity = noVirtualKubelet()
-	}
-	return corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labelsOf(c)}, Spec: spec}
-}
-
-func container(c Config) corev1.Container {
-	return corev1.Container{
-		Name:            programName,
-		Image:           c.Image,
-		ImagePullPolicy: corev1.PullIfNotPresent,
-		Command:         []string{"/usr/bin/init"},
-		Args:            arguments(c),
-		Env: []corev1.EnvVar{
-			{Name: initor.EnvNodeName, ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: "spec.nodeName"}}},
-			{Name: initor.EnvReportFile, Value: terminationLog},
-		},
-		// After a failure there is no report, and the last log line is the reason.
-		TerminationMessagePath:   terminationLog,
-		TerminationMessagePolicy: corev1.TerminationMessageFallbackToLogsOnError,
-		SecurityContext: &corev1.SecurityContext{
-			AllowPrivilegeEscalation: new(false),
-			ReadOnlyRootFilesystem:   new(true),
-			Capabilities:             &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
-		},
-		Resources: corev1.ResourceRequirements{
-			Requests: corev1.ResourceList{
-				corev1.ResourceCPU: resource.MustParse("10m"), corev1.ResourceMemory: resource.MustParse("16Mi"),
-			},
-			Limits: corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("64Mi")},
-		},
-	}
-}
-
-func arguments(c Config) []string {
-	if c.PrefixedProviderIDs {
-		return []string{"--prefixed-provider-ids"}
-	}
-	return nil
-}
-
-func noVirtualKubelet() *corev1.Affinity {
-	return &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{
-		RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{
-			NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchExpressions: []corev1.NodeSelectorRequirement{{
-				Key: nodes.LabelType, Operator: corev1.NodeSelectorOpNotIn, Values: []string{nodes.TypeVirtualKubelet},
-			}}}},
-		},
-	}}
 }
 
 // Driver is what puts one pod on each node.

@@ -2,6 +2,7 @@ package rollout
 
 import (
 	"bytes"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -9,7 +10,6 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	batchv1 "k8s.io/api/batch/v1"
 )
 
 // updateGolden, if set in the environment, writes the golden files anew.
@@ -27,7 +27,8 @@ func TestManifest(t *testing.T) {
 		config := base
 		edit(&config)
 		var got bytes.Buffer
-		if err := WriteManifest(&got, Objects(config)); err != nil {
+		objects, err := Objects(config)
+		if err = errors.Join(err, WriteManifest(&got, objects)); err != nil {
 			t.Fatal(err)
 		}
 		path := filepath.Join("testdata", file)
@@ -56,8 +57,11 @@ func TestJobNamesFit(t *testing.T) {
 	names := map[string]bool{}
 	for _, nodeName := range []string{"a", "b", long, long + "c"} {
 		config.Nodes = []string{nodeName}
-		objects := Objects(config)
-		name := objects[len(objects)-1].(*batchv1.Job).Name
+		objects, err := Objects(config)
+		if err != nil {
+			t.Fatal(err)
+		}
+		name := objects[len(objects)-1].GetName()
 		if len(name) > 63 || names[name] {
 			t.Errorf("the Job of node %s is called %s, which is too long or taken", nodeName, name)
 		}

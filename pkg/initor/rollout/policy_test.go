@@ -16,9 +16,14 @@ import (
 // TestChartsPolicyIsFresh compares the policy in the chart with the one that run creates.
 func TestChartsPolicyIsFresh(t *testing.T) {
 	t.Parallel()
-	objects := policyObjects(Config{Name: programName, Namespace: "{{ .Release.Namespace }}"})
-	objects[0].(*admissionv1.ValidatingAdmissionPolicy).Labels = nil
-	objects[1].(*admissionv1.ValidatingAdmissionPolicyBinding).Labels = nil
+	objects, err := identityObjects(Config{Name: programName, Namespace: "{{ .Release.Namespace }}", AdmissionPolicy: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	objects = objects[:2]
+	for _, object := range objects {
+		object.SetLabels(nil)
+	}
 	var text bytes.Buffer
 	if err := WriteManifest(&text, objects); err != nil {
 		t.Fatal(err)

@@ -11,11 +11,13 @@ import (
 	kruiseclient "github.com/openkruise/kruise-api/client/clientset/versioned"
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/klog/v2"
@@ -75,7 +77,10 @@ func (r *Rollout) Run(ctx context.Context) (_ []NodeState, err error) {
 	for _, n := range nodes {
 		config.Nodes = append(config.Nodes, n.Name)
 	}
-	objects := Objects(config)
+	objects, err := Objects(config)
+	if err != nil {
+		return nil, err
+	}
 	if err = r.claim(ctx, objects); err != nil {
 		return nil, err
 	}
@@ -113,6 +118,18 @@ func (r *Rollout) suit(config *Config) (err error) {
 		config.AdmissionPolicy, err = knows(r.opts.Kube.Discovery(), admissionv1.SchemeGroupVersion.String(), kindPolicy)
 	}
 	return err
+}
+
+// knows reports whether the API server knows a kind.
+func knows(api discovery.DiscoveryInterface, version, kind string) (bool, error) {
+	list, err := api.ServerResourcesForGroupVersion(version)
+	if apierrors.IsNotFound(err) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("ask the API server for the resources of %s: %w", version, err)
+	}
+	return slices.ContainsFunc(list.APIResources, func(known metav1.APIResource) bool { return known.Kind == kind }), nil
 }
 
 // Status returns what a rollout of the same name did so far; without one it says that there is none.

@@ -48,6 +48,7 @@ type NodeState struct {
 // The kinds that own the pods of a rollout.
 const (
 	kindBroadcastJob = "BroadcastJob"
+	kindPolicy       = "ValidatingAdmissionPolicy"
 	kindJob          = "Job"
 )
 
