@@ -195,5 +195,5 @@ func (c *Cloud) LeftOutController() (*vpcroute.Controller, error) {
 
 // UnroutedController returns the controller that takes the route controller's place where routes are switched off.
 func (c *Cloud) UnroutedController() (*vpcroute.Controller, error) {
-	return vpcroute.NewUnroutedController(c.engines.routeOptions)
+	return vpcroute.NewController(c.engines.routeOptions, nil)
 }

@@ -86,6 +86,9 @@ type Options struct {
 	// BatchSize is how many entries of one table are created or deleted in one call, 1 to [alicloud.MaxRouteEntriesPerCall],
 	// which is also the default.
 	BatchSize int
+
+	// clearAfter is how long a condition must have been left behind before it is cleared.
+	clearAfter time.Duration
 }
 
 // Defaults of [Config] and [Options].

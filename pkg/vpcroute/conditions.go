@@ -87,7 +87,7 @@ func (c *conditions) set(all map[string]conditionFor) {
 }
 
 // require makes the networks of nodes without a condition unavailable, whatever else is known.
-func (c *conditions) require(joining []*corev1.Node) {
+func (c *conditions) require(joining ...*corev1.Node) {
 	for _, node := range joining {
 		c.mu.Lock()
 		if c.wanted[node.Name].uid != node.UID {

@@ -37,7 +37,7 @@ func TestNodesJoinDuringAPass(t *testing.T) {
 			c.set(known)
 		}
 	})
-	both.Go(func() { c.require(joining) })
+	both.Go(func() { c.require(joining...) })
 	both.Wait()
 	if !maps.Equal(known, want) {
 		t.Errorf("nodes that join were added to what the pass wants: %d nodes, want %d", len(known), len(want))

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
@@ -51,24 +52,19 @@ type Controller struct {
 	// busySince is when the running pass began, nil between passes.
 	busySince atomic.Pointer[time.Time]
 	// run makes a pass and returns when the next one is due, zero for never.
-	run func(ctx context.Context) (time.Time, error)
-	// pass is nil where routes are switched off.
-	pass *pass
+	run  func(ctx context.Context) (time.Time, error)
+	pass *pass // nil without a writer
 	// generation is that of the access key in use, of the worker that has [accessKey].
 	generation int
 }
 
 // NewController returns the controller that keeps the route tables and the nodes' conditions as the nodes want them, through the writer. It
 // asks for the node informer and does not wait for it.
+//
+// Without a writer, where routes are switched off, it does what is left to do: it clears the NetworkUnavailable conditions that a route
+// controller left behind, which nothing else would, and switches off the nodes' source/destination checks, for whoever routes pod addresses
+// instead, such as flannel or a user, needs that too.
 func NewController(opts Options, writer *Writer) (*Controller, error) {
-	if writer == nil {
-		return nil, errors.New("the route controller needs a writer")
-	}
-	return newController(opts, writer)
-}
-
-// newController returns a controller that has no route tables where there is no writer.
-func newController(opts Options, writer *Writer) (*Controller, error) {
 	if opts.Client == nil || opts.Nodes == nil {
 		return nil, errors.New("the route controller needs a Kubernetes client and nodes")
 	}
@@ -80,6 +76,7 @@ func newController(opts Options, writer *Writer) (*Controller, error) {
 	c.checks = newSourceDest(opts, events.New(opts.Recorder, eventInterval), func(at time.Time) {
 		c.queue.AddAfter(sourceDestChecks, time.Until(at))
 	})
+	c.run = c.clear
 	if writer != nil {
 		c.pass = &pass{opts: opts, writer: writer, report: reporter{events: c.checks.events}, conditions: c.conditions, checks: c.checks}
 		c.run = c.pass.run
@@ -102,6 +99,13 @@ func newController(opts Options, writer *Writer) (*Controller, error) {
 	return c, nil
 }
 
+// NewLeftOutController returns a controller for programs that leave the route controller out: it clears conditions only, and only those
+// that nobody else has cleared for a while, for the route controller of another program may be at work.
+func NewLeftOutController(opts Options) (*Controller, error) {
+	opts.SkipSourceDestCheck, opts.clearAfter = true, waits.NodeUnrouted
+	return NewController(opts, nil)
+}
+
 // begin makes the network of a node that joins unavailable, without waiting for a pass.
 func (c *Controller) begin(object any) {
 	node, ok := object.(*corev1.Node)
@@ -110,7 +114,7 @@ func (c *Controller) begin(object any) {
 	}
 	_, err := c.opts.InstanceID(node)
 	if lacksCondition(node, err == nil && nodes.ExclusionLabel(node) == "", time.Now()) {
-		c.conditions.require([]*corev1.Node{node})
+		c.conditions.require(node)
 	}
 }
 
@@ -122,12 +126,15 @@ func changed(before, after any) bool {
 	if !okA || !okB {
 		return true
 	}
-	conditionA, conditionB := nodes.Condition(a, corev1.NodeNetworkUnavailable), nodes.Condition(b, corev1.NodeNetworkUnavailable)
+	network := func(node *corev1.Node) (status corev1.ConditionStatus) {
+		if condition := nodes.Condition(node, corev1.NodeNetworkUnavailable); condition != nil {
+			status = condition.Status
+		}
+		return status
+	}
 	return a.UID != b.UID || a.Spec.ProviderID != b.Spec.ProviderID || !slices.Equal(nodes.PodCIDRs(a), nodes.PodCIDRs(b)) ||
 		!maps.Equal(a.Labels, b.Labels) || !slices.Equal(nodes.OwnAddresses(a), nodes.OwnAddresses(b)) ||
-		nodes.Uninitialized(a) != nodes.Uninitialized(b) ||
-		nodes.Ready(a) != nodes.Ready(b) ||
-		(conditionA == nil) != (conditionB == nil) || (conditionA != nil && conditionA.Status != conditionB.Status)
+		nodes.Uninitialized(a) != nodes.Uninitialized(b) || nodes.Ready(a) != nodes.Ready(b) || network(a) != network(b)
 }
 
 // Name returns the controller's name.
@@ -212,4 +219,37 @@ func (c *Controller) compare(ctx context.Context) error {
 		c.queue.AddAfter(comparison, time.Until(next))
 	}
 	return nil
+}
+
+// clear says which conditions are to be cleared, those that have stood for so long, and which checks are to be off. It returns when the
+// next condition has stood for long enough.
+func (c *Controller) clear(context.Context) (next time.Time, err error) {
+	all, err := c.opts.Nodes.Lister().List(labels.Everything())
+	if err != nil {
+		return time.Time{}, fmt.Errorf("list nodes: %w", err)
+	}
+	instances, unmanaged := map[string]*corev1.Node{}, map[string]conditionFor{}
+	for _, node := range all {
+		if instance, err := c.opts.InstanceID(node); err == nil && nodes.ExclusionLabel(node) == "" && !c.opts.SkipSourceDestCheck {
+			instances[instance] = node
+		}
+		if !leftBehind(node) {
+			continue
+		}
+		wait := c.opts.clearAfter - time.Since(nodes.Condition(node, corev1.NodeNetworkUnavailable).LastTransitionTime.Time)
+		if wait > 0 {
+			next = earliest(next, time.Now().Add(min(wait, c.opts.clearAfter))) // the time may be of another clock, and ahead
+			continue
+		}
+		unmanaged[node.Name] = conditionFor{uid: node.UID, reason: conditionDisabled}
+	}
+	c.checks.want(instances)
+	c.conditions.set(unmanaged)
+	return next, nil
+}
+
+// leftBehind reports whether the condition keeps pods away and was written by a route controller.
+func leftBehind(node *corev1.Node) bool {
+	condition := nodes.Condition(node, corev1.NodeNetworkUnavailable)
+	return condition != nil && condition.Status == corev1.ConditionTrue && condition.Reason == conditionMissing
 }

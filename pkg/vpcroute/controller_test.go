@@ -299,7 +299,7 @@ func TestUnroutedController(t *testing.T) {
 	s.start(func(factory informers.SharedInformerFactory) func(context.Context) {
 		opts := s.options(factory)
 		opts.SkipSourceDestCheck = true
-		controller, err := NewUnroutedController(opts)
+		controller, err := NewController(opts, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -346,7 +346,7 @@ func TestUnroutedControllerSwitchesChecksOff(t *testing.T) {
 				stop := s.start(func(factory informers.SharedInformerFactory) func(context.Context) {
 					opts := s.options(factory)
 					opts.SkipSourceDestCheck = skip
-					controller, err := NewUnroutedController(opts)
+					controller, err := NewController(opts, nil)
 					if err != nil {
 						t.Fatal(err)
 					}

@@ -154,15 +154,6 @@ func (d *desired) routed() map[string]*corev1.Node {
 	return routed
 }
 
-func (d *desired) wantsIPv6() bool {
-	for cidr := range d.routes {
-		if cidr.Addr().Is6() {
-			return true
-		}
-	}
-	return false
-}
-
 // giveUpIPv6 takes IPv6 out of what is wanted, in a VPC that has none. The nodes' other routes do not wait for it.
 func (d *desired) giveUpIPv6(vpcID string) {
 	for cidr, route := range d.routes {

@@ -57,22 +57,14 @@ func Metrics() []metrics.Registerable {
 
 var registerMetrics = sync.OnceFunc(func() { legacyregistry.MustRegister(Metrics()...) })
 
-// observeQuota shows how many entries the table may hold, and nothing where that is not known: any number would be taken for the quota.
-func observeQuota(id string, value int, known bool) {
-	if !known {
-		quotaGauge.Delete(map[string]string{"table": id})
-		return
-	}
-	quotaGauge.WithLabelValues(id).Set(float64(value))
-}
-
 // forgetTables drops the figures of tables that are no longer managed.
 func forgetTables(before, now []string) {
 	for _, id := range before {
+		if slices.Contains(now, id) {
+			continue
+		}
 		for _, gauge := range []*metrics.GaugeVec{entriesGauge, quotaGauge, conflictsGauge, missingRoutes, tableReadable, tableReadAt} {
-			if !slices.Contains(now, id) {
-				gauge.Delete(map[string]string{"table": id})
-			}
+			gauge.Delete(map[string]string{"table": id})
 		}
 	}
 }

@@ -59,10 +59,10 @@ type pass struct {
 // run makes the pass and returns when the next one is due if nothing happens.
 func (p *pass) run(ctx context.Context) (time.Time, error) {
 	defer observeLatency("reconcile", time.Now())
-	if err := p.writer.take(ctx); err != nil {
+	if err := p.writer.turn.Acquire(ctx, 1); err != nil {
 		return time.Time{}, err
 	}
-	defer p.writer.release()
+	defer p.writer.turn.Release(1)
 	if p.newKey.Swap(false) {
 		p.writer.forgetFailures()
 	}
@@ -76,7 +76,7 @@ func (p *pass) run(ctx context.Context) (time.Time, error) {
 		return time.Time{}, err
 	}
 	// Before anything is read: whether the cloud answers or not, a node that joins takes no pods until its routes work.
-	p.conditions.require(d.joining)
+	p.conditions.require(d.joining...)
 	o, err := p.writer.observe(ctx, d, p.readAfter)
 	p.report.selection(o.Selection, d.newest(), err)
 	if err != nil {
@@ -128,8 +128,11 @@ func (p *pass) emit(o *observation) {
 		}
 		conflictsGauge.WithLabelValues(plan.id).Set(float64(len(plan.conflicts)))
 		missingRoutes.WithLabelValues(plan.id).Set(float64(len(plan.states) - plan.count(stateAvailable)))
-		limit, known := p.writer.retries.limit(plan.table, quota)
-		observeQuota(plan.id, limit, known)
+		if limit, known := p.writer.retries.limit(plan.table, quota); known {
+			quotaGauge.WithLabelValues(plan.id).Set(float64(limit))
+		} else { // any number would be taken for the quota
+			quotaGauge.Delete(map[string]string{"table": plan.id})
+		}
 		p.report.tableQuota(plan, newest, quota)
 	}
 	p.report.withheld(len(o.removals.withheld), newest)

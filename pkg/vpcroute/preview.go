@@ -29,7 +29,7 @@ func (w *Writer) Preview(ctx context.Context) (Preview, error) {
 	if err != nil {
 		return Preview{}, err
 	}
-	defer w.release()
+	defer w.turn.Release(1)
 	w.foresee(ctx, o)
 	known := w.network.subnets
 	var p Preview
@@ -72,15 +72,15 @@ func (w *Writer) foresee(ctx context.Context, o *observation) {
 	}
 	now, removals := time.Now(), newRemovals()
 	known := w.evidence(now)
-	w.compareWith(o, known, removals, now)
+	w.compare(o, known, removals, now)
 	now = now.Add(waits.RouteMoved)
-	w.compareWith(o, known, removals, now)
+	w.compare(o, known, removals, now)
 	if hops := o.doubtful(); hops.Len() > 0 {
 		if shown, err := w.ask(ctx, o.desired, hops); err == nil {
 			known.gone = hops.Difference(shown).Has
 		}
 	}
-	w.compareWith(o, known, removals, now)
+	w.compare(o, known, removals, now)
 }
 
 // writes lists what the plan changes, and returns how many custom entries the table holds afterwards. A route that follows the removal of
@@ -156,4 +156,41 @@ func (w *Writer) losers(o *observation, known subnets) (lines []string) {
 		}
 	}
 	return lines
+}
+
+// Orphan is an entry that this cluster has made and no node wants.
+type Orphan struct {
+	alicloud.RouteEntry
+	// Instance is the one that it leads to, empty for none or several.
+	Instance string
+	Reason   string
+}
+
+// Orphans returns the entries with this cluster's mark in the managed tables that no node wants. Those inside of the cluster CIDR go by
+// themselves unless something keeps the controller from removing them; those outside, left behind by another --cluster-cidr, never do. The
+// node informer must have synced. What is returned beside an error is not all.
+func (w *Writer) Orphans(ctx context.Context) (orphans []Orphan, err error) {
+	o, err := w.takeAndObserve(ctx, time.Time{})
+	if err != nil {
+		return nil, err
+	}
+	defer w.turn.Release(1)
+	config := w.opts.Config
+	for _, id := range o.IDs {
+		entries, readErr := w.opts.API.DescribeRouteEntries(ctx, id, true)
+		if readErr != nil {
+			return orphans, fmt.Errorf("read route table %s: %w", id, readErr)
+		}
+		for i := range entries {
+			e, ok := entryOf(entries[i])
+			switch _, wanted := o.routes[e.cidr]; {
+			case !ok || !config.made(e):
+			case !config.covers(e.cidr):
+				orphans = append(orphans, Orphan{e.RouteEntry, e.instance, fmt.Sprintf("it is outside of --cluster-cidr %v", config.ClusterCIDRs)})
+			case !wanted && !o.retained.Has(e.cidr):
+				orphans = append(orphans, Orphan{e.RouteEntry, e.instance, "no Node has this pod CIDR"})
+			}
+		}
+	}
+	return orphans, nil
 }

@@ -73,7 +73,7 @@ func TestRemovals(t *testing.T) {
 			t.Errorf("%s: %d allowed, %d withheld, until %v", name, len(got.allowed), len(got.withheld), got.until)
 		}
 		// Withheld routes stay so while fewer and fewer are surplus.
-		if test.held > 1 && len(r.decide(surplus(1), wanted(10), test.known, now.Add(removalInterval)).allowed) > 0 {
+		if test.held > 1 && len(r.decide(surplus(1), wanted(10), test.known, now.Add(waits.RoutesInTurn)).allowed) > 0 {
 			t.Errorf("%s: the last of the withheld routes goes without a proof", name)
 		}
 	}

@@ -247,7 +247,7 @@ func TestFormerRoutesAreForgotten(t *testing.T) {
 			c.set(nodeOf(i))
 			c.converge(time.Minute)
 			c.unset(nodeOf(i))
-			c.passFor(removalInterval + waits.RouteWithoutNode)
+			c.passFor(waits.RoutesInTurn + waits.RouteWithoutNode)
 		}
 		if n := len(c.pass.writer.former); n > 2 {
 			t.Errorf("%d routes are remembered, want those of the one node that is there", n)

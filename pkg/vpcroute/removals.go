@@ -1,7 +1,6 @@
 package vpcroute
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -18,15 +17,8 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 )
 
-// Bounds of the removal of routes whose node is gone while their instance may still run. They only matter when something is
-// wrong: an API server that lost its data shows few or no Nodes while all pods run on.
-const (
-	// removalInterval is the time in which at most [removalCap] routes go.
-	removalInterval = waits.RoutesInTurn
-)
-
-// removalCap is how many of so many routes may go within [removalInterval] without a proof that their instance is gone: a tenth,
-// at least 5, but never more than a third.
+// removalCap is how many of so many routes may go within [waits.RoutesInTurn] while their instances may still run: a tenth, at least 5, but
+// never more than a third. It only matters when something is wrong: an API server that lost its data shows few Nodes while all pods run on.
 func removalCap(routes int) int { return max(1, min(max(5, routes/10), routes/3)) }
 
 // removals decides which entries without a node may go. More of them at once than the cap allows are suspect, and so are all
@@ -144,7 +136,7 @@ func (r *removals) observe(surplus []route, nodes *desired, known evidence, now 
 			r.absent[each] = absence{since: now}
 		}
 	}
-	maps.DeleteFunc(r.recent, func(_ route, at time.Time) bool { return now.Sub(at) >= removalInterval })
+	maps.DeleteFunc(r.recent, func(_ route, at time.Time) bool { return now.Sub(at) >= waits.RoutesInTurn })
 	return unread
 }
 
@@ -239,14 +231,15 @@ func (o *observation) doubtful() sets.Set[string] {
 
 // controlsOf returns instances of nodes, of ready ones first. An answer proves nothing unless it shows all of them.
 func controlsOf(d *desired) []string {
-	rank := func(id string) int {
+	var ready, others []string
+	for _, id := range slices.Sorted(maps.Keys(d.instances)) {
 		if nodes.Ready(d.instances[id]) {
-			return 0
+			ready = append(ready, id)
+		} else {
+			others = append(others, id)
 		}
-		return 1
 	}
-	all := slices.Sorted(maps.Keys(d.instances))
-	slices.SortStableFunc(all, func(a, b string) int { return cmp.Compare(rank(a), rank(b)) })
+	all := append(ready, others...)
 	return all[:min(len(all), maxControls)]
 }
 
@@ -266,16 +259,15 @@ func (w *Writer) ask(ctx context.Context, d *desired, hops sets.Set[string]) (se
 
 // prove asks the cloud for the instances of which it is time, and remembers which of them it does not show. It reports whether it asked.
 func (w *Writer) prove(ctx context.Context, o *observation) bool {
-	hops := o.doubtful()
-	due, next := w.sightings.due(hops, time.Now())
-	if due.Len() > 0 && len(o.instances) > 0 { // without a node there is nothing to compare an answer with
-		shown, err := w.ask(ctx, o.desired, due)
-		if err != nil {
-			klog.FromContext(ctx).Error(err, "Cannot determine whether the instances of routes are gone; keeping the routes", "instances", due.Len())
-		}
-		w.sightings.note(due, shown, err == nil, w.opts.Config.Period, time.Now())
-		_, next = w.sightings.due(hops, time.Now())
+	due, next := w.sightings.due(o.doubtful(), time.Now())
+	if due.Len() == 0 || len(o.instances) == 0 { // without a node there is nothing to compare an answer with
+		o.again(next)
+		return false
 	}
-	o.again(next)
-	return due.Len() > 0 && len(o.instances) > 0
+	shown, err := w.ask(ctx, o.desired, due)
+	if err != nil {
+		klog.FromContext(ctx).Error(err, "Cannot determine whether the instances of routes are gone; keeping the routes", "instances", due.Len())
+	}
+	w.sightings.note(due, shown, err == nil, w.opts.Config.Period, time.Now())
+	return true
 }

@@ -42,7 +42,7 @@ func (r *Routes) ListRoutes(ctx context.Context, _ string) ([]*cloudprovider.Rou
 	if err != nil {
 		return nil, err
 	}
-	defer r.writer.release()
+	defer r.writer.turn.Release(1)
 	nodes := map[route]string{} // their names, empty where the node is gone
 	for cidr, want := range o.routes {
 		if o.available(cidr) {
@@ -110,7 +110,7 @@ func (r *Routes) advance(
 	if err != nil {
 		return false, 0, err
 	}
-	defer r.writer.release()
+	defer r.writer.turn.Release(1)
 	if want, ok := o.routes[cidr]; !ok || want.node.Name != string(asked.TargetNode) {
 		return false, 0,
 			fmt.Errorf("route destination %s: not the pod CIDR of node %s, or one that overlaps with that of another node, or an IPv6 range "+
@@ -149,7 +149,7 @@ func (r *Routes) DeleteRoute(ctx context.Context, _ string, asked *cloudprovider
 	if err != nil {
 		return err
 	}
-	defer r.writer.release()
+	defer r.writer.turn.Release(1)
 	changes := o.removable()
 	r.writer.carryOut(ctx, o, changes)
 	var errs []error

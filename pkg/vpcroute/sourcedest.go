@@ -66,7 +66,7 @@ func (s *sourceDest) want(instances map[string]*corev1.Node) {
 		}
 		s.checks[instance].node = node
 		if !address.IsValid() && time.Since(node.CreationTimestamp.Time) >= waits.PodCIDRMissing {
-			s.warn(*s.checks[instance],
+			s.events.Warnf(node, reasonSourceDestErr,
 				"The source/destination check of instance %s is not known: the node has no InternalIP to find its network interface by", instance)
 		}
 	}
@@ -82,14 +82,14 @@ func (s *sourceDest) want(instances map[string]*corev1.Node) {
 func (s *sourceDest) next() (next time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	found := false
 	for _, c := range s.checks {
-		if c.address.IsValid() && (!found || c.due.Before(next)) {
-			next, found = c.due, true
+		at := c.due
+		if earliest := s.read.Add(readEvery); at.Before(earliest) {
+			at = earliest
 		}
-	}
-	if earliest := s.read.Add(readEvery); found && next.Before(earliest) {
-		next = earliest
+		if c.address.IsValid() && (next.IsZero() || at.Before(next)) {
+			next = at
+		}
 	}
 	return next
 }
@@ -149,9 +149,9 @@ func (s *sourceDest) pass(ctx context.Context) error {
 			s.note(instance, unknown)
 		case !shown:
 			s.note(instance, unknown)
-			s.warn(c, "The source/destination check of instance %s is not known: no network interface of it has the node's address %s", instance,
-				c.address)
-			errs = append(errs, fmt.Errorf("instance %s: no network interface of it has the address %s of its node", instance, c.address))
+			err := fmt.Errorf("no network interface of instance %s has the node's address %s", instance, c.address)
+			s.events.Warnf(c.node, reasonSourceDestErr, "The source/destination check is not known: %v", err)
+			errs = append(errs, err)
 		case !eni.SourceDestCheck:
 			s.note(instance, up)
 		case refusesAll(refused), s.opts.paused(): // the call would end as the one before, or is to wait
@@ -204,21 +204,18 @@ func (s *sourceDest) note(instance string, state availability) {
 // interfacesOf returns the network interfaces by which the instances have the addresses of their nodes. A call takes addresses of one
 // family; what is found of the one is returned also if the other cannot be read.
 func interfacesOf(ctx context.Context, api API, vpcID string, wanted map[string]check) (map[string]alicloud.NetworkInterface, error) {
-	var families [2][]netip.Addr
-	for _, instance := range slices.Sorted(maps.Keys(wanted)) {
-		address, at := wanted[instance].address, 0
-		if address.Is6() {
-			at = 1
-		}
-		families[at] = append(families[at], address)
-	}
 	found := map[string]alicloud.NetworkInterface{}
 	var errs []error
-	for _, addresses := range families {
+	for _, ofFamily := range []func(netip.Addr) bool{netip.Addr.Is4, netip.Addr.Is6} {
+		var addresses []netip.Addr
+		for _, instance := range slices.Sorted(maps.Keys(wanted)) {
+			if address := wanted[instance].address; ofFamily(address) {
+				addresses = append(addresses, address)
+			}
+		}
 		all, err := readInterfaces(ctx, api, vpcID, addresses)
 		if err != nil {
 			errs = append(errs, fmt.Errorf("read the network interfaces of %d nodes: %w", len(addresses), err))
-			continue
 		}
 		for i := range all {
 			for _, text := range slices.Concat(all[i].PrivateIPs, all[i].IPv6s) {
@@ -265,13 +262,9 @@ func (s *sourceDest) switchOff(ctx context.Context, eni alicloud.NetworkInterfac
 	logger := klog.FromContext(ctx).WithValues("node", c.node.Name, "instance", eni.InstanceID, "why", "routed pod traffic needs it")
 	if err := s.opts.API.DisableSourceDestCheck(klog.NewContext(ctx, logger), eni.ID); err != nil {
 		s.note(eni.InstanceID, down)
-		s.warn(c, "Cannot switch off the source/destination check of %s, so pods of this node cannot talk to other nodes: %v", eni.ID, err)
+		s.events.Warnf(c.node, reasonSourceDestErr, "Cannot switch off the source/destination check of %s, so pods of this node cannot talk to other nodes: %v", eni.ID, err)
 		return err
 	}
 	s.note(eni.InstanceID, up)
 	return nil
-}
-
-func (s *sourceDest) warn(c check, format string, args ...any) {
-	s.events.Warnf(c.node, reasonSourceDestErr, format, args...)
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"golang.org/x/sync/semaphore"
 	"k8s.io/apimachinery/pkg/labels"
 )
 
@@ -13,9 +14,8 @@ import (
 // writes only. It has no goroutine of its own.
 type Writer struct {
 	opts Options
-	// slot holds one token. Whoever uses the fields below or calls the cloud takes it first: the cloud carries out one batch per VPC
-	// at a time, and whoever waits finds the work of the one before done.
-	slot chan struct{}
+	// turn is taken by whoever uses the fields below or calls the cloud, which carries out one batch per VPC at a time.
+	turn *semaphore.Weighted
 
 	network network
 	// ipv6 says that a node has an IPv6 pod CIDR, for programs that do not know the cluster CIDR.
@@ -36,22 +36,11 @@ func NewWriter(opts Options) *Writer {
 	registerMetrics()
 	opts.Nodes.Informer()
 	return &Writer{
-		opts: opts.withDefaults(), slot: make(chan struct{}, 1),
+		opts: opts.withDefaults(), turn: semaphore.NewWeighted(1),
 		network: network{subnets: subnets{vSwitches: opts.VSwitches}, read: opts.VSwitchesRead}, tables: map[string]*table{},
 		former: map[route]struct{}{}, sightings: sightings{}, removals: newRemovals(), retries: newRetries(),
 	}
 }
-
-func (w *Writer) take(ctx context.Context) error {
-	select {
-	case w.slot <- struct{}{}:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
-
-func (w *Writer) release() { <-w.slot }
 
 // observation is what the nodes want, what the managed tables hold, and the difference.
 type observation struct {
@@ -86,32 +75,30 @@ func (w *Writer) observe(ctx context.Context, d *desired, notBefore time.Time) (
 		return o, ctx.Err()
 	}
 	w.learn(d)
-	w.compare(o, time.Now())
-	if w.prove(ctx, o) {
-		w.compare(o, time.Now())
+	for again := true; again; again = w.prove(ctx, o) {
+		now := time.Now()
+		w.compare(o, w.evidence(now), w.removals, now)
 	}
 	o.again(o.removals.until)
 	return o, nil
 }
 
-// takeAndObserve takes the slot, which the caller releases unless there is an error, and observes. It fails when no table can be read.
+// takeAndObserve takes the turn, which the caller releases unless there is an error, and observes. It fails when no table can be read.
 func (w *Writer) takeAndObserve(ctx context.Context, notBefore time.Time) (o *observation, err error) {
-	if err = w.take(ctx); err != nil {
+	if err = w.turn.Acquire(ctx, 1); err != nil {
 		return nil, err
 	}
-	defer func() {
-		if err != nil {
-			w.release()
-		}
-	}()
 	d, err := w.desired(ctx)
+	if err == nil {
+		o, err = w.observe(ctx, d, notBefore)
+	}
+	if err == nil {
+		err = o.unread()
+	}
 	if err != nil {
-		return nil, err
+		w.turn.Release(1)
 	}
-	if o, err = w.observe(ctx, d, notBefore); err != nil {
-		return nil, err
-	}
-	return o, o.unread()
+	return o, err
 }
 
 // earliest returns the first of the times, zero for none. Zero is no time.
@@ -131,22 +118,17 @@ func (w *Writer) desired(ctx context.Context) (*desired, error) {
 		return nil, fmt.Errorf("list nodes: %w", err)
 	}
 	d := desiredOf(all, w.opts.Config, w.opts.InstanceID, time.Now())
-	known := w.vSwitches(ctx, vSwitchTTL, nil)
-	if d.wantsIPv6() {
-		w.ipv6 = true
-		if !known.hasIPv6() {
-			d.giveUpIPv6(w.opts.Config.VPCID)
-		}
+	for cidr := range d.routes {
+		w.ipv6 = w.ipv6 || cidr.Addr().Is6()
+	}
+	if !w.vSwitches(ctx, vSwitchTTL, nil).hasIPv6() {
+		d.giveUpIPv6(w.opts.Config.VPCID)
 	}
 	return d, nil
 }
 
 // compare makes the plan of each table, and decides which entries without a node may go.
-func (w *Writer) compare(o *observation, now time.Time) {
-	w.compareWith(o, w.evidence(now), w.removals, now)
-}
-
-func (w *Writer) compareWith(o *observation, known evidence, removals *removals, now time.Time) {
+func (w *Writer) compare(o *observation, known evidence, removals *removals, now time.Time) {
 	o.plans = nil
 	for _, id := range o.IDs {
 		each := &plan{table: w.tables[id]}
