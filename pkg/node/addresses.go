@@ -39,11 +39,7 @@ func (i *Instances) addressesFor(node *corev1.Node, instance alicloud.Instance) 
 	if err != nil {
 		return addresses // the stock controller says so
 	}
-	if sameAddresses(node.Status.Addresses, written) {
-		i.writes.settled(node.UID)
-		return nil
-	}
-	allowed, refused := i.writes.allow(node.UID, written, time.Now())
+	allowed, refused := i.writes.allow(node, written, time.Now())
 	if refused {
 		klog.InfoS("The kubelet sets the node's addresses itself (it runs without --cloud-provider=external); the manager does not change them",
 			"node", node.Name, "pause", addressPause)
@@ -123,22 +119,17 @@ type addressWrite struct {
 	last      time.Time
 }
 
-func newAddressWrites() *addressWrites { return &addressWrites{nodes: map[types.UID]addressWrite{}} }
-
-// settled notes that a Node has the addresses that it is to have.
-func (w *addressWrites) settled(uid types.UID) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	delete(w.nodes, uid)
-}
-
-// allow reports whether to write the addresses, which the Node does not have. refused is true when they are left to somebody else
+// allow reports whether to write the addresses, if the Node does not have them. refused is true when they are left to somebody else
 // from now on.
-func (w *addressWrites) allow(uid types.UID, addresses []corev1.NodeAddress, now time.Time) (allowed, refused bool) {
+func (w *addressWrites) allow(node *corev1.Node, addresses []corev1.NodeAddress, now time.Time) (allowed, refused bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if sameAddresses(node.Status.Addresses, addresses) {
+		delete(w.nodes, node.UID)
+		return false, false
+	}
 	maps.DeleteFunc(w.nodes, func(_ types.UID, write addressWrite) bool { return now.Sub(write.last) > addressPause })
-	write := w.nodes[uid]
+	write := w.nodes[node.UID]
 	if !sameAddresses(write.addresses, addresses) {
 		write = addressWrite{addresses: addresses}
 	}
@@ -146,6 +137,6 @@ func (w *addressWrites) allow(uid types.UID, addresses []corev1.NodeAddress, now
 	if write.attempts <= addressAttempts {
 		write.last = now
 	}
-	w.nodes[uid] = write
+	w.nodes[node.UID] = write
 	return write.attempts <= addressAttempts, write.attempts == addressAttempts+1
 }

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"k8s.io/apimachinery/pkg/util/cache"
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/waits"
@@ -46,13 +47,13 @@ type batcher struct {
 	// answered receives every successful answer before those who wait for it.
 	answered func(*batch)
 
-	mu      sync.Mutex // guards the fields below and the keys of the open batch
-	open    *batch     // still takes keys; nil when none does
-	running map[string]*batch
-	failed  *batch // the last call, if it failed
-	// refused are keys that make ECS refuse a call, and when that was found; searched is when such keys were last searched for.
-	refused  map[string]time.Time
-	searched time.Time
+	mu       sync.Mutex // guards the fields below and the keys of the open batch
+	open     *batch     // still takes keys; nil when none does
+	running  map[string]*batch
+	failed   *batch    // the last call, if it failed
+	searched time.Time // when refused keys were last searched for
+
+	refused *cache.Expiring // keys that make ECS refuse a call
 }
 
 // batch is one call and its answer, which may be read after done is closed.
@@ -68,7 +69,7 @@ type batch struct {
 }
 
 func newBatcher(window time.Duration, size int) *batcher {
-	return &batcher{window: window, size: size, running: map[string]*batch{}, refused: map[string]time.Time{}}
+	return &batcher{window: window, size: size, running: map[string]*batch{}, refused: cache.NewExpiring()}
 }
 
 // ask returns the answer to a call that names the key.
@@ -156,7 +157,7 @@ func (b *batcher) seal(call *batch) []string {
 		b.open = nil
 	}
 	keys := sets.List(call.keys)
-	return append(keys, b.fill(call.keys, b.isRefusedLocked, b.size-len(keys))...)
+	return append(keys, b.fill(call.keys, b.isRefused, b.size-len(keys))...)
 }
 
 // isolate reads the halves of a call that was refused, down to the keys that it was refused for, so that these cost no other key its
@@ -184,10 +185,8 @@ func (b *batcher) isolate(ctx context.Context, call *batch) {
 	if len(read) == 0 {
 		return
 	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
 	for _, key := range refused {
-		b.refused[key] = time.Now()
+		b.refused.Set(key, true, refusedAge)
 	}
 	call.unread = sets.New(call.all...).Difference(sets.New(read...))
 	call.all, call.instances, call.err = read, found, nil
@@ -214,16 +213,6 @@ func (b *batcher) maySearch() bool {
 
 // isRefused reports whether a call that names the key would be refused.
 func (b *batcher) isRefused(key string) bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.isRefusedLocked(key)
-}
-
-func (b *batcher) isRefusedLocked(key string) bool {
-	at, ok := b.refused[key]
-	if ok && time.Since(at) >= refusedAge {
-		delete(b.refused, key)
-		return false
-	}
-	return ok
+	_, refused := b.refused.Get(key)
+	return refused
 }

@@ -200,7 +200,6 @@ func (i *Instances) changeOf(ctx context.Context, node *corev1.Node) (change, er
 	instance, err := i.find(ctx, node)
 	switch {
 	case untouchable(err), errors.Is(err, ErrProviderIDMalformed), errors.Is(err, errRefusedID):
-		i.reportUnserved(node, err)
 		return change{}, nil
 	case err != nil:
 		return change{}, err

@@ -37,12 +37,12 @@ func (i *Instances) InstanceExists(ctx context.Context, node *corev1.Node) (bool
 	}
 	id, err := i.idOf(node)
 	if err != nil {
-		i.reportMalformed(node, err)
+		i.reportUnserved(node, err)
 		return true, nil //nolint:nilerr // without an instance there is none that could be gone
 	}
 	instance, answer, err := i.snapshot.current(ctx, id, i.silentAge(node, since))
 	if errors.Is(err, errRefusedID) {
-		i.reportMalformed(node, err)
+		i.reportUnserved(node, err)
 		return true, nil
 	}
 	if err != nil {
@@ -62,19 +62,14 @@ func (i *Instances) InstanceExists(ctx context.Context, node *corev1.Node) (bool
 func (i *Instances) silentAge(node *corev1.Node, since time.Time) time.Duration {
 	longest := min(maxSilentAge, i.opts.Guard.Over/2)
 	age := min(time.Since(since)/8, longest)
+	id, err := i.idOf(node)
 	switch {
-	case i.guard.counts(node.UID), i.missing(node):
+	case i.guard.counts(node.UID), err == nil && i.snapshot.knownOf(id).lacked():
 		age = i.opts.Guard.spacing()
 	case nodes.ShutDown(node): // why it is silent is known
 		age = longest
 	}
 	return max(age, i.opts.existsTTL())
-}
-
-// missing reports whether the last answer about the node's instance did not show it.
-func (i *Instances) missing(node *corev1.Node) bool {
-	id, err := i.idOf(node)
-	return err == nil && i.snapshot.knownOf(id).lacked()
 }
 
 // InstanceShutdown reports whether the node's instance is stopped. Nodes that are none of ours are not, and neither is one

@@ -9,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation"
 	corelisters "k8s.io/client-go/listers/core/v1"
 	"k8s.io/client-go/tools/cache"
@@ -29,7 +30,7 @@ type Instances struct {
 	indexer  cache.Indexer          // the same by instance
 	snapshot *snapshot
 	guard    *deletionGuard
-	writes   *addressWrites
+	writes   addressWrites
 	events   *events.Recorder
 	waiting  waitingNodes
 }
@@ -39,7 +40,7 @@ func NewInstances(opts Options) *Instances {
 	registerMetrics()
 	opts = opts.withDefaults()
 	i := &Instances{
-		opts: opts, guard: newDeletionGuard(opts.Guard), writes: newAddressWrites(), events: events.New(opts.Recorder, eventInterval),
+		opts: opts, guard: newDeletionGuard(opts.Guard), writes: addressWrites{nodes: map[types.UID]addressWrite{}}, events: events.New(opts.Recorder, eventInterval),
 	}
 	i.idOf = i.opts.instanceID()
 	if opts.Nodes != nil {
@@ -69,14 +70,9 @@ func (i *Instances) nodes() []*corev1.Node {
 func (i *Instances) InstanceMetadata(ctx context.Context, node *corev1.Node) (*cloudprovider.InstanceMetadata, error) {
 	began := time.Now()
 	instance, err := i.find(ctx, node)
-	if untouchable(err) && !errors.Is(err, ErrOtherRegion) {
-		i.waiting.observe(node, nil, i.nodes) // it waits for somebody else
-	} else {
-		i.waiting.observe(node, err, i.nodes)
-	}
+	i.waiting.observe(node, err, i.nodes)
 	switch {
 	case untouchable(err) && nodes.Uninitialized(node):
-		i.reportRegion(node, err)
 		return nil, nil
 	case untouchable(err):
 		return &cloudprovider.InstanceMetadata{ProviderID: node.Spec.ProviderID}, nil
@@ -94,13 +90,13 @@ func (i *Instances) find(ctx context.Context, node *corev1.Node) (alicloud.Insta
 		return i.byAddress(ctx, node)
 	}
 	if err != nil {
-		i.reportMalformed(node, err)
+		i.reportUnserved(node, err)
 		return alicloud.Instance{}, err
 	}
 	i.reportTwin(node, id)
 	instance, ok, err := i.snapshot.metadata(ctx, id)
 	if err != nil {
-		i.reportMalformed(node, err)
+		i.reportUnserved(node, err)
 		return alicloud.Instance{}, err
 	}
 	if !ok {

@@ -7,11 +7,11 @@ import (
 	"io"
 	"net/http"
 	"strings"
-	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/cache"
 )
 
 // permitAge is how long a Node may be deleted after its instance was found to be gone. The stock controller deletes it at
@@ -19,39 +19,22 @@ import (
 const permitAge = 30 * time.Second
 
 // DeletionPermits are the Nodes that may be deleted, each as the object that was examined. It is safe for concurrent use.
-type DeletionPermits struct {
-	mu    sync.Mutex // guards nodes
-	nodes map[string]permit
-}
-
-type permit struct {
-	preconditions metav1.Preconditions
-	until         time.Time
-}
+type DeletionPermits struct{ nodes *cache.Expiring } // preconditions by name
 
 // NewDeletionPermits returns an empty set.
-func NewDeletionPermits() *DeletionPermits { return &DeletionPermits{nodes: map[string]permit{}} }
+func NewDeletionPermits() *DeletionPermits { return &DeletionPermits{cache.NewExpiring()} }
 
 func (p *DeletionPermits) allow(node *corev1.Node) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	now := time.Now()
-	for name, old := range p.nodes {
-		if now.After(old.until) {
-			delete(p.nodes, name)
-		}
-	}
 	uid, version := node.UID, node.ResourceVersion
-	p.nodes[node.Name] = permit{metav1.Preconditions{UID: &uid, ResourceVersion: &version}, now.Add(permitAge)}
+	p.nodes.Set(node.Name, metav1.Preconditions{UID: &uid, ResourceVersion: &version}, permitAge)
 }
 
 // take returns the preconditions of the node's deletion, once.
 func (p *DeletionPermits) take(name string) (metav1.Preconditions, bool) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	allowed, ok := p.nodes[name]
-	delete(p.nodes, name)
-	return allowed.preconditions, ok && time.Now().Before(allowed.until)
+	found, _ := p.nodes.Get(name)
+	p.nodes.Delete(name)
+	preconditions, ok := found.(metav1.Preconditions)
+	return preconditions, ok
 }
 
 // Transport returns a transport for the client of the stock node-lifecycle controller, which deletes Nodes by name only.

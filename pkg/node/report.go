@@ -27,29 +27,20 @@ const (
 // eventInterval is how long the same problem of a node is not reported again: the callers ask every few seconds.
 const eventInterval = time.Hour
 
-func (i *Instances) reportMalformed(node *corev1.Node, err error) {
-	if errors.Is(err, ErrProviderIDMalformed) || errors.Is(err, errRefusedID) {
+// reportUnserved says why a node is none of ours for its provider ID, where no label says that it is not to be. One of another cloud may
+// wait for a controller of its own.
+func (i *Instances) reportUnserved(node *corev1.Node, err error) {
+	waits := nodes.Uninitialized(node)
+	switch {
+	case errors.Is(err, ErrProviderIDMalformed), errors.Is(err, errRefusedID):
 		i.events.Warnf(node, reasonProviderIDInvalid,
 			"spec.providerID %.80q is malformed, expected \"<region>.<instance id>\". It cannot be changed: "+
 				"delete the Node and let its kubelet register it again", node.Spec.ProviderID)
-	}
-}
-
-func (i *Instances) reportRegion(node *corev1.Node, err error) {
-	if errors.Is(err, ErrOtherRegion) {
+	case errors.Is(err, ErrOtherRegion) && (waits || nodes.Ready(node)):
 		i.events.Warnf(node, reasonProviderIDInvalid,
 			"spec.providerID %.80q names a region other than that of the cluster, %s; the manager ignores the node. If it "+
 				"is wrong, delete the Node and let its kubelet register it again", node.Spec.ProviderID, i.opts.Region)
-	}
-}
-
-// reportUnserved says why a ready node is none of ours where no label says that it is not to be.
-func (i *Instances) reportUnserved(node *corev1.Node, err error) {
-	if !nodes.Ready(node) {
-		return
-	}
-	i.reportRegion(node, err)
-	if errors.Is(err, ErrProviderIDForeign) {
+	case errors.Is(err, ErrProviderIDForeign) && !waits && nodes.Ready(node):
 		i.events.Warnf(node, reasonProviderIDInvalid,
 			"spec.providerID %.80q names no ECS instance, expected \"<region>.<instance id>\": the node gets no route and "+
 				"is no backend server. If that is intended, the label %s=true says so; else delete the Node and let its kubelet register it again",
@@ -168,6 +159,8 @@ func waitingReason(err error) string {
 		return reasonInstanceAmbiguous
 	case errors.Is(err, errNoAddress):
 		return waitingForAddress
+	case untouchable(err): // it waits for somebody else
+		return ""
 	}
 	return waitingForCall
 }
