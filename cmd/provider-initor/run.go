@@ -112,7 +112,7 @@ func (p *progress) show(states []rollout.NodeState) {
 		}
 		p.finished[s.Node] = true
 		if !p.terminal {
-			_, _ = fmt.Fprintf(p.to, "%d/%d %s: %s %s\n", len(p.finished), len(states), s.Node, s.Result, detail(s))
+			_, _ = fmt.Fprintf(p.to, "%d/%d %s: %s %s\n", len(p.finished), len(states), s.Node, s.Result, cmp.Or(s.Reason, s.ProviderID))
 		}
 	}
 	if p.terminal {
@@ -130,9 +130,14 @@ func (p *progress) showBlocked(states []rollout.NodeState) {
 			continue
 		}
 		p.blocked[s.Reason] = true
-		others := ""
-		if n := sharing(states[i+1:], s.Reason); n > 0 {
-			others = fmt.Sprintf(" and %d more", n)
+		others, sharing := "", 0
+		for _, other := range states[i+1:] {
+			if other.Blocked && other.Reason == s.Reason {
+				sharing++
+			}
+		}
+		if sharing > 0 {
+			others = fmt.Sprintf(" and %d more", sharing)
 		}
 		if p.bar != "" {
 			_, _ = fmt.Fprint(p.to, "\r"+strings.Repeat(" ", len(p.bar))+"\r")
@@ -140,25 +145,6 @@ func (p *progress) showBlocked(states []rollout.NodeState) {
 		}
 		_, _ = fmt.Fprintf(p.to, "waiting: the pod of %s%s cannot start: %s\n", s.Node, others, s.Reason)
 	}
-}
-
-// sharing counts the nodes that wait for the same reason.
-func sharing(states []rollout.NodeState, reason string) int {
-	n := 0
-	for _, s := range states {
-		if s.Blocked && s.Reason == reason {
-			n++
-		}
-	}
-	return n
-}
-
-// detail is what a reader wants to know first of a finished node.
-func detail(s rollout.NodeState) string {
-	if s.Reason != "" {
-		return s.Reason
-	}
-	return s.ProviderID
 }
 
 func (p *progress) draw(finished, all, failed int) {

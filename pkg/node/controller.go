@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -149,7 +148,7 @@ func (c *Controller) reconcile(ctx context.Context, name string) error {
 	if err != nil {
 		return fmt.Errorf("patch node %s: %w", name, err)
 	}
-	klog.FromContext(ctx).Info("Patched a Node", "node", name, "change", diff.String())
+	klog.FromContext(ctx).Info("Patched a Node", "node", name, "providerID", diff.providerID, "labels", diff.labels, "initialized", diff.initialize)
 	return nil
 }
 
@@ -168,21 +167,6 @@ type change struct {
 }
 
 func (c change) empty() bool { return len(c.labels) == 0 && c.providerID == "" && !c.initialize }
-
-// String lists the change for a log line.
-func (c change) String() string {
-	var parts []string
-	if c.providerID != "" {
-		parts = append(parts, "spec.providerID="+c.providerID)
-	}
-	for _, key := range slices.Sorted(maps.Keys(c.labels)) {
-		parts = append(parts, key+"="+c.labels[key])
-	}
-	if c.initialize {
-		parts = append(parts, cloudproviderapi.TaintExternalCloudProvider+"-")
-	}
-	return strings.Join(parts, " ")
-}
 
 // changeOf compares the Node with its instance. Nodes that wait for their initialization are left to the stock controller, which
 // writes the same, unless they are on premises. Where ECS shows no instance, an event says so and nothing changes.

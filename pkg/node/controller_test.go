@@ -18,7 +18,6 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/client-go/tools/record"
-	cloudproviderapi "k8s.io/cloud-provider/api"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/nodes"
@@ -274,9 +273,5 @@ func TestPatchNamesItsNode(t *testing.T) {
 	if patch.UID != node.UID || patch.ResourceVersion != node.ResourceVersion || patch.Spec.ProviderID != "cn-hangzhou.i-0" ||
 		patch.Spec.Taints == nil {
 		t.Errorf("the patch is %s", data)
-	}
-	if got := (change{labels: map[string]string{"b": "2", "a": "1"}, initialize: true}).String(); got != "a=1 b=2 "+
-		cloudproviderapi.TaintExternalCloudProvider+"-" {
-		t.Errorf("the change reads %q", got)
 	}
 }

@@ -43,14 +43,6 @@ func (g *deletionGuard) present(uid types.UID) bool {
 	return missing
 }
 
-// counts reports whether a row of answers without the node's instance has begun.
-func (g *deletionGuard) counts(uid types.UID) bool {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	row := g.rows[uid]
-	return row != nil && row.count > 0
-}
-
 // missing adds an answer that lacks the instance, given at the time asked, to the node's row. seen is when an answer last
 // had it, the zero time for never. Answers in quick succession count as one, because they may come from the same copy of
 // the list; after a longer pause, or when the instance was seen meanwhile, the row starts again.

@@ -64,7 +64,7 @@ func (i *Instances) silentAge(node *corev1.Node, since time.Time) time.Duration 
 	age := min(time.Since(since)/8, longest)
 	id, err := i.idOf(node)
 	switch {
-	case i.guard.counts(node.UID), err == nil && i.snapshot.knownOf(id).lacked():
+	case err == nil && i.snapshot.knownOf(id).lacked():
 		age = i.opts.Guard.spacing()
 	case nodes.ShutDown(node): // why it is silent is known
 		age = longest

@@ -2,6 +2,7 @@ package node
 
 import (
 	"errors"
+	"slices"
 	"sync"
 	"time"
 
@@ -102,12 +103,6 @@ func Metrics() []metrics.Registerable {
 
 var registerMetrics = sync.OnceFunc(func() { legacyregistry.MustRegister(Metrics()...) })
 
-// Reasons of [uninitialized] that no event has.
-const (
-	waitingForCall    = "CallFailed"
-	waitingForAddress = "NoAddress"
-)
-
 // errNotShown says that ECS does not show an instance, errAmbiguous that not exactly one has the address of a node, errNoAddress that a
 // node without provider ID has no address either.
 var (
@@ -141,28 +136,31 @@ func (w *waitingNodes) observe(node *corev1.Node, err error, present func() []*c
 		}
 	}
 	w.why = why
-	for _, reason := range waitingReasons {
-		uninitialized.WithLabelValues(reason).Set(float64(counts[reason]))
+	for _, each := range waitingReasons {
+		uninitialized.WithLabelValues(each.reason).Set(float64(counts[each.reason]))
 	}
 }
 
-// waitingReasons are all values of the label.
-var waitingReasons = []string{reasonInstanceNotFound, reasonInstanceAmbiguous, reasonProviderIDInvalid, waitingForAddress, waitingForCall}
+// waitingReasons are all values of the label, with the errors that they stand for.
+var waitingReasons = []struct {
+	reason string
+	of     []error
+}{
+	{reasonProviderIDInvalid, []error{ErrProviderIDMalformed, errRefusedID, ErrOtherRegion}},
+	{reasonInstanceNotFound, []error{errNotShown}},
+	{reasonInstanceAmbiguous, []error{errAmbiguous}},
+	{"NoAddress", []error{errNoAddress}},
+	{"CallFailed", nil}, // anything else
+}
 
+// waitingReason returns why a node waits, "" for one that waits for somebody else.
 func waitingReason(err error) string {
-	switch {
-	case errors.Is(err, ErrProviderIDMalformed), errors.Is(err, errRefusedID), errors.Is(err, ErrOtherRegion):
-		return reasonProviderIDInvalid
-	case errors.Is(err, errNotShown):
-		return reasonInstanceNotFound
-	case errors.Is(err, errAmbiguous):
-		return reasonInstanceAmbiguous
-	case errors.Is(err, errNoAddress):
-		return waitingForAddress
-	case untouchable(err): // it waits for somebody else
-		return ""
+	for _, each := range waitingReasons {
+		if slices.ContainsFunc(each.of, func(known error) bool { return errors.Is(err, known) }) || each.of == nil && !untouchable(err) {
+			return each.reason
+		}
 	}
-	return waitingForCall
+	return ""
 }
 
 // nodesOfInstance is the index of Nodes by the instance that their provider ID names.

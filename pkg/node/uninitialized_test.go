@@ -29,7 +29,7 @@ func TestUninitializedNodesInMetrics(t *testing.T) { //nolint:paralleltest // th
 			reasonInstanceNotFound:  nodeOf(emulator.Instance{ID: "i-hidden", PrivateIP: "10.1.9.1"}, tainted),
 			reasonInstanceAmbiguous: nodeOf(emulator.Instance{ID: "i-2", PrivateIP: "10.1.9.2"}, tainted, withProviderID("")),
 			reasonProviderIDInvalid: nodeOf(emulator.Instance{ID: "i-3", PrivateIP: "10.1.9.3"}, tainted, withProviderID("cn-hangzhou.")),
-			waitingForAddress: nodeOf(emulator.Instance{ID: "i-4"}, tainted, withProviderID(""), func(n *corev1.Node) {
+			"NoAddress": nodeOf(emulator.Instance{ID: "i-4"}, tainted, withProviderID(""), func(n *corev1.Node) {
 				n.Status.Addresses = nil
 			}),
 			"": nodeOf(emulator.Instance{ID: "i-5", PrivateIP: "10.1.9.5"}, tainted, withProviderID("aws:///i-5")),
@@ -40,7 +40,8 @@ func TestUninitializedNodesInMetrics(t *testing.T) { //nolint:paralleltest // th
 		for _, node := range nodes {
 			_, _ = c.InstanceMetadata(t.Context(), node) //nolint:errcheck // the metric is what is tested
 		}
-		for _, reason := range waitingReasons {
+		for _, each := range waitingReasons {
+			reason := each.reason
 			want := 0.0
 			if nodes[reason] != nil {
 				want = 1

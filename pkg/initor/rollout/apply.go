@@ -2,6 +2,7 @@ package rollout
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -161,16 +162,8 @@ const (
 	gonePoll = 200 * time.Millisecond
 )
 
-// ForeignError says that an object of the rollout's name exists and was made by somebody else, such as the Helm chart.
-type ForeignError struct {
-	// Object is its kind and name.
-	Object string
-}
-
-// Error implements error.
-func (e *ForeignError) Error() string {
-	return e.Object + " exists and was not made by this command: choose another name"
-}
+// ErrForeign says that an object of the rollout's name exists and was made by somebody else, such as the Helm chart.
+var ErrForeign = errors.New("exists and was not made by this command: choose another name")
 
 // claim makes sure that no object of ours would overwrite somebody else's.
 func (r *Rollout) claim(ctx context.Context, objects []*unstructured.Unstructured) error {
@@ -185,7 +178,7 @@ func (r *Rollout) claim(ctx context.Context, objects []*unstructured.Unstructure
 		case err != nil:
 			return fmt.Errorf("get %s: %w", h, err)
 		case have.GetLabels()[labelManagedBy] != programName:
-			return &ForeignError{Object: h.String()}
+			return fmt.Errorf("%s %w", h, ErrForeign)
 		}
 	}
 	return nil

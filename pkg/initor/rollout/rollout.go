@@ -63,7 +63,7 @@ func New(opts Options) (*Rollout, error) {
 
 // Run initializes the nodes that are there when it begins and returns their states: all of them final, unless the time was over first or
 // ctx ended. A node whose pod cannot be created, or has been unable to start, for two minutes fails. Unless the configuration says to keep
-// it, what Run made is gone when it returns, after an error too. The error is [ErrNoOpenKruise], a [*ForeignError], or one of the API
+// it, what Run made is gone when it returns, after an error too. The error is [ErrNoOpenKruise], [ErrForeign], or one of the API
 // server or of ctx.
 func (r *Rollout) Run(ctx context.Context) (_ []NodeState, err error) {
 	config := r.opts.Config
