@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
 	cloudproviderapi "k8s.io/cloud-provider/api"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/nodes"
@@ -83,15 +84,13 @@ func ownIPv4(n *corev1.Node) []string {
 
 // instancesWith returns the ids of the instances that have one of the addresses: the answer is not trusted to hold no others.
 func instancesWith(listed []alicloud.Instance, addresses []string) []string {
-	var ids []string
-	for _, instance := range listed {
-		for _, address := range instance.PrivateIPs {
-			if slices.Contains(addresses, address) && !slices.Contains(ids, instance.ID) {
-				ids = append(ids, instance.ID)
-			}
+	ids := sets.New[string]()
+	for i := range listed {
+		if sets.New(listed[i].PrivateIPs...).HasAny(addresses...) {
+			ids.Insert(listed[i].ID)
 		}
 	}
-	return ids
+	return sets.List(ids)
 }
 
 // Finding is what ECS says of one node.

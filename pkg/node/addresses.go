@@ -28,7 +28,12 @@ import (
 func (i *Instances) addressesFor(node *corev1.Node, instance alicloud.Instance) []corev1.NodeAddress {
 	addresses := addressesOf(instance, i.opts.IPv6)
 	for _, named := range nodes.NamedAddresses(node) {
-		if !contains(addresses, named) && slices.ContainsFunc(instance.InterfaceIPs, func(ip string) bool { return sameIP(ip, named) }) {
+		same := func(text string) bool {
+			address, err := netip.ParseAddr(text)
+			return err == nil && address == named
+		}
+		listed := slices.ContainsFunc(addresses, func(a corev1.NodeAddress) bool { return same(a.Address) })
+		if !listed && slices.ContainsFunc(instance.InterfaceIPs, same) {
 			addresses = append(addresses, corev1.NodeAddress{Type: corev1.NodeInternalIP, Address: named.String()})
 		}
 	}
@@ -68,15 +73,6 @@ func addressesOf(instance alicloud.Instance, ipv6 bool) []corev1.NodeAddress {
 	add(corev1.NodeExternalIP, instance.PublicIPs...)
 	add(corev1.NodeExternalIP, instance.EIP)
 	return addresses
-}
-
-func contains(addresses []corev1.NodeAddress, want netip.Addr) bool {
-	return slices.ContainsFunc(addresses, func(a corev1.NodeAddress) bool { return sameIP(a.Address, want) })
-}
-
-func sameIP(text string, want netip.Addr) bool {
-	address, err := netip.ParseAddr(text)
-	return err == nil && address == want
 }
 
 // statusAddresses is what the stock node controller makes of the addresses of an initialized node.

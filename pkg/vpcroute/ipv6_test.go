@@ -157,7 +157,8 @@ func TestIPv6AdapterRoute(t *testing.T) {
 				c.set(node)
 				routes := NewRoutes(c.pass.writer, c.opts.Config)
 				route := routeTo(node)
-				route.DestinationCIDR = ipv6CIDR(0)
+				cidr := netip.MustParsePrefix(ipv6CIDR(0)) // in a spelling that the cloud does not use
+				route.DestinationCIDR = fmt.Sprintf("%s/%d", cidr.Addr().StringExpanded(), cidr.Bits())
 				if err := routes.CreateRoute(t.Context(), "", "", route); (err != nil) != test.fails {
 					t.Fatalf("create the route: %v", err)
 				}
