@@ -197,8 +197,9 @@ func (r *Reconciler) ensureBalancer(
 	done.status, done.ports, done.securityGroup, done.keepsLeft = shown.Status, shown.Ports, shown.SecurityGroup, shown.KeepsLeft
 	done.serves = shown.Serves
 	deployed.Balancer = known.balancer
-	known.record, done.record = recordApply(*known.record, decision.Applied, deployed, err != nil)
-	done.problems = slices.Concat(done.problems, gateProblems, shown.Problems)
+	var unrecorded []problem.Problem
+	known.record, done.record, unrecorded = recordApply(*known.record, decision.Applied, deployed, err != nil)
+	done.problems = slices.Concat(done.problems, gateProblems, shown.Problems, unrecorded)
 	err = errors.Join(err, gateErr, left.OutcomeError())
 	known, moved, again := r.followMoved(ctx, written, params, known, held, inputs.Inputs, shown, err != nil)
 	done.wakes = []time.Duration{inputs.readyGraceLeft, inputs.slicelessLeft, inputs.retryIn, shown.Wake, again}
@@ -271,12 +272,18 @@ func (r *Reconciler) recordIntent(
 }
 
 // recordApply returns the Record after a plan, and again what the Service is to hold of it, nil to leave that as it is.
-func recordApply(applied driver.Record, wanted *driver.Record, done driver.Deployment, failed bool) (known, store *driver.Record) {
+func recordApply(
+	applied driver.Record, wanted *driver.Record, done driver.Deployment, failed bool,
+) (known, store *driver.Record, problems []problem.Problem) {
 	if done.Balancer.ID() == "" || wanted == nil {
-		return &applied, nil
+		return &applied, nil, nil
 	}
-	record := done.Balancer.Recorded(applied.AfterPlan(*wanted, failed, done.Refused, done.Untagged))
-	return &record, &record
+	record, complete := done.Balancer.Recorded(applied.AfterPlan(*wanted, failed, done.Refused, done.Untagged)).Bounded()
+	if !complete {
+		problems = []problem.Problem{problem.Newf(problem.ReasonFeatureNotSupported, "the annotations name more tags, domains, certificates and "+
+			"security groups than the manager can remember; of those, it will not take back what leaves the annotations")}
+	}
+	return &record, &record, problems
 }
 
 // nextPassIn returns when the Service is due for another pass without any event.

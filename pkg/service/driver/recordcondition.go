@@ -18,6 +18,9 @@ const ConditionWritten = "service.alibabacloud.com/LoadBalancerWritten"
 // ReasonWritten is the reason of the condition that holds a [Record].
 const ReasonWritten = "Remembered"
 
+// maxRecord is how many bytes a [Record] has. The API server refuses a condition of more than 32 kB, and with it the whole status.
+const maxRecord = 24 << 10
+
 // RecordOn returns the Record that the Service holds. One that somebody else wrote, and that cannot be read, counts for nothing. Neither
 // does one of another Service, from which this one was restored: what it names may be that of another cluster, where nothing may be left or
 // deleted.
@@ -53,12 +56,26 @@ func (r Record) StoreChange() func(*corev1.Service) {
 			return
 		}
 		r.UID = svc.UID
-		text, err := json.Marshal(r)
-		if err != nil {
-			return // strings can always be encoded
-		}
+		bounded, _ := r.Bounded()
 		meta.SetStatusCondition(&svc.Status.Conditions, metav1.Condition{
-			Type: ConditionWritten, Status: metav1.ConditionTrue, Reason: ReasonWritten, Message: string(text),
+			Type: ConditionWritten, Status: metav1.ConditionTrue, Reason: ReasonWritten, Message: bounded.encode(),
 		})
 	}
+}
+
+// Bounded returns the Record without what has no room, and whether it is complete. Only what says which settings to take back can be
+// missing: those stay then. Where the Service has a load balancer, listeners or backend servers, and what it creates, is always there.
+func (r Record) Bounded() (bounded Record, complete bool) {
+	drop := []func(){func() { r.Left = nil }, func() { r.Domains = nil }, func() { r.Certificates = nil }, func() { r.TagKeys = nil },
+		func() { r.SecurityGroups = nil }}
+	dropped := 0
+	for ; len(r.encode()) > maxRecord && dropped < len(drop); dropped++ {
+		drop[dropped]()
+	}
+	return r, dropped == 0
+}
+
+func (r Record) encode() string {
+	text, _ := json.Marshal(r) //nolint:errcheck,errchkjson // strings can always be encoded
+	return string(text)
 }
