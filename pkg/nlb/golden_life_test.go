@@ -261,7 +261,7 @@ func TestGroupOfAnotherServiceStays(t *testing.T) {
 		w.put(newService("web", testkit.TCP(80), without(annotation.ZoneMaps), with(annotation.LoadBalancerID, id),
 			with(annotation.ForceOverrideListeners, "true"), with(annotation.VGroupPort, group+":80")))
 		w.converge("web")
-		mustReport(t, w.newEvents(), "was created by a cloud controller manager")
+		mustReport(t, w.newEvents(), "or may not be used, because a cloud controller manager made it")
 		w.remove("web")
 		w.converge("web")
 		w.later(5 * settle)

@@ -31,6 +31,7 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/config"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/driver"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/sources"
 )
 
 const (
@@ -96,6 +97,8 @@ type world struct {
 	transport *mortal
 	// companions are Services that have passes, too, whenever another one converges: what one of them does may be what another one waits for.
 	companions []string
+	// podCache is nil where the policy does not restrict the addresses of backends.
+	podCache *sources.Pods
 	*service.Reconciler
 }
 
@@ -138,7 +141,7 @@ func (w *world) options(client *alicloud.Client) service.Options {
 	return service.Options{
 		Engines: []driver.Engine{w.engine}, Network: client, Config: w.config, Client: w.kube, Recorder: &record.FakeRecorder{Events: w.events},
 		Services: w.factory.Core().V1().Services(), Nodes: w.factory.Core().V1().Nodes(),
-		EndpointSlices: w.factory.Discovery().V1().EndpointSlices(), InstanceID: testkit.InstanceID,
+		EndpointSlices: w.factory.Discovery().V1().EndpointSlices(), InstanceID: testkit.InstanceID, Pods: w.podCache,
 	}
 }
 

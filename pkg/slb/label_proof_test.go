@@ -70,9 +70,25 @@ func TestLabelBesideAStatus(t *testing.T) {
 	}
 }
 
-// TestLabelTellsNothing: whoever can edit Services finds out by the label as little as by the annotation which ids the account has.
-func TestLabelTellsNothing(t *testing.T) {
+// TestIDsTellNothing: whoever can edit Services finds out neither by the label nor by the annotation which ids the account has.
+func TestIDsTellNothing(t *testing.T) {
 	t.Parallel()
+	for by, naming := range map[string]func(*corev1.Service, string) *corev1.Service{
+		"label": withLabelOf,
+		"annotation": func(svc *corev1.Service, id string) *corev1.Service {
+			annotate(svc, annotation.LoadBalancerID, id)
+			return svc
+		},
+	} {
+		t.Run(by, func(t *testing.T) {
+			t.Parallel()
+			tellsNothing(t, naming)
+		})
+	}
+}
+
+func tellsNothing(t *testing.T, naming func(*corev1.Service, string) *corev1.Service) {
+	t.Helper()
 	heard := func(tags ...alicloud.Tag) string {
 		w := newWorld(t)
 		w.config.Policy.LoadBalancerReuse = policy.ReuseTagged
@@ -82,7 +98,7 @@ func TestLabelTellsNothing(t *testing.T) {
 		if len(tags) > 0 {
 			id = w.makeCLB(tags...).ID
 		}
-		w.put(withLabelOf(claimant("claim"), id))
+		w.put(naming(claimant("claim"), id))
 		var said []string
 		for range 4 {
 			if err := w.pass("claim"); err != nil {
@@ -95,8 +111,11 @@ func TestLabelTellsNothing(t *testing.T) {
 				said = append(said, condition.Reason, condition.Message)
 			}
 		}
-		own := w.get("claim").Labels[driver.LabelLoadBalancerID]
-		return strings.ReplaceAll(strings.Join(said, "\n"), own, "ID")
+		text := strings.ReplaceAll(strings.Join(said, "\n"), id, "ID")
+		if own := w.get("claim").Labels[driver.LabelLoadBalancerID]; own != "" {
+			text = strings.ReplaceAll(text, own, "ID")
+		}
+		return text
 	}
 	want := heard()
 	for _, tag := range []alicloud.Tag{

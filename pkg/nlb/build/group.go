@@ -67,16 +67,12 @@ func (b *builder) joinGroup(group model.Group, port corev1.ServicePort, text str
 	have := b.observed.GroupByID(id)
 	reason := ""
 	switch {
-	case have == nil:
-		reason = "does not exist"
-	case !have.Foreign || madeByManager(have):
-		reason = "was created by a cloud controller manager"
-	case have.VPCID != group.VPCID:
-		reason = "is in another VPC"
+	case have == nil, !have.Foreign, madeByManager(have), have.VPCID != group.VPCID, b.leadsToAPIServer(have):
+		// One text for all, so that nobody finds out which server groups the account has by naming them.
+		reason = "does not exist in VPC " + group.VPCID +
+			", or may not be used, because a cloud controller manager made it or it is that of the API server"
 	case !strings.EqualFold(have.Type, group.Type):
 		reason = "is of the type " + have.Type
-	case b.leadsToAPIServer(have):
-		reason = "is that of the API server"
 	}
 	if reason != "" {
 		b.addProblem(problem.ReasonSkipSyncBackends, "%s: port %d is not served: server group %s %s", annotation.VGroupPort, port.Port, id,
