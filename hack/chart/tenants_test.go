@@ -2,6 +2,7 @@ package chart
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -38,7 +39,7 @@ type tenants struct {
 
 // TestAuthorsGetNothingOfOthers: an author with the role edit in one namespace, whom the chart's policies judge or not, tries to have load
 // balancers of others deleted, to take one over, and to block a Service: with names of the shape that the manager gives, with finalizers,
-// and with ids.
+// labels and tags, and with ids. One who may also write the status of Services there tries it with that of another one.
 func TestAuthorsGetNothingOfOthers(t *testing.T) {
 	t.Parallel()
 	for name, policies := range map[string]string{"policies": intranetOnly, "no policy": " --set admissionPolicy.enabled=false"} {
@@ -54,6 +55,7 @@ func TestAuthorsGetNothingOfOthers(t *testing.T) {
 			edge, edgeNLB := w.address("edge"), w.address("edge-nlb")
 			victim := w.begun(infra, "victim", service())
 			before := w.inventory()
+			w.forges(name == "policies", company)
 
 			bait, baitNLB := w.begun(team, "bait", service()), w.begun(team, "bait-nlb", ofNLB(service()))
 			for name, attempt := range map[string]struct {
@@ -82,7 +84,7 @@ func TestAuthorsGetNothingOfOthers(t *testing.T) {
 				w.goesOn(team, name)
 			}
 			time.Sleep(10 * time.Second) // what must not happen gives nothing to wait for
-			for _, name := range []string{"bait", "bait-nlb", "guest"} {
+			for _, name := range []string{"bait", "bait-nlb", "guest", "labeled", "forged", "copied"} {
 				w.remove(team, name)
 			}
 			w.goesOn(infra, "victim")
@@ -101,6 +103,56 @@ func TestAuthorsGetNothingOfOthers(t *testing.T) {
 				t.Errorf("the name of infra was %s, and is %s", edgeNLB, again)
 			}
 		})
+	}
+}
+
+// forges makes Services of the author which claim load balancers of others by what the manager itself writes: its label and its tags, the
+// status, and the Record of another Service. judged says that there are policies.
+func (w *tenants) forges(judged bool, company string) {
+	w.Helper()
+	edge, err := w.services(infra).Get(w.Context(), "edge", metav1.GetOptions{})
+	if err != nil {
+		w.Fatal(err)
+	}
+	const label = "service.k8s.alibaba/loadbalancer-id"
+	for name, claim := range map[string]struct{ id, tags string }{
+		"labeled": {edge.Labels[label], mark.TagOwner + "=" + mark.DefaultName(edge.UID)},
+		"forged":  {company, ""}, "copied": {edge.Labels[label], ""},
+	} {
+		svc := service(annotationPrefix+"loadbalancer-address-type", "intranet",
+			annotationPrefix+"loadbalancer-additional-resource-tags", claim.tags)
+		svc.Finalizers, svc.Labels = []string{clbFinalizer}, map[string]string{label: claim.id}
+		w.create(team, name, svc)
+	}
+	shown, err := json.Marshal(map[string]any{"status": edge.Status})
+	if err != nil {
+		w.Fatal(err)
+	}
+	patch := func(name, patch string) error {
+		_, err := w.services(team).Patch(w.Context(), name, types.MergePatchType, []byte(patch), metav1.PatchOptions{}, "status")
+		return err
+	}
+	if err := patch("copied", string(shown)); !apierrors.IsForbidden(err) {
+		w.Errorf("with the role edit, the status can be written: %v", err)
+	}
+	w.must("kubectl -n " + team + " create role owner --verb='*' --resource='services,services/status' && kubectl -n " + team +
+		" create rolebinding owner --role owner --user author")
+	w.until("the author may write the status", func(context.Context) string {
+		if err := patch("copied", string(shown)); err != nil {
+			return err.Error()
+		}
+		return ""
+	})
+	for _, annotation := range []string{
+		`"` + annotationPrefix + `loadbalancer-id":"` + company + `","` + annotationPrefix + `loadbalancer-force-override-listeners":"true"`,
+		`"` + annotationPrefix + `loadbalancer-address-type":"internet"`, `"service.alibabacloud.com/paused":"true"`,
+	} {
+		if !judged {
+			break
+		}
+		if err := patch("forged", `{"metadata":{"annotations":{`+annotation+`}}}`); !apierrors.IsInvalid(err) && !apierrors.IsForbidden(err) {
+			w.Errorf("the status takes the annotation %s: %v", annotation, err)
+		}
 	}
 }
 
