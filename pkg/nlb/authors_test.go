@@ -34,35 +34,40 @@ func TestForgedPodStatusPublishesNoMachine(t *testing.T) {
 		"hostNetwork":                 {"n1", "n1", nil, true},
 		"hostNetwork of another node": {"n2", "n1", nil, false},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			inWorld(t, func(t *testing.T, w *world) {
-				w.config.Policy = policy.Policy{EndpointAddresses: policy.AddressesPods, AllowedAddresses: test.rules}
-				w.podCache = sources.NewPods(t.Context(), w.kube)
-				w.restart()
-				w.addNodes("n1", "n2", "db")
-				w.deleteNode("db")
-				for _, name := range []string{"n1", "n2"} {
-					node := testkit.Node(name)
-					node.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: w.address(t, name)}}
-					testkit.Check(t, w.factory.Core().V1().Nodes().Informer().GetIndexer().Add(node))
-				}
-				address := w.address(t, test.machine)
-				pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "forged", Namespace: testkit.Namespace},
-					Spec:   corev1.PodSpec{NodeName: test.node},
-					Status: corev1.PodStatus{PodIPs: []corev1.PodIP{{IP: address}}}}
-				testkit.Must(w.kube.CoreV1().Pods(testkit.Namespace).Create(t.Context(), pod, metav1.CreateOptions{}))(t)
-				slice := testkit.EndpointSlice("web", testkit.Port(80, corev1.ProtocolTCP), address+"@n1")
-				slice.Endpoints[0].TargetRef = &corev1.ObjectReference{Kind: "Pod", Namespace: testkit.Namespace, Name: pod.Name}
-				w.putSlice(slice)
-				w.put(newService("web", testkit.TCP(80), eni))
-				_ = w.try("web") //nolint:errcheck // what it has done is looked at
-				got := strings.Join(w.listeners(w.balancer("web").ID), "\n")
-				if strings.Contains(got, address) != test.want {
-					t.Errorf("listeners %s, want %s there: %v; events %q", got, address, test.want, w.newEvents())
-				}
+		for kind, typed := range map[string]func(*corev1.Service){"": eni, ", by address": func(svc *corev1.Service) {
+			eni(svc)
+			with(annotation.ServerGroupType, "Ip")(svc)
+		}} {
+			t.Run(name+kind, func(t *testing.T) {
+				t.Parallel()
+				inWorld(t, func(t *testing.T, w *world) {
+					w.config.Policy = policy.Policy{EndpointAddresses: policy.AddressesPods, AllowedAddresses: test.rules}
+					w.podCache = sources.NewPods(t.Context(), w.kube)
+					w.restart()
+					w.addNodes("n1", "n2", "db")
+					w.deleteNode("db")
+					for _, name := range []string{"n1", "n2"} {
+						node := testkit.Node(name)
+						node.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: w.address(t, name)}}
+						testkit.Check(t, w.factory.Core().V1().Nodes().Informer().GetIndexer().Add(node))
+					}
+					address := w.address(t, test.machine)
+					pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "forged", Namespace: testkit.Namespace},
+						Spec:   corev1.PodSpec{NodeName: test.node},
+						Status: corev1.PodStatus{PodIPs: []corev1.PodIP{{IP: address}}}}
+					testkit.Must(w.kube.CoreV1().Pods(testkit.Namespace).Create(t.Context(), pod, metav1.CreateOptions{}))(t)
+					slice := testkit.EndpointSlice("web", testkit.Port(80, corev1.ProtocolTCP), address+"@n1")
+					slice.Endpoints[0].TargetRef = &corev1.ObjectReference{Kind: "Pod", Namespace: testkit.Namespace, Name: pod.Name}
+					w.putSlice(slice)
+					w.put(newService("web", testkit.TCP(80), typed))
+					_ = w.try("web") //nolint:errcheck // what it has done is looked at
+					got := strings.Join(w.listeners(w.balancer("web").ID), "\n")
+					if strings.Contains(got, address) != test.want {
+						t.Errorf("listeners %s, want %s there: %v; events %q", got, address, test.want, w.newEvents())
+					}
+				})
 			})
-		})
+		}
 	}
 }
 
@@ -92,37 +97,48 @@ func TestPauseEndsWithTheNamespace(t *testing.T) {
 	})
 }
 
-// TestNobodyElseKeepsTheNLBOfAGroup: a Service of a namespace that may not join a group names its NLB by ID. It gets nothing there, and the
-// NLB goes with the last Service of the group.
-func TestNobodyElseKeepsTheNLBOfAGroup(t *testing.T) {
+// TestNamingKeepsNoNLB: a Service of another namespace names the NLB of a group that it may not join, or of a Service, by ID. It gets nothing
+// there, and the NLB goes with the Service.
+func TestNamingKeepsNoNLB(t *testing.T) {
 	t.Parallel()
-	inWorld(t, func(t *testing.T, w *world) {
-		w.groupWorld(grouped("web", "edge", 1, testkit.TCP(80)))
-		id := w.current("web")
-		thief := newService("thief", testkit.TCP(81), without(annotation.ZoneMaps), with(annotation.LoadBalancerID, id),
-			with(annotation.ForceOverrideListeners, "true"))
-		thief.Namespace = "team-b"
-		w.put(thief)
-		steal := func() *corev1.Service {
-			w.fillServices()
-			for range 5 {
-				svc := testkit.Must(w.kube.CoreV1().Services(thief.Namespace).Get(t.Context(), thief.Name, metav1.GetOptions{}))(t)
-				_, _ = w.Reconcile(t.Context(), svc) //nolint:errcheck // it is refused
-				w.later(settle)
-			}
-			return testkit.Must(w.kube.CoreV1().Services(thief.Namespace).Get(t.Context(), thief.Name, metav1.GetOptions{}))(t)
+	for name, svc := range map[string]*corev1.Service{
+		"of a group": grouped("web", "edge", 1, testkit.TCP(80)), "of a Service": newService("web", testkit.TCP(80)),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			inWorld(t, func(t *testing.T, w *world) { w.thiefKeepsNothing(svc) })
+		})
+	}
+}
+
+func (w *world) thiefKeepsNothing(victim *corev1.Service) {
+	t := w.t
+	t.Helper()
+	w.groupWorld(victim)
+	id := w.current("web")
+	thief := newService("thief", testkit.TCP(81), without(annotation.ZoneMaps), with(annotation.LoadBalancerID, id),
+		with(annotation.ForceOverrideListeners, "true"))
+	thief.Namespace = "team-b"
+	w.put(thief)
+	steal := func() *corev1.Service {
+		w.fillServices()
+		for range 5 {
+			svc := testkit.Must(w.kube.CoreV1().Services(thief.Namespace).Get(t.Context(), thief.Name, metav1.GetOptions{}))(t)
+			_, _ = w.Reconcile(t.Context(), svc) //nolint:errcheck // it is refused
+			w.later(settle)
 		}
-		before := w.listeners(id)
-		if steal(); len(before) != 1 || len(w.listeners(id)) != 1 {
-			t.Errorf("listeners %v, and before %v", w.listeners(id), before)
-		}
-		w.remove("web")
-		w.converge("web")
-		w.later(30 * settle)
-		if svc := steal(); w.exists(id) || len(svc.Status.LoadBalancer.Ingress) > 0 || len(w.get("web").Finalizers) > 0 {
-			t.Errorf("it is there: %v, status %+v", w.exists(id), svc.Status)
-		}
-	})
+		return testkit.Must(w.kube.CoreV1().Services(thief.Namespace).Get(t.Context(), thief.Name, metav1.GetOptions{}))(t)
+	}
+	before := w.listeners(id)
+	if steal(); len(before) != 1 || len(w.listeners(id)) != 1 {
+		t.Errorf("listeners %v, and before %v", w.listeners(id), before)
+	}
+	w.remove("web")
+	w.converge("web")
+	w.later(30 * settle)
+	if svc := steal(); w.exists(id) || len(svc.Status.LoadBalancer.Ingress) > 0 || len(w.get("web").Finalizers) > 0 {
+		t.Errorf("it is there: %v, status %+v", w.exists(id), svc.Status)
+	}
 }
 
 // TestServerGroupsTellNothing: whoever can edit Services finds out by the annotation vgroup-port as little which server groups there are,
@@ -166,4 +182,35 @@ func TestServerGroupsTellNothing(t *testing.T) {
 			t.Errorf("%s: it is said\n%s\nand of one that does not exist\n%s", name, got, want)
 		}
 	}
+}
+
+// TestAdoptionWithoutTags: an NLB that the official CCM has made, and whose tags are gone, is adopted without a write, by the name that the
+// status shows and its marks. When the Service goes, it gets its tag, and goes, too.
+func TestAdoptionWithoutTags(t *testing.T) {
+	t.Parallel()
+	inWorld(t, func(t *testing.T, w *world) {
+		kind := adoptedKinds()[0]
+		made := kind.official(t, w)
+		id := kind.begin(w)
+		made.make(w, id)
+		lb := w.balancer("web")
+		testkit.Check(t, w.account.Client.UntagNLB(t.Context(), alicloud.NLBTagLoadBalancer, []string{lb.ID},
+			[]string{mark.TagOwner, mark.TagCluster}))
+		w.later(settle)
+		svc := newService("web", append(kind.changes(id), func(svc *corev1.Service) { svc.Finalizers = []string{Finalizer} })...)
+		svc.Status.LoadBalancer.Ingress = []corev1.LoadBalancerIngress{{Hostname: lb.DNSName}}
+		w.put(svc)
+		w.calls()
+		w.converge("web")
+		if calls := writes(w.calls()); len(calls) > 0 || w.current("web") != lb.ID {
+			t.Errorf("writes %v, on %s", calls, w.current("web"))
+		}
+		w.restart()
+		w.remove("web")
+		w.converge("web")
+		w.later(30 * settle)
+		if w.exists(lb.ID) || len(w.get("web").Finalizers) > 0 {
+			t.Errorf("it is there: %v, finalizers %v, events %q", w.exists(lb.ID), w.get("web").Finalizers, w.newEvents())
+		}
+	})
 }

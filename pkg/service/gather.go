@@ -10,6 +10,7 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 
@@ -104,32 +105,37 @@ func (g *gathered) withoutSlices(known state) {
 	}
 }
 
-// findInterfaces finds the network interfaces of pods, where they are backends by those.
+// findInterfaces finds the network interfaces of pods, where they are backends by those, or where only Pods may be backends. A pod that is
+// one by its address alone needs none.
 func (r *Reconciler) findInterfaces(ctx context.Context, found *gathered, known state) {
-	in := known.balancer.Backends(found.Inputs)
+	in, refused := known.balancer.Backends(found.Inputs), sets.New[string]()
 	pods := backend.PodAddresses(in)
-	if in.ByAddress {
-		found.Interfaces, found.cache.interfaces = make(map[string]string, len(pods)), nil
-		for _, pod := range pods {
-			found.Interfaces[pod.Address] = pod.Address
-		}
-		return
-	}
-	found.Interfaces, found.Blocks, found.unread = r.network.ReadInterfaces(ctx, known.cache.interfaces, pods,
-		func(eni alicloud.NetworkInterface, address string) bool {
-			refused := r.isForeignMachine(found, eni, address)
-			if refused {
+	if !in.ByAddress || r.opts.Config.Policy.RestrictsAddresses() {
+		found.Interfaces, found.Blocks, found.unread = r.network.ReadInterfaces(ctx, known.cache.interfaces, pods,
+			func(eni alicloud.NetworkInterface, address string) bool {
+				if !r.isForeignMachine(found, eni, address) {
+					return false
+				}
+				refused.Insert(address)
 				found.problems = append(found.problems, problem.Newf(problem.ReasonSkipSyncBackends,
 					"%s is the address of the ECS instance %s, which is no node, and no rule of allowedAddresses accepts it", address, eni.InstanceID))
-			}
-			return refused
-		})
+				return true
+			})
+	}
 	found.InterfacesUnread = found.unread != nil
+	byAddress := make(map[string]string, len(pods))
 	found.cache.interfaces = make(map[backend.PodAddress]string, len(found.Interfaces))
 	for _, pod := range pods {
-		if id, ok := found.Interfaces[pod.Address]; ok {
+		id, ok := found.Interfaces[pod.Address]
+		if ok {
 			found.cache.interfaces[pod] = id
 		}
+		if ok || found.unread == nil && !refused.Has(pod.Address) {
+			byAddress[pod.Address] = pod.Address
+		}
+	}
+	if in.ByAddress {
+		found.Interfaces = byAddress
 	}
 }
 
