@@ -14,6 +14,11 @@ func (a *Attempts) Err(loadBalancerID, wanted string) error {
 	return a.refused.Err(attempt{loadBalancerID, wanted}, time.Now())
 }
 
+// Refused reports whether the cloud refused the same step the last time that it was tried.
+func (a *Attempts) Refused(loadBalancerID, wanted string) bool {
+	return a.refused.Has(attempt{loadBalancerID, wanted})
+}
+
 // Refuse notes that the cloud refused a step, for as long as nobody changes anything.
 func (a *Attempts) Refuse(loadBalancerID, wanted string, err error) {
 	a.refused.Add(attempt{loadBalancerID, wanted}, err, Lasting, time.Now())

@@ -63,6 +63,14 @@ func (r *Refusals[K]) Err(what K, now time.Time) error {
 	return nil
 }
 
+// Has reports whether the cloud refused a call the last time that it was made.
+func (r *Refusals[K]) Has(what K) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	_, ok := r.byKey[what]
+	return ok
+}
+
 // Add notes that the cloud refused a call. It drops what nobody has asked for in the longest pause since it could be tried again.
 func (r *Refusals[K]) Add(what K, err error, pause Pause, now time.Time) {
 	r.mu.Lock()

@@ -220,8 +220,16 @@ func (a *Applier) inParts(call backendCall, backends []alicloud.Backend) error {
 }
 
 // isolateRefused makes a call for all backend servers, and where one of them makes it fail, for the halves, so that one bad server keeps no
-// other out. The refused ones are reported and hold up nothing that follows.
+// other out. The refused ones are reported and hold up nothing that follows. All together are not tried again while each that was refused
+// before still is.
 func (a *Applier) isolateRefused(call backendCall, backends []alicloud.Backend) error {
+	isNew := func(b alicloud.Backend) bool { return !a.memory.servers.Has(call.changeOf(b)) }
+	for again := !slices.ContainsFunc(backends, isNew); again && len(backends) > 1; again = a.refusedInARow > 0 {
+		if err := a.isolateRefused(call, backends[:1]); err != nil {
+			return err
+		}
+		backends = backends[1:]
+	}
 	if len(backends) == 0 {
 		return nil
 	}

@@ -13,6 +13,9 @@ import (
 // that waits for room or fails, the group is there all the same, and listeners can use it.
 func (a *Applier) createGroup(ctx context.Context, step model.Step) error {
 	first := a.fittingBackends(a.nextBatch(step.New))
+	if a.memory.attempts.Refused(a.model.LoadBalancer.ID, wanted(&step)) {
+		first = nil // it was refused with them and without: one call shows whether it still is
+	}
 	id, err := a.createGroupWith(ctx, step.GroupName, first)
 	switch {
 	case a.tooMany(first, err):

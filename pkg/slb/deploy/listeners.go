@@ -86,7 +86,15 @@ func (a *Applier) setOneByOne(ctx context.Context, have *model.Listener, want al
 		if isAsWanted(have, part) || isAsWanted(&rest, want) { // nothing changes, or nothing else does
 			continue
 		}
-		if err := a.writeListener(ctx, have, part); err != nil && !refusesListener(err) {
+		group := have.GroupID
+		if part.VServerGroupID == group {
+			part.VServerGroupID = "" // it may be what the cloud refuses to hear of
+		}
+		err := a.writeListener(ctx, have, part)
+		if part.VServerGroupID == "" {
+			have.GroupID = group
+		}
+		if err != nil && !refusesListener(err) {
 			return
 		}
 	}

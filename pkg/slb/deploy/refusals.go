@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/waits"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/refusal"
@@ -16,7 +17,7 @@ import (
 
 // serverPause is how long a backend server that the cloud refused is left out. Whatever made the cloud refuse it (its VPC, its state, a
 // quota of its own) may end at any time.
-var serverPause = refusal.Pause{Least: minRefusedFor, Longest: time.Hour}
+var serverPause = refusal.Pause{Least: minRefusedFor, Longest: waits.Refused}
 
 // minRefusedFor is how long what the cloud refused twice is not tried again.
 const minRefusedFor = time.Minute
