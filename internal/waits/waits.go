@@ -61,6 +61,28 @@ const (
 	Job               = time.Minute
 	JobOfLoadBalancer = 10 * time.Minute
 	JobUnread         = 5 * time.Second
+	// JobFailed is the longest wait before work is begun again whose jobs fail, and CreationFailed the same of an NLB that the cloud gives up.
+	// The cloud gives no reason for either.
+	JobFailed      = 5 * time.Minute
+	CreationFailed = 10 * time.Minute
+	// NoLoadBalancer is how long no load balancer is asked for after the account's quota refused one. Somebody may raise the quota, or delete a
+	// load balancer by hand: nothing shows that but another attempt.
+	NoLoadBalancer = 150 * time.Second
+	// LoadBalancerFull is for how long a load balancer counts as full that has refused one more server or listener.
+	LoadBalancerFull = time.Hour
+	// MoveRefused is the longest wait before a Service tries to move again: an attempt takes a pass in which the old place gets no update.
+	MoveRefused = 8 * time.Minute
+	// LeftUndeleted is how soon a load balancer that stays in vain is to be deleted again after that failed.
+	LeftUndeleted = 10 * time.Minute
+	// ElasticAddress is the longest wait before a CLB without an elastic address is asked for one again.
+	ElasticAddress = 30 * time.Minute
+	// QuotasAtStart is how long the first pass waits for the quotas of the account, QuotaRead how often they are read, and QuotaRefused how
+	// long what a refusal has shown of one counts at most: without the Quota Center, nothing else shows that somebody has raised it.
+	QuotasAtStart = 3 * time.Second
+	QuotaRead     = time.Hour
+	QuotaRefused  = 6 * time.Hour
+	// CachesOfAdapter is how long a call of a stock service controller waits for the caches before it asks to be made again.
+	CachesOfAdapter = 30 * time.Second
 	// ChargeType is how long after the end of the day, at which a new charge type takes effect, the old one may still be read.
 	ChargeType = time.Hour
 	// DriftPeriod is how often a load balancer is compared with what is known of it, up to a fifth later so that not all are at once. On a
@@ -91,6 +113,9 @@ const (
 	// PodCIDRMissing is how long a new node may be without pod CIDR before an event says so: the kube-controller-manager assigns it within a
 	// second or two.
 	PodCIDRMissing = 30 * time.Second
+	// RouteOfAdapter is how long a call of a stock route controller waits for the cloud to make a route available. That controller patches the
+	// nodes' conditions only after all its calls have returned.
+	RouteOfAdapter = 20 * time.Second
 	// NodeUnrouted is longer than a route controller that runs needs to make a node's routes work.
 	NodeUnrouted = 10 * time.Minute
 	// PassOfRoutes is how long a pass may take before the controller counts as unhealthy. A pass waits for the rate limit and for a busy
@@ -112,6 +137,16 @@ const (
 	NodesInTurn = 5 * time.Minute
 )
 
+// Bounds of the provider-initor.
+const (
+	// InitorRun bounds one run on a machine. It outlasts a restart of the API server and of the metadata service.
+	InitorRun = time.Minute
+	// Rollout bounds a run on all nodes from a workstation, and RolloutStuck how long the pod of one may be impossible to create, or unable to
+	// start. The kubelet tries to pull an image four times in it.
+	Rollout      = 10 * time.Minute
+	RolloutStuck = 2 * time.Minute
+)
+
 // Wait is something that the manager waits for.
 type Wait struct {
 	// For is what is waited for, and Meanwhile what does not happen until then.
@@ -130,7 +165,7 @@ type Area struct {
 
 // All are all waits with a bound of their own, and those that only a person ends.
 func All() []Area {
-	return []Area{{"Services", services()}, {"Routes", routes()}, {"Nodes", nodes()}}
+	return []Area{{"Services", services()}, {"Routes", routes()}, {"Nodes", nodes()}, {"Provider-initor", initor()}}
 }
 
 func services() []Wait {
@@ -174,6 +209,25 @@ func services() []Wait {
 		{"a job of NLB", "nothing else is done to the same object", Job, "What is there is read, and decides.", failed},
 		{"the creation or deletion of an NLB", "as above", JobOfLoadBalancer, "What is there is read, and decides.", failed},
 		{"a job of NLB whose state cannot be read", "as above", JobUnread, "What is there is read, and decides.", "event that names the right"},
+		{"work whose jobs fail", "everything that does not need it goes on", JobFailed, "It is tried again, never at longer intervals.", failed},
+		{"an NLB that the cloud fails to create", "the Service has none", CreationFailed, "Another one is created, never at longer intervals.",
+			failed},
+		{"room for one more load balancer, where the quota of the account is used up", "one Service at a time asks for one", NoLoadBalancer,
+			"The next Service asks.", failed},
+		{"room on a load balancer that has refused one more backend server or listener", "as many as fit are served", LoadBalancerFull,
+			"One more is tried.", "event `QuotaReached`"},
+		{"a move to another load balancer that the cloud refuses", "the Service stays where it is", MoveRefused,
+			"It is tried again, never at longer intervals; after an edit of the Service at once.", "event `MoveRefused`"},
+		{"a load balancer to be deleted that the Service has left", "it stays without what the Service had there", LeftUndeleted,
+			"Its deletion is tried again.", "event `CleanLoadBalancerFailed`"},
+		{"an elastic address of a CLB", "the Service shows the last one, or else the address of the CLB", ElasticAddress,
+			"It is asked for again, never at longer intervals.", "event `FailedSetEIPAddress`"},
+		{"the quotas of the account, in a new process", "no Service is served", QuotasAtStart, "Published values count.", "none"},
+		{"a raised quota to be seen", "the former one counts", QuotaRead, "It is read.", "event `QuotaReached`"},
+		{"the same where the Quota Center does not show it", "what was refused is not tried again", QuotaRefused,
+			"One call finds out, never at longer intervals.", "event `QuotaReached`"},
+		{"the caches, where the service controller of a stock cloud controller manager calls", "nothing is changed", CachesOfAdapter,
+			"The controller calls again.", "none"},
 		{"a new charge type of a CLB to be shown, from the end of the day on", "it is not asked for again", ChargeType, "It is asked for again.",
 			"none"},
 		{"what somebody has changed by hand to be seen", "it stays", DriftPeriod * 6 / 5, "It is repaired.", "none"},
@@ -210,6 +264,8 @@ func routes() []Wait {
 		{"the pod CIDR of a new node", "it gets no route", PodCIDRMissing, "An event says so, and the wait goes on.", "event `NoPodCIDR`"},
 		{"another program's route controller, where routes are switched off here", "a new node keeps its condition `NetworkUnavailable`",
 			NodeUnrouted, "The condition is cleared.", "the node's condition `NetworkUnavailable`"},
+		{"a new route to be available, where the route controller of a stock cloud controller manager calls", "the call goes on",
+			RouteOfAdapter, "The controller calls again.", "none"},
 		{"a pass to end", "no other one begins", PassOfRoutes, "The manager counts as unhealthy, and the kubelet restarts it.",
 			"health check `node-route-controller`"},
 	}
@@ -224,5 +280,15 @@ func nodes() []Wait {
 		{"the kubelet of a Node to leave its addresses to the manager", "those of the kubelet stay", AddressesContested,
 			"They are written again.", "none"},
 		{"an instance whose ID ECS has refused", "nobody asks for it, and its Node stays", IDRefused, "It is asked for again.", "none"},
+	}
+}
+
+func initor() []Wait {
+	return []Wait{
+		{"the metadata service and the API server, on a machine", "the Node has no provider ID", InitorRun,
+			"The pod ends with an error, and its kubelet starts it again.", "the log of the pod"},
+		{"all nodes, in a run from a workstation", "nodes that are done stay so", Rollout, "The run ends, and names those that are not done.",
+			"the output, and the exit code"},
+		{"the pod of a node to start, in such a run", "the other nodes go on", RolloutStuck, "The node counts as failed.", "the output"},
 	}
 }

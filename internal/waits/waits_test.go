@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/golden"
 )
@@ -24,6 +25,9 @@ func TestWaitsPageIsFresh(t *testing.T) {
 		for _, w := range area.Waits {
 			bound := regexp.MustCompile(`^(\d+)([hms])\D*.*$`).ReplaceAllString(w.Bound.String(), "$1 $2")
 			bound = strings.ReplaceAll(bound, " m", " min")
+			if w.Bound%time.Minute > 0 {
+				bound = fmt.Sprintf("%.0f s", w.Bound.Seconds())
+			}
 			if w.Bound == 0 {
 				bound, w.Then = "until a person acts", "It goes on by itself once the reason is gone."
 			}
@@ -34,13 +38,12 @@ func TestWaitsPageIsFresh(t *testing.T) {
 	golden.FreshParts(t, root+"/docs/reference/waits.md", tables)
 }
 
-// TestBoundsStandHere: the manager takes each bound from here, and no grace, nor a pause after a refusal
-// of hours, has its length elsewhere.
+// TestBoundsStandHere: the manager takes each bound from here, and no grace, nor the longest pause after refusals, has its length elsewhere.
 func TestBoundsStandHere(t *testing.T) {
 	t.Parallel()
-	elsewhere := regexp.MustCompile(`(?m)^\s*(?:const )?\w*(?:Grace|Patience)\s*=.*\btime\.\w+|\bLongest:\s*\d+ \* time\.Hour`)
+	elsewhere := regexp.MustCompile(`(?m)^\s*(?:const )?\w*(?:Grace|Patience)\s*=.*\btime\.\w+|\bLongest:\s*(?:\d+ \* )?time\.\w+`)
 	takes := map[string]bool{}
-	for _, dir := range []string{"service", "slb", "nlb", "vpcroute", "node"} {
+	for _, dir := range []string{"service", "slb", "nlb", "vpcroute", "node", "initor"} {
 		err := filepath.WalkDir(root+"/pkg/"+dir, func(path string, _ fs.DirEntry, err error) error {
 			if err != nil || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
 				return err
@@ -49,7 +52,7 @@ func TestBoundsStandHere(t *testing.T) {
 			for _, found := range elsewhere.FindAllString(string(text), -1) {
 				t.Errorf("%s: %s: its length belongs into internal/waits", path, strings.TrimSpace(found))
 			}
-			for _, found := range regexp.MustCompile(`waits\.(\w+)`).FindAllStringSubmatch(string(text), -1) {
+			for _, found := range regexp.MustCompile(`\b(?:waits|bounds)\.(\w+)`).FindAllStringSubmatch(string(text), -1) {
 				takes[found[1]] = true
 			}
 			return err

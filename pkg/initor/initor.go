@@ -15,13 +15,14 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/nodes"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/waits"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/node"
 )
 
 const (
 	// DefaultTimeout bounds one run. It outlasts a restart of the API server and of the metadata service; after it the
 	// pod's own restart policy takes over, with its longer pauses.
-	DefaultTimeout = time.Minute
+	DefaultTimeout = waits.InitorRun
 	// absentRounds is how often in a row every source must say [ErrNotECS] before it is believed: the link to the metadata
 	// service can be the last thing that works on a machine that has just started.
 	absentRounds = 3

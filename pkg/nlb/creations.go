@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/waits"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/nlb/diff"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/driver"
@@ -20,7 +21,7 @@ type failedCreations struct {
 }
 
 // maxCreationWait is the longest time between two creations.
-const maxCreationWait = 10 * time.Minute
+const maxCreationWait = waits.CreationFailed
 
 // withOneMore adds one: another attempt follows the first one at once, the others after twice as long each.
 func (f failedCreations) withOneMore(id string, now time.Time) failedCreations {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/tools/cache"
@@ -13,6 +12,7 @@ import (
 	"k8s.io/cloud-provider/api"
 	"k8s.io/klog/v2"
 
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/waits"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/driver"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/failure"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
@@ -29,7 +29,7 @@ type LoadBalancer struct {
 var _ cloudprovider.LoadBalancer = (*LoadBalancer)(nil)
 
 // syncWait is how long a call of the stock controller waits for the caches before it asks to be made again.
-const syncWait = 30 * time.Second
+const syncWait = waits.CachesOfAdapter
 
 // NewLoadBalancer returns the adapter. It forgets Services that are gone, which the stock controller does not say.
 func NewLoadBalancer(reconciler *Reconciler) *LoadBalancer {

@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/waits"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/driver"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/failure"
@@ -118,7 +119,7 @@ func (r *Reconciler) leaveKept(
 }
 
 // keptPause is how soon a load balancer that stays in vain is to be deleted again after that failed.
-const keptPause = 10 * time.Minute
+const keptPause = waits.LeftUndeleted
 
 // leaveUnnamed leaves what stays in the cloud for a Service and what it names no more, unless it is not known where the Service is. What
 // fails keeps it from nothing else. It returns after what time it is to be called again, 0 for never.

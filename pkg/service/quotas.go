@@ -7,6 +7,7 @@ import (
 
 	"k8s.io/klog/v2"
 
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/waits"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/failure"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/quota"
@@ -14,7 +15,7 @@ import (
 
 const (
 	// quotaPeriod is how often the quotas of the account are read. People raise them, and that takes hours.
-	quotaPeriod = time.Hour
+	quotaPeriod = waits.QuotaRead
 	// quotaRetry is how soon they are read again after that failed. The pause doubles with each failure, up to the hour.
 	quotaRetry = time.Minute
 	// usePeriod is how often what is used of them is summed up, without any call.
@@ -23,7 +24,7 @@ const (
 	// outdated.
 	quotaAgain = 10 * time.Minute
 	// quotaStart is how long the first pass waits at most for the quotas of the account. Until they are read, published values count.
-	quotaStart = 3 * time.Second
+	quotaStart = waits.QuotasAtStart
 )
 
 // QuotaReader reads the quotas that the account has of a product.

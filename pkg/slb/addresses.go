@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/waits"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/driver"
@@ -20,7 +21,7 @@ import (
 const (
 	// eipWait is how long a CLB without an elastic address is not asked for one again at first, and maxEIPWait the longest that it is not.
 	eipWait    = time.Minute
-	maxEIPWait = 30 * time.Minute
+	maxEIPWait = waits.ElasticAddress
 )
 
 // Status implements driver.Balancer.

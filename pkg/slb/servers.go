@@ -7,12 +7,13 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/waits"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/quota"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/refusal"
 )
 
 // fullPause is how long no Service tries to have more backend servers on a CLB of a group than it had when the cloud refused one more.
-var fullPause = refusal.Fixed(time.Hour)
+var fullPause = refusal.Fixed(waits.LoadBalancerFull)
 
 // fullError says how many backend servers a CLB had, as far as this process knew, when the cloud refused one more.
 type fullError struct{ servers int }

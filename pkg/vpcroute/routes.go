@@ -14,6 +14,7 @@ import (
 	cloudprovider "k8s.io/cloud-provider"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/sleep"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/waits"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 )
 
@@ -21,7 +22,7 @@ var _ cloudprovider.Routes = (*Routes)(nil)
 
 // availableWithin bounds the wait of one CreateRoute for the cloud to make the entry available. The stock controller
 // patches the nodes' conditions only after all its calls have returned.
-const availableWithin = 20 * time.Second
+const availableWithin = waits.RouteOfAdapter
 
 // Routes lets the stock route controller work through the writer. This project's own controller does not need it; it is for
 // programs that link the provider and start the stock controllers. That controller makes a call for each route, up to two hundred at

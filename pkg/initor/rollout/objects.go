@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/yaml"
 
+	bounds "github.com/alicloud-ccm/cloud-provider-alicloud/internal/waits"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/initor"
 )
 
@@ -33,7 +34,7 @@ const (
 	restartLimit = 3
 	// orphanGrace is what pods may take beyond the rollout's timeout if nobody removes them, so that they are not taken away
 	// while the rollout still reads them.
-	orphanGrace = time.Minute
+	orphanGrace = bounds.InitorRun
 	// suffixLength is enough for the suffixes of 10,000 node names to differ, but for a chance of one in 20,000.
 	suffixLength = 10
 )
@@ -129,7 +130,7 @@ const (
 const (
 	DefaultName      = "provider-initor-run"
 	DefaultNamespace = "kube-system"
-	DefaultTimeout   = 10 * time.Minute
+	DefaultTimeout   = bounds.Rollout
 )
 
 // maxNameLength leaves room in the name of a Job, which may have 63 characters, for what distinguishes the Jobs.

@@ -22,6 +22,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/klog/v2"
 
+	bounds "github.com/alicloud-ccm/cloud-provider-alicloud/internal/waits"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/initor"
 )
 
@@ -280,7 +281,7 @@ func (r *refused) why(node string) string {
 
 // stuckAfter is how long the pod of a node may be impossible to create, or unable to start, before the node counts as failed. The kubelet
 // tries to pull an image four times in it, so that a registry that fails once or is slow to answer does not end a rollout.
-const stuckAfter = 2 * time.Minute
+const stuckAfter = bounds.RolloutStuck
 
 // Reasons why a pod cannot start. Those that are hopeless stay until somebody changes the pod.
 var (

@@ -7,6 +7,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/sets"
 
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/waits"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/nlb/model"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/refusal"
@@ -19,11 +20,11 @@ var crowdedFor = refusal.Fixed(5 * time.Minute)
 // otherCauseFor is for how long a refusal counts of a listener whose group is empty: servers are not why the load balancer takes no further
 // listener. The same of a listener that is to have another group, for which there is room. One says nothing about the other: only a further
 // listener needs room among listeners.
-var otherCauseFor = refusal.Fixed(time.Hour)
+var otherCauseFor = refusal.Fixed(waits.LoadBalancerFull)
 
 // fillingPause is how long a server is left out of a group that waits until others have given servers up: they still count while the jobs
 // that remove them are under way.
-var fillingPause = refusal.Pause{First: 5 * time.Second, Least: 10 * time.Second, Longest: time.Minute}
+var fillingPause = refusal.Pause{First: 5 * time.Second, Least: 10 * time.Second, Longest: waits.FewNodes}
 
 // crowdedError is the refusal of a listener that was to send to a group, which is tried again with most servers in the group.
 type crowdedError struct {

@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/waits"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/nlb/model"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/refusal"
@@ -12,7 +13,7 @@ import (
 
 // serverPause is how long a backend server is left out that the cloud refused, for itself or because a quota is used up. Only servers that
 // leave make room at once, see [Memory.noteRoom]; people who raise a quota take longer.
-var serverPause = refusal.Pause{First: 5 * time.Minute, Least: 10 * time.Minute, Longest: time.Hour}
+var serverPause = refusal.Pause{First: 5 * time.Minute, Least: 10 * time.Minute, Longest: waits.LoadBalancerFull}
 
 // Memory is what calls of all Services have shown. Its zero value knows nothing.
 type Memory struct {

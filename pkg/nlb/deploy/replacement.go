@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/waits"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/nlb/model"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/refusal"
@@ -17,7 +18,7 @@ import (
 
 // replacePause is how long a replacement is not tried again that the cloud refused. Each attempt may take the port down for the time of
 // three jobs.
-var replacePause = refusal.Pause{First: time.Minute, Least: 2 * time.Minute, Longest: time.Hour}
+var replacePause = refusal.Pause{First: time.Minute, Least: 2 * time.Minute, Longest: waits.Refused}
 
 // known is a refusal after which it is known what is there: it was remembered and no call made, or another call in its place was accepted.
 type known struct{ error }

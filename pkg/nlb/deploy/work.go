@@ -5,6 +5,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/waits"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/nlb/model"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/refusal"
 )
@@ -25,7 +26,7 @@ type workOf struct {
 const heldFor = 30 * time.Second
 
 // jobPause is how long work waits whose jobs failed. The cloud gives no reason for the failure of a job: the first one may be an accident.
-var jobPause = refusal.Pause{Least: heldFor, Longest: 5 * time.Minute}
+var jobPause = refusal.Pause{Least: heldFor, Longest: waits.JobFailed}
 
 // JobFailed notes what a job failed with, nil for one of which nothing is known. What is no work of a plan, such as a creation, waits for
 // nothing.

@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/waits"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/driver"
@@ -31,7 +32,7 @@ const stayWake = time.Minute
 
 // MovePause is how long a move that the cloud refused is not tried again. Each attempt takes a place under the rate limit that all Services
 // share, and a pass in which the old place gets no update.
-var MovePause = refusal.Pause{First: time.Minute, Least: time.Minute, Longest: 8 * time.Minute}
+var MovePause = refusal.Pause{First: time.Minute, Least: time.Minute, Longest: waits.MoveRefused}
 
 // move names a move that was refused. The zero value is any move for which the account would need one more load balancer.
 type move struct {

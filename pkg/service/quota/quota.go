@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/waits"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 )
 
@@ -143,7 +144,7 @@ const (
 	// long.
 	lessonTime = time.Hour
 	// lessonMost is how long one counts at most: without the Quota Center, nothing else shows that somebody has raised the quota.
-	lessonMost = 6 * time.Hour
+	lessonMost = waits.QuotaRefused
 	// repeats is until how long after the end of a lesson another one repeats it. Each Service has a pass every 10 to 12 minutes.
 	repeats = time.Hour
 )

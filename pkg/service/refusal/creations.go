@@ -8,13 +8,14 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/waits"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 )
 
 const (
 	// creationPause is how long no load balancer is asked for after the account's quota refused one. Somebody may raise the quota, or delete a
 	// load balancer by hand: nothing shows that but another attempt.
-	creationPause = 150 * time.Second
+	creationPause = waits.NoLoadBalancer
 	// turn is how long a Service has to begin its attempt, and again to end it. Then another one follows: its pass may fail before, or never
 	// end.
 	turn = time.Minute
