@@ -190,7 +190,7 @@ func TestTwoRefusalsAtOnce(t *testing.T) {
 }
 
 // TestLastBackendAndDoubt: all nodes are replaced at once while the members of the groups cannot be read. Those that are gone leave, and
-// the one that comes serves; with none at all, nothing that is gone stays either.
+// the one that comes serves.
 func TestLastBackendAndDoubt(t *testing.T) {
 	t.Parallel()
 	eachProduct(t, func(t *testing.T, s *side) {
@@ -200,14 +200,48 @@ func TestLastBackendAndDoubt(t *testing.T) {
 			for _, name := range []string{"n1", "n2", "n3"} {
 				w.deleteNode(name)
 			}
-			w.must(followIn, "no node is left", func() bool {
-				all := s.served(w)
-				return all.nowhere("i-n1") && all.nowhere("i-n2") && all.nowhere("i-n3")
-			})
 			w.addNode("n4")
 			w.must(followIn, "the next node serves", func() bool { return s.served(w).everywhere("i-n4") })
 			w.manager.from(nil)
 			w.must(time.Hour, "in sync", w.inSync)
+		})
+	})
+}
+
+// TestStrangerOnTheNextPort: somebody has a listener on a port that the Service gets later. The other ports follow, the Service says so,
+// and is released with the stranger left in place; where the stranger goes, the port is served.
+func TestStrangerOnTheNextPort(t *testing.T) {
+	t.Parallel()
+	eachProduct(t, func(t *testing.T, s *side) {
+		s.tell(t, func(w *ruled) {
+			if s.name == "CLB" {
+				clbByHand(w, 90, false)
+			} else {
+				nlbByHand(w, balancer(w).ID, 90)
+			}
+			w.change(func(svc *corev1.Service) {
+				svc.Spec.Ports = append(svc.Spec.Ports, testkit.Port(90, corev1.ProtocolTCP), testkit.Port(91, corev1.ProtocolTCP))
+			})
+			w.must(openIn, "the port beside it is served", func() bool {
+				return len(s.served(w)["tcp:91"])+len(s.served(w)["TCP:91"]) == 3
+			})
+			w.events()
+			time.Sleep(24 * time.Hour)
+			if all := w.events(); len(all) > eventsADay {
+				t.Errorf("%d events in a day, the first is %s", len(all), all[0])
+			}
+			if calls := w.written(); len(calls) > writesADay {
+				t.Errorf("%d writes in a day", len(calls))
+			}
+			deleted := metav1.Now()
+			w.change(func(svc *corev1.Service) { svc.DeletionTimestamp = &deleted })
+			w.must(goneIn, "the Service is released", func() bool { return len(w.get().Finalizers) == 0 })
+			if s.name == "CLB" && clb(w) == nil || s.name == "NLB" && balancer(w) == nil {
+				t.Error("the load balancer went with somebody else's listener")
+			}
+			if all := s.served(w); len(all) > 0 {
+				t.Errorf("ours are left: %v", all)
+			}
 		})
 	})
 }
