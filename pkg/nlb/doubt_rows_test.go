@@ -86,9 +86,9 @@ func TestWithdrawnEndpointSlices(t *testing.T) {
 		w.addNodes("n1", "n2")
 		w.pods("n1", "n2")
 		w.serve(0, testkit.TCP(80), eni, func(svc *corev1.Service) { svc.Spec.Selector = nil })
-		slices := w.factory.Discovery().V1().EndpointSlices().Informer().GetIndexer()
-		for _, slice := range slices.List() {
-			testkit.Check(t, slices.Delete(slice.(*discoveryv1.EndpointSlice))) //nolint:forcetypeassert // it is one
+		indexer := w.factory.Discovery().V1().EndpointSlices().Informer().GetIndexer()
+		for _, slice := range indexer.List() {
+			testkit.Check(t, indexer.Delete(slice.(*discoveryv1.EndpointSlice))) //nolint:forcetypeassert // it is one
 		}
 		_, _ = w.Reconcile(t.Context(), w.get("web")) //nolint:errcheck // the backends count
 		if got := w.leadsTo(); got != "n1 n2" {
