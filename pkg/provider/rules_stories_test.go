@@ -52,10 +52,12 @@ func (w *ruled) written() []request {
 	return slices.DeleteFunc(w.manager.since(), request.isRead)
 }
 
-// eachProduct tells a story of each product.
-func eachProduct(t *testing.T, story func(t *testing.T, s *side)) {
+// eachProduct tells a story of each product, and with -short of one of them.
+func eachProduct(t *testing.T, row int, story func(t *testing.T, s *side)) {
 	t.Helper()
-	for _, s := range []*side{ofCLB(), ofNLB()} {
+	sides := []*side{ofCLB(), ofNLB()}
+	for _, i := range testkit.Sample(row, len(sides)) {
+		s := sides[i]
 		t.Run(s.name, func(t *testing.T) {
 			t.Parallel()
 			story(t, s)
@@ -67,7 +69,7 @@ func eachProduct(t *testing.T, story func(t *testing.T, s *side)) {
 // stays, nothing is made twice, and in the end all is as it was before, for the nodes that there are.
 func TestUnreadForDays(t *testing.T) {
 	t.Parallel()
-	eachProduct(t, func(t *testing.T, s *side) {
+	eachProduct(t, 1, func(t *testing.T, s *side) {
 		parts := append(append([]string{s.listeners}, s.known...), s.members...)
 		for i, part := range parts {
 			if !testkit.Tried(i, len(parts)) {
@@ -121,7 +123,7 @@ func inOrder(line string) string {
 // while the cloud goes on to refuse it, and nothing more is written.
 func TestRefusedSettingWithdrawn(t *testing.T) {
 	t.Parallel()
-	eachProduct(t, func(t *testing.T, s *side) {
+	eachProduct(t, 2, func(t *testing.T, s *side) {
 		s.tell(t, func(w *ruled) {
 			before := s.state(w)
 			w.manager.from(func(r request) (string, int) {
@@ -155,7 +157,7 @@ func TestRefusedSettingWithdrawn(t *testing.T) {
 // TestTwoRefusalsAtOnce: the cloud refuses a setting of the listeners and a node. Everything else follows, and few calls are made.
 func TestTwoRefusalsAtOnce(t *testing.T) {
 	t.Parallel()
-	eachProduct(t, func(t *testing.T, s *side) {
+	eachProduct(t, 3, func(t *testing.T, s *side) {
 		s.tell(t, func(w *ruled) {
 			w.manager.from(func(r request) (string, int) {
 				comes := !r.isRead() && !strings.HasPrefix(r.action, "Remove") && strings.Contains(r.values.Encode(), "i-n4")
@@ -193,7 +195,7 @@ func TestTwoRefusalsAtOnce(t *testing.T) {
 // the one that comes serves.
 func TestLastBackendAndDoubt(t *testing.T) {
 	t.Parallel()
-	eachProduct(t, func(t *testing.T, s *side) {
+	eachProduct(t, 4, func(t *testing.T, s *side) {
 		s.tell(t, func(w *ruled) {
 			w.manager.from(refusesAction(s.members[0], "Forbidden.RAM", http.StatusForbidden))
 			time.Sleep(time.Hour)
@@ -212,7 +214,7 @@ func TestLastBackendAndDoubt(t *testing.T) {
 // and is released with the stranger left in place; where the stranger goes, the port is served.
 func TestStrangerOnTheNextPort(t *testing.T) {
 	t.Parallel()
-	eachProduct(t, func(t *testing.T, s *side) {
+	eachProduct(t, 5, func(t *testing.T, s *side) {
 		s.tell(t, func(w *ruled) {
 			if s.name == "CLB" {
 				clbByHand(w, 90, false)
