@@ -184,6 +184,27 @@ func TestDeletedNodeComesBackOnlyWithARestart(t *testing.T) {
 	f.node("node-1")
 }
 
+// TestStaleNodeIsRegistered: the informer still shows a Node that somebody deleted when the kubelet starts. It is made all the same.
+func TestStaleNodeIsRegistered(t *testing.T) {
+	t.Parallel()
+	client := fake.NewClientset()
+	kubelets, err := NewKubelets(Options{Client: client, Network: newTestNetwork(t)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer kubelets.queue.ShutDown()
+	m := &machine{instanceID: "i-1", nodeName: "node-1"}
+	if err = kubelets.nodes.GetStore().Add(newNode(m, "v1", false)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err = kubelets.register(t.Context(), m); err != nil {
+		t.Fatal(err)
+	}
+	if _, err = client.CoreV1().Nodes().Get(t.Context(), m.nodeName, metav1.GetOptions{}); err != nil {
+		t.Errorf("looking up the node gives %v", err)
+	}
+}
+
 func TestPodsOfANode(t *testing.T) {
 	t.Parallel()
 	f := startFleet(t, false)

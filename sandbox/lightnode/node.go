@@ -38,27 +38,27 @@ func (k *Kubelets) syncNode(ctx context.Context, name string) error {
 }
 
 // register returns the machine's Node and creates it when this start of the kubelet has not done so. Like a kubelet it does not
-// create it again when somebody deletes the Node: then it returns nil.
+// create it again when somebody deletes the Node: then it returns nil. Whether there is a Node at the start, only the API server
+// knows: the informer may still show one that was deleted.
 func (k *Kubelets) register(ctx context.Context, machine *machine) (*corev1.Node, error) {
 	k.mu.Lock()
 	registered := k.registered[machine.instanceID]
 	k.mu.Unlock()
-	if object, found, err := k.nodes.GetStore().GetByKey(machine.nodeName); found && err == nil {
+	if !registered {
+		node, err := k.Client.CoreV1().Nodes().Create(ctx, newNode(machine, k.version, k.NodeIP), metav1.CreateOptions{})
+		if err != nil && !apierrors.IsAlreadyExists(err) {
+			return nil, fmt.Errorf("register node %s: %w", machine.nodeName, err)
+		}
 		k.setRegistered(machine)
-		return object.(*corev1.Node), nil //nolint:forcetypeassert // the informer's type
+		if err == nil {
+			return node, nil
+		}
 	}
-	if registered {
-		return nil, nil
+	object, found, err := k.nodes.GetStore().GetByKey(machine.nodeName)
+	if !found || err != nil {
+		return nil, nil // deleted, or the informer will show it
 	}
-	node, err := k.Client.CoreV1().Nodes().Create(ctx, newNode(machine, k.version, k.NodeIP), metav1.CreateOptions{})
-	if apierrors.IsAlreadyExists(err) {
-		return nil, nil // the informer will show it
-	}
-	if err != nil {
-		return nil, fmt.Errorf("register node %s: %w", machine.nodeName, err)
-	}
-	k.setRegistered(machine)
-	return node, nil
+	return object.(*corev1.Node), nil //nolint:forcetypeassert // the informer's type
 }
 
 func (k *Kubelets) setRegistered(machine *machine) {
