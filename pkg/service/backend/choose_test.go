@@ -103,6 +103,21 @@ func TestClaimsNodesOfItsNumber(t *testing.T) {
 	}
 }
 
+// TestUnknownLoadsBalanceNothing: a Service one of whose nodes is a backend much more often than others takes a light one for it once the
+// loads of all are known, and not before that: those that a new process knows first would make its own nodes look full.
+func TestUnknownLoadsBalanceNothing(t *testing.T) {
+	t.Parallel()
+	loads := used(map[string]int{"i-00000": 9, "i-00001": 2, "i-00002": 2, "i-00003": 2, "i-00004": 2, "i-00005": 2, "i-00006": 2})
+	has := []string{"i-00000", "i-00001", "i-00002", "i-00003"}
+	for _, known := range []bool{false, true} {
+		use := Use{Quota: 50, Share: 4, Each: 1, Known: known, Fits: true, Load: loads, Times: loads, Wanted: loads}
+		choice := chooseOf(10, use, Room{}, has...)
+		if moved := choice.Nodes[0].InstanceID != "i-00000"; moved != known || len(choice.Nodes) != len(has) {
+			t.Errorf("known %v: %d nodes, moved %v", known, len(choice.Nodes), moved)
+		}
+	}
+}
+
 // TestRefusedNodesAreSkipped: a node that the cloud has refused is not tried.
 func TestRefusedNodesAreSkipped(t *testing.T) {
 	t.Parallel()

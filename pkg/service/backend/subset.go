@@ -219,7 +219,7 @@ func (s *subset) chooseNodes() {
 	case s.lost > 0:
 	case s.isGenerous():
 		s.dropNodes(1)
-	default:
+	case s.Use.Known: // a new process first knows of a part of the loads, beside which any node of its own looks full
 		s.balanceNodes()
 	}
 }

@@ -72,12 +72,12 @@ func (g *Groups[LB]) buildMembership(group mark.Group, svc *corev1.Service, own 
 	return r, nil
 }
 
-// settledMembership is the roster in which a Service that had no pass yet takes no port from others: it may never have one. svc is the one
-// for whose place it is, nil for none.
+// settledMembership is the membership in which a Service that had no pass yet takes no port from others, nor room: it may never have one. svc
+// is the one for whose place it is, nil for none. The cache may lag behind the finalizer that a pass sets: one that has a place counts.
 func (g *Groups[LB]) settledMembership(r membership, svc *corev1.Service) membership {
 	r.services = slices.Clone(r.services)
 	for i := range r.members {
-		if r.members[i].Service != svc && !driver.HasFinalizer(r.members[i].Service, g.Product.Finalizer) {
+		if r.members[i].Service != svc && r.services[i].At == "" && !driver.HasFinalizer(r.members[i].Service, g.Product.Finalizer) {
 			r.services[i].Ports = nil
 		}
 	}
