@@ -39,7 +39,7 @@ type tenants struct {
 
 // TestAuthorsGetNothingOfOthers: an author with the role edit in one namespace, whom the chart's policies judge or not, tries to have load
 // balancers of others deleted, to take one over, and to block a Service: with names of the shape that the manager gives, with finalizers,
-// labels and tags, and with ids. One who may also write the status of Services there tries it with that of another one.
+// labels and tags, and with ids. An author who may also write the status of Services there copies that of another one.
 func TestAuthorsGetNothingOfOthers(t *testing.T) {
 	t.Parallel()
 	for name, policies := range map[string]string{"policies": intranetOnly, "no policy": " --set admissionPolicy.enabled=false"} {

@@ -30,6 +30,15 @@ func Sample(row, n int) []int {
 // Tried reports whether a test tries case i of many that are alike: all of them or, with -short, each nth.
 func Tried(i, n int) bool { return !testing.Short() || i%n == 0 }
 
+// SampleWrites returns which of the writes of an operation go wrong in a way that a test tries: all of them or, with -short, one of every
+// other way. factor spreads them over the writes, so that each action is among them.
+func SampleWrites(factor, operation, way, writes int) []int {
+	if !Tried(operation+way, 2) {
+		return nil
+	}
+	return Sample(factor*operation+way/2, writes)
+}
+
 // Seed returns what a test decides from that is random: the one that was asked for, else a new one or, with -short, a fixed one, so that
 // nobody's change fails by chance.
 func Seed(asked, fixed uint64) uint64 {

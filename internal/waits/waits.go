@@ -65,8 +65,8 @@ const (
 	// The cloud gives no reason for either.
 	JobFailed      = 5 * time.Minute
 	CreationFailed = 10 * time.Minute
-	// NoLoadBalancer is how long no load balancer is asked for after the account's quota refused one. Somebody may raise the quota, or delete a
-	// load balancer by hand: nothing shows that but another attempt.
+	// NoLoadBalancer is how long no load balancer is asked for after the account's quota refused one. Somebody may raise the quota, or delete
+	// a load balancer by hand: nothing shows that but another attempt.
 	NoLoadBalancer = 150 * time.Second
 	// LoadBalancerFull is for how long a load balancer counts as full that has refused one more server or listener.
 	LoadBalancerFull = time.Hour

@@ -38,7 +38,8 @@ func TestWaitsPageIsFresh(t *testing.T) {
 	golden.FreshParts(t, root+"/docs/reference/waits.md", tables)
 }
 
-// TestBoundsStandHere: the manager takes each bound from here, and no grace, nor the longest pause after refusals, has its length elsewhere.
+// TestBoundsStandHere: the manager takes each bound from here, and no grace, nor the longest pause after refusals, has its length
+// elsewhere.
 func TestBoundsStandHere(t *testing.T) {
 	t.Parallel()
 	elsewhere := regexp.MustCompile(`(?m)^\s*(?:const )?\w*(?:Grace|Patience)\s*=.*\btime\.\w+|\bLongest:\s*(?:\d+ \* )?time\.\w+`)

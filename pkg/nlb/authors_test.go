@@ -97,8 +97,8 @@ func TestPauseEndsWithTheNamespace(t *testing.T) {
 	})
 }
 
-// TestNamingKeepsNoNLB: a Service of another namespace names the NLB of a group that it may not join, or of a Service, by ID. It gets nothing
-// there, and the NLB goes with the Service.
+// TestNamingKeepsNoNLB: a Service of another namespace names the NLB of a group that it may not join, or of a Service, by ID. It gets
+// nothing there, and the NLB goes with the Service.
 func TestNamingKeepsNoNLB(t *testing.T) {
 	t.Parallel()
 	for name, svc := range map[string]*corev1.Service{

@@ -20,9 +20,6 @@ type failedCreations struct {
 	again time.Time
 }
 
-// maxCreationWait is the longest time between two creations.
-const maxCreationWait = waits.CreationFailed
-
 // withOneMore adds one: another attempt follows the first one at once, the others after twice as long each.
 func (f failedCreations) withOneMore(id string, now time.Time) failedCreations {
 	if f.last == id {
@@ -30,7 +27,8 @@ func (f failedCreations) withOneMore(id string, now time.Time) failedCreations {
 	}
 	f.last, f.count = id, f.count+1
 	if f.count > 1 {
-		f.again = now.Add(min(time.Minute<<min(f.count-2, 10), maxCreationWait)) //nolint:mnd // doubled each time, within the bounds of a shift
+		//nolint:mnd // doubled each time, within the bounds of a shift
+		f.again = now.Add(min(time.Minute<<min(f.count-2, 10), waits.CreationFailed))
 	}
 	return f
 }

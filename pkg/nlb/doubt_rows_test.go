@@ -43,8 +43,8 @@ func TestATagThatIsRefusedHoldsNothing(t *testing.T) {
 		id := w.existing("mine")
 		w.account.Fault(`{"action":"TagResources","times":0,"code":"Forbidden.RAM","status":403}`)
 		w.addNodes("n1", "n2")
-		w.put(newService("web", without(annotation.ZoneMaps), with(annotation.LoadBalancerID, id), with(annotation.ForceOverrideListeners, "true"),
-			testkit.TCP(80)))
+		w.put(newService("web", without(annotation.ZoneMaps), with(annotation.LoadBalancerID, id),
+			with(annotation.ForceOverrideListeners, "true"), testkit.TCP(80)))
 		w.passes("web", time.Minute)
 		w.deleteNode("n1")
 		w.addNodes("n3")

@@ -214,14 +214,8 @@ func (w *world) named(name string) string {
 	return found[0].ID
 }
 
-// sampleOfWrites returns which writes of an operation meet a fault: all of them or, with -short, one for every other of the faults. With
-// these factors, each action is among them: see [TestEveryWriteIsTried].
-func sampleOfWrites(operation, fault, writes int) []int {
-	if !testkit.Tried(operation+fault, 2) {
-		return nil
-	}
-	return testkit.Sample(2*operation+fault/2, writes)
-}
+// samplingFactor is that of [testkit.SampleWrites] with which each action is tried: see [TestEveryWriteIsTried].
+const samplingFactor = 2
 
 // TestEveryWriteIsTried: [TestEveryWriteMayGoWrong] makes every write go wrong that the engine has, also where it tries a sample.
 func TestEveryWriteIsTried(t *testing.T) {
@@ -230,7 +224,7 @@ func TestEveryWriteIsTried(t *testing.T) {
 	for row, op := range operations() {
 		actions := op.writes(t)
 		for n := range everyFault() {
-			for _, i := range sampleOfWrites(row, n, len(actions)) {
+			for _, i := range testkit.SampleWrites(samplingFactor, row, n, len(actions)) {
 				tried.Insert(actions[i])
 			}
 		}
@@ -272,7 +266,7 @@ func goWrong(t *testing.T, operations []operation, faults []fault) {
 	for row, op := range operations {
 		actions := op.writes(t)
 		for n, fault := range faults {
-			for _, i := range sampleOfWrites(row, n, len(actions)) {
+			for _, i := range testkit.SampleWrites(samplingFactor, row, n, len(actions)) {
 				t.Run(fmt.Sprintf("%s/%s/%d %s", op.name, fault.name, i, actions[i]), func(t *testing.T) {
 					t.Parallel()
 					inWorld(t, func(t *testing.T, w *world) {

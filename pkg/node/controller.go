@@ -148,7 +148,8 @@ func (c *Controller) reconcile(ctx context.Context, name string) error {
 	if err != nil {
 		return fmt.Errorf("patch node %s: %w", name, err)
 	}
-	klog.FromContext(ctx).Info("Patched a Node", "node", name, "providerID", diff.providerID, "labels", diff.labels, "initialized", diff.initialize)
+	klog.FromContext(ctx).Info("Patched a Node", "node", name, "providerID", diff.providerID, "labels", diff.labels,
+		"initialized", diff.initialize)
 	return nil
 }
 

@@ -40,7 +40,8 @@ func NewInstances(opts Options) *Instances {
 	registerMetrics()
 	opts = opts.withDefaults()
 	i := &Instances{
-		opts: opts, guard: newDeletionGuard(opts.Guard), writes: addressWrites{nodes: map[types.UID]addressWrite{}}, events: events.New(opts.Recorder, eventInterval),
+		opts: opts, guard: newDeletionGuard(opts.Guard), writes: addressWrites{nodes: map[types.UID]addressWrite{}},
+		events: events.New(opts.Recorder, eventInterval),
 	}
 	i.idOf = i.opts.instanceID()
 	if opts.Nodes != nil {

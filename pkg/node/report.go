@@ -31,17 +31,17 @@ const eventInterval = time.Hour
 // reportUnserved says why a node is none of ours for its provider ID, where no label says that it is not to be. One of another cloud may
 // wait for a controller of its own.
 func (i *Instances) reportUnserved(node *corev1.Node, err error) {
-	waits := nodes.Uninitialized(node)
+	joins := nodes.Uninitialized(node)
 	switch {
 	case errors.Is(err, ErrProviderIDMalformed), errors.Is(err, errRefusedID):
 		i.events.Warnf(node, reasonProviderIDInvalid,
 			"spec.providerID %.80q is malformed, expected \"<region>.<instance id>\". It cannot be changed: "+
 				"delete the Node and let its kubelet register it again", node.Spec.ProviderID)
-	case errors.Is(err, ErrOtherRegion) && (waits || nodes.Ready(node)):
+	case errors.Is(err, ErrOtherRegion) && (joins || nodes.Ready(node)):
 		i.events.Warnf(node, reasonProviderIDInvalid,
 			"spec.providerID %.80q names a region other than that of the cluster, %s; the manager ignores the node. If it "+
 				"is wrong, delete the Node and let its kubelet register it again", node.Spec.ProviderID, i.opts.Region)
-	case errors.Is(err, ErrProviderIDForeign) && !waits && nodes.Ready(node):
+	case errors.Is(err, ErrProviderIDForeign) && !joins && nodes.Ready(node):
 		i.events.Warnf(node, reasonProviderIDInvalid,
 			"spec.providerID %.80q names no ECS instance, expected \"<region>.<instance id>\": the node gets no route and "+
 				"is no backend server. If that is intended, the label %s=true says so; else delete the Node and let its kubelet register it again",

@@ -11,7 +11,8 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/doctor"
 )
 
-// TestDoctorComparesAccounts: in a VPC that accounts share, a key of another account passes all other checks and sees nothing of the cluster.
+// TestDoctorComparesAccounts: in a VPC that accounts share, a key of another account passes all other checks and sees nothing of the
+// cluster.
 func TestDoctorComparesAccounts(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {

@@ -70,7 +70,7 @@ func eachProduct(t *testing.T, row int, story func(t *testing.T, s *side)) {
 func TestUnreadForDays(t *testing.T) {
 	t.Parallel()
 	eachProduct(t, 1, func(t *testing.T, s *side) {
-		parts := append(append([]string{s.listeners}, s.known...), s.members...)
+		parts := slices.Concat([]string{s.listeners}, s.known, s.members)
 		for i, part := range parts {
 			if !testkit.Tried(i, len(parts)) {
 				continue

@@ -28,9 +28,6 @@ type LoadBalancer struct {
 
 var _ cloudprovider.LoadBalancer = (*LoadBalancer)(nil)
 
-// syncWait is how long a call of the stock controller waits for the caches before it asks to be made again.
-const syncWait = waits.CachesOfAdapter
-
 // NewLoadBalancer returns the adapter. It forgets Services that are gone, which the stock controller does not say.
 func NewLoadBalancer(reconciler *Reconciler) *LoadBalancer {
 	_, err := reconciler.opts.Services.Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{DeleteFunc: func(object any) {
@@ -225,7 +222,7 @@ func (r *Reconciler) Exists(ctx context.Context, svc *corev1.Service) (status *c
 // untilSynced waits for the caches that a plan relies on. A stock manager waits for those of its own controllers alone, and backends that
 // are not in the cache yet would leave the load balancer.
 func (r *Reconciler) untilSynced(ctx context.Context) error {
-	waiting, cancel := context.WithTimeout(ctx, syncWait)
+	waiting, cancel := context.WithTimeout(ctx, waits.CachesOfAdapter)
 	defer cancel()
 	if !cache.WaitForCacheSync(waiting.Done(), r.opts.endpointInformer().HasSynced, r.opts.Nodes.Informer().HasSynced) {
 		return api.NewRetryError("the endpoints and nodes of the cluster are not in the cache yet", minBackoff)

@@ -123,19 +123,21 @@ func (r *Reconciler) findInterfaces(ctx context.Context, found *gathered, known 
 			})
 	}
 	found.InterfacesUnread = found.unread != nil
-	byAddress := make(map[string]string, len(pods))
 	found.cache.interfaces = make(map[backend.PodAddress]string, len(found.Interfaces))
 	for _, pod := range pods {
-		id, ok := found.Interfaces[pod.Address]
-		if ok {
+		if id, ok := found.Interfaces[pod.Address]; ok {
 			found.cache.interfaces[pod] = id
 		}
-		if ok || found.unread == nil && !refused.Has(pod.Address) {
-			byAddress[pod.Address] = pod.Address
-		}
 	}
-	if in.ByAddress {
-		found.Interfaces = byAddress
+	if !in.ByAddress {
+		return
+	}
+	read := found.Interfaces
+	found.Interfaces = make(map[string]string, len(pods))
+	for _, pod := range pods {
+		if _, ok := read[pod.Address]; ok || found.unread == nil && !refused.Has(pod.Address) {
+			found.Interfaces[pod.Address] = pod.Address
+		}
 	}
 }
 

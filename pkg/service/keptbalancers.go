@@ -118,9 +118,6 @@ func (r *Reconciler) leaveKept(
 	return svc, known, errors.Join(errs...)
 }
 
-// keptPause is how soon a load balancer that stays in vain is to be deleted again after that failed.
-const keptPause = waits.LeftUndeleted
-
 // leaveUnnamed leaves what stays in the cloud for a Service and what it names no more, unless it is not known where the Service is. What
 // fails keeps it from nothing else. It returns after what time it is to be called again, 0 for never.
 func (r *Reconciler) leaveUnnamed(ctx context.Context, done ensured, known state, held *locks, syncErr error) (state, time.Duration) {
@@ -135,7 +132,7 @@ func (r *Reconciler) leaveUnnamed(ctx context.Context, done ensured, known state
 	}
 	wait, later := failure.WaitTime(err)
 	if !later {
-		wait = keptPause
+		wait = waits.LeftUndeleted
 		if failure := failure.Signature(err); failure != known.keptFailure {
 			known.keptFailure = failure
 			r.emitFailure(svc, problem.ReasonCleanFailed, failure, err)

@@ -278,7 +278,7 @@ func recordApply(
 	if done.Balancer.ID() == "" || wanted == nil {
 		return &applied, nil, nil
 	}
-	record, complete := done.Balancer.Recorded(applied.AfterPlan(*wanted, failed, done.Refused, done.Untagged)).Bounded()
+	record, _, complete := done.Balancer.Recorded(applied.AfterPlan(*wanted, failed, done.Refused, done.Untagged)).Bounded()
 	if !complete {
 		problems = []problem.Problem{problem.Newf(problem.ReasonFeatureNotSupported, "the annotations name more tags, domains, certificates and "+
 			"security groups than the manager can remember; of those, it will not take back what leaves the annotations")}

@@ -6,6 +6,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/util/sets"
 
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 )
 
@@ -33,7 +34,7 @@ func TestEveryWriteActionMayGoWrong(t *testing.T) {
 		w.converge("web")
 		writes := writesOf(w.calls())
 		for i := range mishaps() {
-			for _, k := range sampleOfWrites(row, i, len(writes)) {
+			for _, k := range testkit.SampleWrites(samplingFactor, row, i, len(writes)) {
 				covered.Insert(writes[k])
 			}
 		}

@@ -86,14 +86,8 @@ func mishaps() []mishap {
 	}
 }
 
-// sampleOfWrites returns which writes of an operation meet a mishap: all of them or, with -short, one for every other of the mishaps. With
-// these factors, each action is among them: see [TestEveryWriteActionMayGoWrong].
-func sampleOfWrites(operation, mishap, writes int) []int {
-	if !testkit.Tried(operation+mishap, 2) {
-		return nil
-	}
-	return testkit.Sample(8*operation+mishap/2, writes)
-}
+// samplingFactor is that of [testkit.SampleWrites] with which each action is tried: see [TestEveryWriteActionMayGoWrong].
+const samplingFactor = 8
 
 // TestEveryWriteMayGoWrong: whatever write of an operation goes wrong in whatever way, the next passes come to the same
 // state as if nothing had happened, leave nothing over, and then write nothing more.
@@ -107,7 +101,7 @@ func TestEveryWriteMayGoWrong(t *testing.T) {
 				t.Fatal("the operation writes nothing")
 			}
 			for i, mishap := range mishaps() {
-				for _, k := range sampleOfWrites(row, i, writes) {
+				for _, k := range testkit.SampleWrites(samplingFactor, row, i, writes) {
 					t.Run(fmt.Sprintf("write %d %s", k+1, mishap.name), func(t *testing.T) {
 						t.Parallel()
 						survive(t, op, mishap, k, want)

@@ -239,7 +239,7 @@ func controlsOf(d *desired) []string {
 			others = append(others, id)
 		}
 	}
-	all := append(ready, others...)
+	all := slices.Concat(ready, others)
 	return all[:min(len(all), maxControls)]
 }
 

@@ -20,10 +20,6 @@ import (
 
 var _ cloudprovider.Routes = (*Routes)(nil)
 
-// availableWithin bounds the wait of one CreateRoute for the cloud to make the entry available. The stock controller
-// patches the nodes' conditions only after all its calls have returned.
-const availableWithin = waits.RouteOfAdapter
-
 // Routes lets the stock route controller work through the writer. This project's own controller does not need it; it is for
 // programs that link the provider and start the stock controllers. That controller makes a call for each route, up to two hundred at
 // once: the first one does what is to be done for all nodes, and the others find it done.
@@ -82,7 +78,7 @@ func (r *Routes) CreateRoute(ctx context.Context, _, _ string, asked *cloudprovi
 	if err != nil {
 		return fmt.Errorf("route destination %q: %w", asked.DestinationCIDR, err)
 	}
-	deadline := time.Now().Add(availableWithin)
+	deadline := time.Now().Add(waits.RouteOfAdapter)
 	var notBefore time.Time
 	for attempt := 0; ; attempt++ {
 		done, settle, err := r.advance(ctx, asked, cidr.Masked(), notBefore)

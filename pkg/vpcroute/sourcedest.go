@@ -82,13 +82,14 @@ func (s *sourceDest) want(instances map[string]*corev1.Node) {
 func (s *sourceDest) next() (next time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	soonest := s.read.Add(readEvery)
 	for _, c := range s.checks {
-		at := c.due
-		if earliest := s.read.Add(readEvery); at.Before(earliest) {
-			at = earliest
-		}
-		if c.address.IsValid() && (next.IsZero() || at.Before(next)) {
-			next = at
+		switch {
+		case !c.address.IsValid():
+		case c.due.Before(soonest):
+			next = earliest(next, soonest)
+		default:
+			next = earliest(next, c.due)
 		}
 	}
 	return next
@@ -206,9 +207,10 @@ func (s *sourceDest) note(instance string, state availability) {
 func interfacesOf(ctx context.Context, api API, vpcID string, wanted map[string]check) (map[string]alicloud.NetworkInterface, error) {
 	found := map[string]alicloud.NetworkInterface{}
 	var errs []error
+	instances := slices.Sorted(maps.Keys(wanted))
 	for _, ofFamily := range []func(netip.Addr) bool{netip.Addr.Is4, netip.Addr.Is6} {
 		var addresses []netip.Addr
-		for _, instance := range slices.Sorted(maps.Keys(wanted)) {
+		for _, instance := range instances {
 			if address := wanted[instance].address; ofFamily(address) {
 				addresses = append(addresses, address)
 			}
@@ -262,7 +264,8 @@ func (s *sourceDest) switchOff(ctx context.Context, eni alicloud.NetworkInterfac
 	logger := klog.FromContext(ctx).WithValues("node", c.node.Name, "instance", eni.InstanceID, "why", "routed pod traffic needs it")
 	if err := s.opts.API.DisableSourceDestCheck(klog.NewContext(ctx, logger), eni.ID); err != nil {
 		s.note(eni.InstanceID, down)
-		s.events.Warnf(c.node, reasonSourceDestErr, "Cannot switch off the source/destination check of %s, so pods of this node cannot talk to other nodes: %v", eni.ID, err)
+		s.events.Warnf(c.node, reasonSourceDestErr,
+			"Cannot switch off the source/destination check of %s, so pods of this node cannot talk to other nodes: %v", eni.ID, err)
 		return err
 	}
 	s.note(eni.InstanceID, up)

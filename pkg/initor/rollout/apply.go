@@ -55,6 +55,8 @@ func handleOf[T metav1.Object](client objectClient[T], kind, name string) handle
 	}
 }
 
+const kindPolicy = "ValidatingAdmissionPolicy"
+
 // handle returns the handle of one of the objects that [Objects] makes.
 func (r *Rollout) handle(object *unstructured.Unstructured) handle {
 	kube, namespace, name := r.opts.Kube, r.opts.Config.Namespace, object.GetName()

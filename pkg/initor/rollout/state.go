@@ -48,7 +48,6 @@ type NodeState struct {
 // The kinds that own the pods of a rollout.
 const (
 	kindBroadcastJob = "BroadcastJob"
-	kindPolicy       = "ValidatingAdmissionPolicy"
 	kindJob          = "Job"
 )
 

@@ -10,6 +10,11 @@ import (
 
 // chooseOf returns the choice of a Service with a number of nodes n0, n1 and so on, of which it has some.
 func chooseOf(nodes int, use Use, room Room, has ...string) Choice {
+	return chooseSome(nodes, SubsetAuto, use, room, has...)
+}
+
+// chooseSome is [chooseOf] for a Service that asks for a number of nodes.
+func chooseSome(nodes int, subset Subset, use Use, room Room, has ...string) Choice {
 	f := newFleet(nodes, 1, 0)
 	entries := func(yield func(Entry) bool) {
 		for _, id := range has {
@@ -21,7 +26,7 @@ func chooseOf(nodes int, use Use, room Room, has ...string) Choice {
 	swaps, share := room.Swaps, room.Share
 	room = RoomOf(room.Quota, false, 1, entries)
 	room.Swaps, room.Share = swaps, share
-	return Choose(Input{Nodes: NewNodeSet(f.nodes), ControlPlane: ControlPlaneAuto}, ChoiceInput{Service: "web", Room: room, Use: use})
+	return Choose(Input{Nodes: NewNodeSet(f.nodes), ControlPlane: ControlPlaneAuto}, ChoiceInput{Service: "web", Subset: subset, Room: room, Use: use})
 }
 
 func used(times map[string]int) func(string) int { return func(id string) int { return times[id] } }
@@ -94,9 +99,7 @@ func TestClaimsNodesOfItsNumber(t *testing.T) {
 	loads := used(map[string]int{"i-00000": 5, "i-00002": 5, "i-00003": 5})
 	for share, claims := range map[float64]int{math.Inf(1): 1, 8: 0} {
 		use := Use{Quota: 5, Share: share, Each: 1, Known: true, Load: loads, Times: loads, Wanted: loads}
-		room := RoomOf(0, false, 1, func(yield func(Entry) bool) { yield(Entry{Kind: KindInstance, ID: "i-00001", Ours: true}) })
-		choice := Choose(Input{Nodes: NewNodeSet(newFleet(4, 1, 0).nodes), ControlPlane: ControlPlaneAuto},
-			ChoiceInput{Service: "web", Subset: 2, Room: room, Use: use})
+		choice := chooseSome(4, 2, use, Room{}, "i-00001")
 		if len(choice.Nodes) != 1 || len(choice.Without) != claims {
 			t.Errorf("share %v: %d nodes, asks for %v, want %d", share, len(choice.Nodes), sets.List(choice.Without), claims)
 		}

@@ -273,9 +273,9 @@ func (s *subset) addNodes(n int) {
 	}
 }
 
-// claimNodes has others give up so many nodes that are full, see [subset.leaveOverused]: for a Service without any node, which they keep one
-// of at least, and so claim none; and for one with a number of nodes where all others have all nodes, so that nobody gives up a share, and
-// the only nodes that are not full may be those that it has. Of a node that they keep too often there would never be enough room.
+// claimNodes has others give up so many nodes that are full, see [subset.leaveOverused]. They do so for a Service without any node: those
+// keep one at least, and so claim none. They also do for one with a number of nodes where all others have all nodes: nobody gives up a share
+// there, and the only nodes that are not full may be those that it has. Of a node that they keep too often there would never be enough room.
 func (s *subset) claimNodes(n int) {
 	full := s.rankCandidates(func(node *candidate) bool { return s.Use.isFull(node.InstanceID) && s.Use.frees(node.InstanceID) })
 	if len(full) == 0 {

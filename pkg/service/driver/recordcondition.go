@@ -56,23 +56,28 @@ func (r Record) StoreChange() func(*corev1.Service) {
 			return
 		}
 		r.UID = svc.UID
-		bounded, _ := r.Bounded()
+		_, text, _ := r.Bounded()
 		meta.SetStatusCondition(&svc.Status.Conditions, metav1.Condition{
-			Type: ConditionWritten, Status: metav1.ConditionTrue, Reason: ReasonWritten, Message: bounded.encode(),
+			Type: ConditionWritten, Status: metav1.ConditionTrue, Reason: ReasonWritten, Message: text,
 		})
 	}
 }
 
-// Bounded returns the Record without what has no room, and whether it is complete. Only what says which settings to take back can be
-// missing: those stay then. Where the Service has a load balancer, listeners or backend servers, and what it creates, is always there.
-func (r Record) Bounded() (bounded Record, complete bool) {
-	drop := []func(){func() { r.Left = nil }, func() { r.Domains = nil }, func() { r.Certificates = nil }, func() { r.TagKeys = nil },
-		func() { r.SecurityGroups = nil }}
-	dropped := 0
-	for ; len(r.encode()) > maxRecord && dropped < len(drop); dropped++ {
-		drop[dropped]()
+// Bounded returns the Record without what has no room, its text, and whether it is complete. Only what says which settings to take back can
+// be missing: those stay then. Where the Service has a load balancer, listeners or backend servers, and what it creates, is always there.
+func (r Record) Bounded() (bounded Record, text string, complete bool) {
+	text, complete = r.encode(), true
+	for _, drop := range []func(*Record){
+		func(r *Record) { r.Left = nil }, func(r *Record) { r.Domains = nil }, func(r *Record) { r.Certificates = nil },
+		func(r *Record) { r.TagKeys = nil }, func(r *Record) { r.SecurityGroups = nil },
+	} {
+		if len(text) <= maxRecord {
+			break
+		}
+		drop(&r)
+		text, complete = r.encode(), false
 	}
-	return r, dropped == 0
+	return r, text, complete
 }
 
 func (r Record) encode() string {

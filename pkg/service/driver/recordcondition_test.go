@@ -46,7 +46,7 @@ func TestRecordIsBounded(t *testing.T) {
 			t.Parallel()
 			record := needed
 			fill.fill(&record)
-			if _, complete := record.Bounded(); complete != fill.complete {
+			if _, _, complete := record.Bounded(); complete != fill.complete {
 				t.Errorf("complete: %v", complete)
 			}
 			svc := &corev1.Service{ObjectMeta: metav1.ObjectMeta{UID: needed.UID}}

@@ -72,8 +72,8 @@ func (g *Groups[LB]) buildMembership(group mark.Group, svc *corev1.Service, own 
 	return r, nil
 }
 
-// settledMembership is the membership in which a Service that had no pass yet takes no port from others, nor room: it may never have one. svc
-// is the one for whose place it is, nil for none. The cache may lag behind the finalizer that a pass sets: one that has a place counts.
+// settledMembership is the membership in which a Service that had no pass yet takes no port from others, nor room: it may never have one.
+// svc is the one for whose place it is, nil for none. The cache may lag behind the finalizer that a pass sets: one that has a place counts.
 func (g *Groups[LB]) settledMembership(r membership, svc *corev1.Service) membership {
 	r.services = slices.Clone(r.services)
 	for i := range r.members {

@@ -55,7 +55,10 @@ func (a *Applier) writeListener(ctx context.Context, have *model.Listener, liste
 	if err := a.callOnce(ctx, func() error { return a.api.SetListener(ctx, a.model.LoadBalancer.ID, listener) }); err != nil {
 		return err
 	}
-	have.Description, have.GroupID = listener.Description, listener.VServerGroupID
+	have.Description = listener.Description
+	if listener.VServerGroupID != "" { // else the cloud leaves it as it is
+		have.GroupID = listener.VServerGroupID
+	}
 	if have.Attributes == nil {
 		have.Attributes = alicloud.Attributes{}
 	}
@@ -86,15 +89,10 @@ func (a *Applier) setOneByOne(ctx context.Context, have *model.Listener, want al
 		if isAsWanted(have, part) || isAsWanted(&rest, want) { // nothing changes, or nothing else does
 			continue
 		}
-		group := have.GroupID
-		if part.VServerGroupID == group {
+		if part.VServerGroupID == have.GroupID {
 			part.VServerGroupID = "" // it may be what the cloud refuses to hear of
 		}
-		err := a.writeListener(ctx, have, part)
-		if part.VServerGroupID == "" {
-			have.GroupID = group
-		}
-		if err != nil && !refusesListener(err) {
+		if err := a.writeListener(ctx, have, part); err != nil && !refusesListener(err) {
 			return
 		}
 	}
