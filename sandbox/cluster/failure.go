@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/sandbox/realnode"
 )
 
 // machinesDir is where the disks of real machines are, below the state directory.
@@ -24,10 +26,8 @@ func (c *Cluster) KeepLogs() string {
 }
 
 func (f *files) keepLogs() string {
-	logs, _ := filepath.Glob(filepath.Join(f.statePath(machinesDir), "*", "var", "log", "*.log")) //nolint:errcheck // the pattern is valid
-	var texts []string
 	kept := ""
-	for _, path := range append(logs, f.log.Name()) {
+	for _, path := range append(machineLogs(f.state), f.log.Name()) {
 		content, err := os.ReadFile(path)
 		if err != nil || len(content) == 0 {
 			continue
@@ -36,18 +36,46 @@ func (f *files) keepLogs() string {
 			if kept, err = os.MkdirTemp("", "sandbox-logs-"); err != nil {
 				return err.Error()
 			}
-			texts = append(texts, "the logs are in "+kept)
 		}
 		name := strings.ReplaceAll(f.inState(path), string(filepath.Separator), "-")
 		if err = os.WriteFile(filepath.Join(kept, name), content, 0o600); err != nil {
 			return err.Error()
 		}
-		if last := lastError(string(content)); last != "" && path != f.log.Name() {
-			machine := strings.Split(f.inState(path), string(filepath.Separator))[1]
+	}
+	if kept == "" {
+		return ""
+	}
+	return strings.TrimSuffix("the logs are in "+kept+"\n"+LastErrors(f.dir), "\n")
+}
+
+// LastErrors says what went wrong on the real machines of the sandbox in a directory, a line for each: why machines did not boot or end,
+// then the last error in each log of theirs. A machine that does not boot is no Node, and nothing in the cluster says why.
+func LastErrors(dir string) string {
+	state := filepath.Join(dir, stateDir)
+	var texts []string
+	if content, err := os.ReadFile(filepath.Join(state, controlPlaneLog)); err == nil {
+		for line := range strings.Lines(string(content)) {
+			if strings.HasPrefix(line, realnode.Complaint) {
+				texts = append(texts, strings.TrimSpace(line))
+			}
+		}
+	}
+	for _, path := range machineLogs(state) {
+		content, err := os.ReadFile(path)
+		if err != nil {
+			continue // the machine has just lost its disk
+		}
+		if last := lastError(string(content)); last != "" {
+			machine, _, _ := strings.Cut(strings.TrimPrefix(path, filepath.Join(state, machinesDir)+string(filepath.Separator)), string(filepath.Separator))
 			texts = append(texts, fmt.Sprintf("machine %s, %s: %s", machine, filepath.Base(path), last))
 		}
 	}
 	return strings.Join(texts, "\n")
+}
+
+func machineLogs(state string) []string {
+	logs, _ := filepath.Glob(filepath.Join(state, machinesDir, "*", "var", "log", "*.log")) //nolint:errcheck // the pattern is valid
+	return logs
 }
 
 func (f *files) inState(path string) string {

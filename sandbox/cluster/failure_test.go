@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/sandbox/realnode"
 )
 
 // TestFailureSaysWhy: a sandbox that does not start names the last error of each machine, and keeps the logs. One that has written nothing
@@ -31,13 +33,17 @@ func TestFailureSaysWhy(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	const complaint = realnode.Complaint + "boot node-3: no space left on device"
+	if _, err := f.log.WriteString("I1128 01:02:02.000000 begin\n" + complaint + "\n"); err != nil {
+		t.Fatal(err)
+	}
 	got := f.keepLogs()
 	if err := f.remove(); err != nil {
 		t.Error(err)
 	}
 	first, rest, _ := strings.Cut(got, "\n")
 	content, err := os.ReadFile(filepath.Join(strings.TrimPrefix(first, "the logs are in "), "machines-i-1-var-log-kubelet.log"))
-	if rest != "machine i-1, kubelet.log: "+fatal || err != nil || !strings.Contains(string(content), fatal) {
+	if rest != complaint+"\nmachine i-1, kubelet.log: "+fatal || err != nil || !strings.Contains(string(content), fatal) {
 		t.Errorf("%s; the log: %q, %v", got, content, err)
 	}
 }

@@ -16,6 +16,7 @@ const (
 	cloudConfigFile = "cloud-config.conf" // for the cloud controller manager's --cloud-config
 	stateDir        = ".state"            // everything else
 	lockFile        = ".lock"
+	controlPlaneLog = "control-plane.log" // in the state directory
 )
 
 // files are the sandbox's directory and what it has written there.
@@ -69,7 +70,7 @@ func (f *files) openState() error {
 		return fmt.Errorf("make the sandbox's state directory: %w", err)
 	}
 	var err error
-	if f.log, err = os.Create(filepath.Join(f.state, "control-plane.log")); err != nil {
+	if f.log, err = os.Create(f.statePath(controlPlaneLog)); err != nil {
 		return fmt.Errorf("open the control plane's log: %w", err)
 	}
 	return nil

@@ -60,9 +60,9 @@ func newMachines(opts Options, files *files) (*machines, error) {
 		return nil, fmt.Errorf("the program of real machines is missing (make machine builds it): %w", err)
 	}
 	if _, err = Clean(); err != nil {
-		fmt.Fprintf(files.log, "real machines: %v\n", err) // what others have left does not keep this one from running
+		fmt.Fprintf(files.log, "%s%v\n", realnode.Complaint, err) // what others have left does not keep this one from running
 	}
-	if err = realnode.CheckHost(opts.Nodes+opts.OnPremises+opts.WindowsNodes, "/"+m.name); err != nil {
+	if err = realnode.CheckHost(opts.Nodes+opts.OnPremises+opts.WindowsNodes, "/"+m.name, files.state); err != nil {
 		return nil, err
 	}
 	archive := files.statePath("images.tar")

@@ -7,3 +7,6 @@
 //
 // The package knows nothing of the cloud: the network namespace of a machine comes from outside.
 package realnode
+
+// Complaint begins each line that a fleet logs about machines that do not boot or end.
+const Complaint = "real machines: "

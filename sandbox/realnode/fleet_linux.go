@@ -181,6 +181,6 @@ func (f *Fleet) Network(id string) Namespace {
 // complain logs what went wrong. The next change of the instances is the next try.
 func (f *Fleet) complain(err error) {
 	if err != nil {
-		_, _ = fmt.Fprintf(f.Log, "real machines: %v\n", err) // a log that is gone helps nobody
+		_, _ = fmt.Fprintf(f.Log, "%s%v\n", Complaint, err) // a log that is gone helps nobody
 	}
 }

@@ -149,7 +149,7 @@ func until(t *testing.T, what string, see func(ctx context.Context) string) {
 			return seen == "", nil
 		})
 	if err != nil {
-		t.Fatalf("%s: %s: %v", what, missing, err)
+		t.Fatalf("%s: %s: %v\n%s", what, missing, err, cluster.LastErrors(sandbox.dir))
 	}
 	t.Logf("%s after %.1fs", what, time.Since(begin).Seconds())
 }
