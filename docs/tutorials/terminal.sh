@@ -56,7 +56,7 @@ has_servers() {
 request() {
   local try answer
   for try in {1..240}; do
-    answer=$(curl --silent --show-error "$cloud/_sandbox/get?from=i-sandbox1&to=$1" --write-out '\n%{http_code}') || answer=
+    answer=$(curl --silent --show-error "$cloud/_sandbox/get?from=i-sandbox0001&to=$1" --write-out '\n%{http_code}') || answer=
     if [[ ${answer##*$'\n'} == 200 ]]; then
       echo "${answer%%$'\n'*}"
       return

@@ -23,8 +23,8 @@ func TestInitializerJobs(t *testing.T) {
 			s.until("four nodes are done", func(context.Context) string {
 				status := s.shell("provider-initor status --driver job --name provider-initor")
 				got := strings.Join(strings.Fields(status.stdout), " ")
-				for _, want := range []string{"idc-1 - skipped", "node-1 cn-hangzhou.i-sandbox1 set", "node-2 cn-hangzhou.i-sandbox2 set",
-					"node-3 cn-hangzhou.i-sandbox3 set"} {
+				for _, want := range []string{"idc-1 - skipped", "node-1 cn-hangzhou.i-sandbox0001 set", "node-2 cn-hangzhou.i-sandbox0002 set",
+					"node-3 cn-hangzhou.i-sandbox0003 set"} {
 					if !strings.Contains(got, want) {
 						return status.stdout + status.stderr
 					}

@@ -64,7 +64,7 @@ spec:
   taints: [{key: node.cloudprovider.kubernetes.io/uninitialized, value: "true", effect: NoSchedule}]
 YAML
 sleep 45
-curl --silent --fail --request DELETE "$cloud/_emulator/instances/i-sandbox3" >/dev/null # its Node stays until the cloud has confirmed that
+curl --silent --fail --request DELETE "$cloud/_emulator/instances/i-sandbox0003" >/dev/null # its Node stays until the cloud has confirmed that
 wait "$scraping"
 
 begin=$(stat --format %Y "$(grep --files-with-matches . "$dir"/scrape.* | head -n 1)") # before that, the manager had not started

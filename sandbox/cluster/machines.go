@@ -36,9 +36,10 @@ type Machine struct {
 	Running      bool
 }
 
-// AddNode puts the i-th of the first instances into the cloud.
+// AddNode puts the i-th of the first instances into the cloud. As in the cloud, no ID is a part of another one: some programs search for a
+// part.
 func (c *Cloud) AddNode(i int) error {
-	return c.addInstance(fmt.Sprintf("i-sandbox%d", i+1), fmt.Sprintf("node-%d", i+1), i)
+	return c.addInstance(fmt.Sprintf("i-sandbox%04d", i+1), fmt.Sprintf("node-%d", i+1), i)
 }
 
 // windowsPrefix begins the IDs of instances whose Nodes have the label of Windows.
@@ -46,7 +47,7 @@ const windowsPrefix = "i-windows"
 
 // addWindowsNode puts the i-th of those instances into the cloud.
 func (c *Cloud) addWindowsNode(i int) error {
-	return c.addInstance(fmt.Sprintf("%s%d", windowsPrefix, i+1), fmt.Sprintf("windows-%d", i+1), i)
+	return c.addInstance(fmt.Sprintf("%s%04d", windowsPrefix, i+1), fmt.Sprintf("windows-%d", i+1), i)
 }
 
 func (c *Cloud) addInstance(id, name string, i int) error {

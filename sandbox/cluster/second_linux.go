@@ -76,7 +76,7 @@ func newSecondNodes(ctx context.Context, machines *machines) (nodes, error) {
 // controlPlane is the name of the API server's machine in the other sandbox's network.
 func (n *secondNodes) controlPlane() string { return n.name + "-control-plane" }
 
-func (n *secondNodes) instanceID(i int) string { return fmt.Sprintf("i-%s-%d", n.name, i+1) }
+func (n *secondNodes) instanceID(i int) string { return fmt.Sprintf("i-%s-%04d", n.name, i+1) }
 
 // ask makes a request to the other sandbox.
 func (n *secondNodes) ask(ctx context.Context, method, path string, body []byte) ([]byte, error) {

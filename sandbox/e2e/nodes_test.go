@@ -27,7 +27,7 @@ var quick = []string{"--node-monitor-period=1s", "--node-gone-confirmations=2", 
 // and a pass of the lifecycle controller, on a busy machine.
 const goneWithin = 30 * time.Second
 
-func instanceID(i int) string { return fmt.Sprintf("i-sandbox%d", i) }
+func instanceID(i int) string { return fmt.Sprintf("i-sandbox%04d", i) }
 
 func nodeName(i int) string { return fmt.Sprintf("node-%d", i) }
 

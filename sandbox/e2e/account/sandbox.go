@@ -87,7 +87,7 @@ func (s *Sandbox) Official(ctx context.Context, run bool) error { return s.Run(c
 const (
 	sandboxImage   = "docker.io/library/testserver:v1"
 	sandboxPodCIDR = "10.244.0.0/16"
-	sandboxNode    = "i-sandbox1"
+	sandboxNode    = "i-sandbox0001"
 )
 
 // InSandbox are the options for a sandbox with light nodes that runs in a directory ("sandbox up --node-ip --dir DIR"). They use the files

@@ -78,7 +78,7 @@ func TestKindsOfNodes(t *testing.T) {
 		}
 	})
 	t.Run("the Node of a released instance goes, and not that of another region", func(t *testing.T) {
-		kubectl(t, "", "patch", "node", "idc-1", "-p", `{"spec":{"providerID":"cn-beijing.i-sandbox9"}}`)
+		kubectl(t, "", "patch", "node", "idc-1", "-p", `{"spec":{"providerID":"cn-beijing.i-sandbox0009"}}`)
 		order(t, http.MethodPost, "/_sandbox/machines/idc-1/stop/kubelet", "")
 		nodeIs(t, "idc-1", false)
 		cidr := node(t, windows).Spec.PodCIDR
@@ -98,7 +98,7 @@ func TestKindsOfNodes(t *testing.T) {
 		order(t, http.MethodPost, "/_sandbox/machines/idc-1/start/kubelet", "")
 		nodeIs(t, "idc-1", true)
 		// A kubelet whose Node was deleted makes a new one, without an ID.
-		if id := node(t, "idc-1").Spec.ProviderID; id != "cn-beijing.i-sandbox9" {
+		if id := node(t, "idc-1").Spec.ProviderID; id != "cn-beijing.i-sandbox0009" {
 			t.Errorf("idc-1 has the provider ID %q", id)
 		}
 		// So it joins again for the tests that follow.

@@ -238,5 +238,5 @@ func setQuota(t *testing.T, quotas cloud.Limits) {
 // label changes a label of the Node of an instance.
 func label(t *testing.T, instance, change string) {
 	t.Helper()
-	kubectl(t, "", "label", "node", strings.Replace(instance, "i-sandbox", "node-", 1), change)
+	kubectl(t, "", "label", "node", "node-"+strings.TrimLeft(strings.TrimPrefix(instance, "i-sandbox"), "0"), change)
 }

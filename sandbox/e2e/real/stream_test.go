@@ -39,7 +39,7 @@ type place struct {
 	rests int
 }
 
-// at finds the network of an instance ("i-sandbox1") or a client ("vpc-client", "internet-client").
+// at finds the network of an instance ("i-sandbox0001") or a client ("vpc-client", "internet-client").
 func at(t *testing.T, name string) place {
 	t.Helper()
 	p, err := placeOf(t.Context(), name)

@@ -33,7 +33,7 @@ const (
 	internetClient = "internet-client"
 )
 
-func instanceID(i int) string { return fmt.Sprintf("i-sandbox%d", i) }
+func instanceID(i int) string { return fmt.Sprintf("i-sandbox%04d", i) }
 
 func nodeName(i int) string { return fmt.Sprintf("node-%d", i) }
 
