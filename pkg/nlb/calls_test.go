@@ -33,7 +33,7 @@ func TestCalls(t *testing.T) {
 		}
 		w.calls()
 		w.put(newService("web", testkit.TCP(80)))
-		count("create, one port, three nodes", 4, 10)
+		count("create, one port, three nodes", 4, 8)
 		count("nothing changed", 0, 0)
 		w.addNodes("n4")
 		count("node added", 1, 0)

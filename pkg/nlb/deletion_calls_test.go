@@ -113,7 +113,7 @@ func (s *storm) untilReleased(began time.Time, stay int) time.Duration {
 // TestCallsOfALife: a Service with two ports is made and deleted.
 func TestCallsOfALife(t *testing.T) {
 	t.Parallel()
-	const most = 25 // the goal is 24
+	const most = 24
 	synctest.Test(t, func(t *testing.T) {
 		s := newStormOn(t, emulator.Options{Config: cloud.DefaultConfig(), RateLimits: emulator.RateLimitsPublished}, nil, 24*time.Hour)
 		s.joins("a", 3)

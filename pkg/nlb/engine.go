@@ -40,6 +40,7 @@ type API interface {
 	deploy.Writer
 	NLBJobs(ctx context.Context, jobs []alicloud.Job) (map[alicloud.Job]alicloud.JobStatus, error)
 	NLBJob(ctx context.Context, job alicloud.Job) (alicloud.JobStatus, error)
+	DescribeVSwitches(ctx context.Context, vpcID string) ([]alicloud.VSwitch, error)
 	DescribeVPCBlocks(ctx context.Context, vpcID string) ([]netip.Prefix, error)
 }
 
@@ -169,9 +170,6 @@ func (e *engine) Refuse(params annotation.Params) error {
 		return &problem.ConfigError{Field: "disablePublicSLB",
 			Reason: "public load balancers are switched off in the cloud config; ask for one with the annotation " +
 				annotation.AddressType.Key() + ": intranet"}
-	case !params.Has(annotation.ZoneMaps) && !params.Refused(annotation.ZoneMaps) && e.config.NLBZoneMaps == "":
-		return &problem.ConfigError{Field: annotation.ZoneMaps.Key(),
-			Reason: "an NLB needs its zones and vSwitches, for example cn-hangzhou-a:vsw-1,cn-hangzhou-b:vsw-2"}
 	}
 	if err := mark.CheckNLBCluster(e.config.ClusterID); err != nil {
 		return &problem.ConfigError{Field: "clusterID", Reason: err.Error()}

@@ -12,6 +12,7 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/emulatortest"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/nlb/build"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 )
 
@@ -32,12 +33,33 @@ func (w *world) listener(id string, at int) alicloud.NLBListener {
 	return testkit.Must(w.account.Client.ListNLBListeners(w.t.Context(), []string{id}))(w.t)[at]
 }
 
-// TestMissingZones: without zones nothing is made.
+// TestDiscoveredZones: an NLB of which nobody says where it is to be is created where the nodes are, and stays there when they move.
+func TestDiscoveredZones(t *testing.T) {
+	t.Parallel()
+	inWorld(t, func(t *testing.T, w *world) {
+		w.addNodes("n1", "n2")
+		w.addressOf("n1", "10.1.0.1")
+		w.addressOf("n2", "10.2.0.1")
+		w.serve(0, testkit.TCP(80), without(annotation.ZoneMaps))
+		lb := w.balancer("web")
+		if got := build.ZonesText(lb.Zones); got != twoZones {
+			t.Errorf("zones %s", got)
+		}
+		mustReport(t, w.newEvents(), "Normal ZonesChosen", "loadbalancer-zone-maps: the NLB is created in "+twoZones+", where the most nodes are")
+		w.addressOf("n2", "10.1.0.2")
+		w.quiet("web")
+	})
+}
+
+// TestMissingZones: with nodes in one zone only nothing is made.
 func TestMissingZones(t *testing.T) {
 	t.Parallel()
 	inWorld(t, func(t *testing.T, w *world) {
 		w.serve(1, testkit.TCP(80), without(annotation.ZoneMaps))
 		mustReport(t, w.newEvents(), "loadbalancer-zone-maps: an NLB needs its zones and vSwitches")
+		w.addressOf("n1", "10.1.0.1")
+		w.converge("web")
+		mustReport(t, w.newEvents(), "the nodes are in cn-hangzhou-a:vsw-a")
 		if calls := writes(w.calls()); len(calls) > 0 {
 			t.Errorf("writes %v", calls)
 		}

@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/nlb/build"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/nlb/model"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/driver"
@@ -24,6 +25,18 @@ import (
 type groupCloud struct{ *engine }
 
 var _ groups.Cloud[alicloud.NLB] = groupCloud{}
+
+// Refuse implements groups.Cloud: an NLB for several Services, or to which a Service moves, is created only where somebody has said in which
+// zones.
+func (c groupCloud) Refuse(params annotation.Params) error {
+	if err := c.engine.Refuse(params); err != nil || params.Has(annotation.LoadBalancerID) {
+		return err
+	}
+	if in := (build.Input{Params: params, Config: c.config}); in.NeedsZones() {
+		return build.ErrNoZones(nil)
+	}
+	return nil
+}
 
 // View implements groups.Cloud.
 func (groupCloud) View(lb *alicloud.NLB) groups.LoadBalancer {

@@ -187,11 +187,11 @@ func TestJobsThatHang(t *testing.T) {
 		for _, i := range testkit.Sample(row, len(actions)) {
 			action, nth := actions[i], 0
 			for _, earlier := range actions[:i] {
-				if earlier == action {
+				if name, _, _ := strings.Cut(earlier, "="); name == action { // what the cloud refuses counts as well
 					nth++
 				}
 			}
-			if slices.Contains(noJob, action) {
+			if slices.Contains(noJob, action) || strings.Contains(action, "=") {
 				continue
 			}
 			t.Run(fmt.Sprintf("%s/%d %s", op.name, i, action), func(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -51,7 +52,7 @@ func (n nlb) revertedParams(in driver.Inputs) annotation.Params {
 }
 
 // Plan implements driver.Balancer.
-func (n nlb) Plan(_ context.Context, in driver.Inputs) (driver.Decision, error) {
+func (n nlb) Plan(ctx context.Context, in driver.Inputs) (driver.Decision, error) {
 	decision := driver.Decision{Plan: plan{nlb: n}, Problems: n.stays.Problems()}
 	in.Params = n.stayingParams(in.Service, in.Params)
 	if n.refusal != nil {
@@ -80,6 +81,11 @@ func (n nlb) Plan(_ context.Context, in driver.Inputs) (driver.Decision, error) 
 	input := n.buildInput(in)
 	input.Shared = shared
 	input.Params = n.revertedParams(in)
+	if input.NeedsZones() {
+		if err = n.discoverZones(ctx, &input); err != nil {
+			return decision, err
+		}
+	}
 	input.LeaveGroups = notIn(in.Applied.SecurityGroups, record.SecurityGroups)
 	input, conflicts, err := n.leaveOutSetByOthers(input)
 	if err != nil {
@@ -115,6 +121,18 @@ func (n nlb) Plan(_ context.Context, in driver.Inputs) (driver.Decision, error) 
 	record = n.recordPlaces(record)
 	decision.Applied, decision.Plan = &record, plan{nlb: n, Plan: steps, desired: desired}
 	return decision, nil
+}
+
+// discoverZones chooses the zones of a new NLB of the Service's own.
+func (n nlb) discoverZones(ctx context.Context, input *build.Input) error {
+	if !n.group.IsZero() {
+		return build.ErrNoZones(nil)
+	}
+	vSwitches, err := n.api.DescribeVSwitches(ctx, n.config.VPCID)
+	if err != nil {
+		return fmt.Errorf("find the zones of the new NLB: %w", err)
+	}
+	return input.DiscoverZones(vSwitches)
 }
 
 // besideAccess reports security groups that look like the one for the source ranges. The manager touches only that: which of them the

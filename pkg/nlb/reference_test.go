@@ -62,7 +62,8 @@ func renderAnnotations() string {
 	return annotationpage.Begin("Annotations of Services with an NLB") + `
 These annotations act on Services with ` + "`spec.loadBalancerClass: alibabacloud.com/nlb`" + `. For CLBs, see
 [Annotations of Services](annotations.md). An annotation that only applies to CLBs causes an event, which names the corresponding annotation of NLBs
-if there is one. A Service without ` + "`loadbalancer-id`" + ` needs ` + "`loadbalancer-zone-maps`" + `.
+if there is one. Without ` + "`loadbalancer-zone-maps` and `nlbZoneMaps`" + ` in the cloud-config, a new NLB is created in the two zones with the most nodes,
+in each in the vSwitch of nodes with the most free addresses, and stays there; an NLB of a group needs one of the two.
 
 An empty value means that the annotation is not set, except for security-group-ids, where it means no group. A list has at most 8 kB. An invalid value causes one Warning event
 on the Service. While the manager runs, the last valid value applies; after a restart, the settings in the cloud stay. "Waits if invalid" is what has

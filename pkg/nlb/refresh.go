@@ -158,9 +158,14 @@ func keepCertificates(listeners, before []model.Listener) {
 	}
 }
 
-// refreshGroups reads the server groups. Where that fails, those of the last read stand.
+// refreshGroups reads the server groups. Where that fails, those of the last read stand. A Service that nothing was ever created for has
+// none: its finalizer is written before them.
 func (e *engine) refreshGroups(ctx context.Context, of driver.Request, found *refreshed) (err error) {
 	if found.nlb.groups.Trusted() {
+		return nil
+	}
+	if !of.Adopted && !found.nlb.groups.Known() && found.nlb.presence.NeverCreated() {
+		found.nlb.groups.Set(nil)
 		return nil
 	}
 	if found.nlb, err = e.readGroups(ctx, of.Service, of.Params, found.nlb, found.listed); err != nil {

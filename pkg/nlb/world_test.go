@@ -154,6 +154,14 @@ func (w *world) addNodes(names ...string) {
 	}
 }
 
+// addressOf gives a node an InternalIP.
+func (w *world) addressOf(name, address string) {
+	w.t.Helper()
+	node := testkit.Node(name)
+	node.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: address}}
+	testkit.Check(w.t, w.factory.Core().V1().Nodes().Informer().GetIndexer().Update(node))
+}
+
 func (w *world) deleteNode(name string) {
 	w.t.Helper()
 	testkit.Check(w.t, w.factory.Core().V1().Nodes().Informer().GetIndexer().Delete(testkit.Node(name)))

@@ -42,6 +42,9 @@ type Input struct {
 	// InterfacesUnread is that of [backend.Input].
 	InterfacesUnread bool
 
+	// Zones are those of a new NLB that neither the annotations nor the cloud-config name, see [Input.DiscoverZones].
+	Zones []alicloud.NLBZone
+
 	// Shared says that the Service shares its NLB with others of a group, nil for any other NLB.
 	Shared *sharing.Shared
 

@@ -39,6 +39,11 @@ func (b *builder) loadBalancer() {
 	if b.observed.LoadBalancer.ID == "" && !params.Has(annotation.ZoneMaps) && !params.Refused(annotation.ZoneMaps) {
 		b.model.LoadBalancer.Zones = annotation.ZonesIn(b.in.Config.NLBZoneMaps)
 	}
+	if len(b.in.Zones) > 0 {
+		b.model.LoadBalancer.Zones = slices.Clone(b.in.Zones)
+		b.addProblem(problem.ReasonZonesChosen, "%s: the NLB is created in %s, where the most nodes are; it stays there", annotation.ZoneMaps,
+			ZonesText(b.in.Zones))
+	}
 	b.elasticAddresses()
 	want := &b.model.Want
 	want.Tags, want.RemoveTags = tags, b.in.RemoveTags

@@ -48,7 +48,7 @@ type Config struct {
 	IPMode string
 	// DefaultNLB has Services without a class get an NLB instead of a CLB.
 	DefaultNLB bool
-	// NLBZoneMaps are the zones of new NLBs of Services that name none, as in the annotation. Empty: each Service needs the annotation.
+	// NLBZoneMaps are the zones of new NLBs of Services that name none, as in the annotation. Empty: those with the most nodes.
 	NLBZoneMaps string
 	// Quotas is what is known of the quotas of the account.
 	Quotas *quota.Book

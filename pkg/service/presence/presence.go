@@ -62,6 +62,9 @@ func (p Presence) Present() bool { return p.state == present }
 // Gone reports whether it is proven that the Service has none.
 func (p Presence) Gone() bool { return p.state == gone }
 
+// NeverCreated reports whether nothing says that there ever was a load balancer of the Service.
+func (p Presence) NeverCreated() bool { return p.proof == neverCreated }
+
 // ID is the load balancer that the Service has, or had, empty for none. For one that is gone it is part of the client token of the next
 // one: with the old token the cloud would answer with the old, deleted one.
 func (p Presence) ID() string { return p.id }

@@ -147,7 +147,7 @@ func TestReasonsAreTexts(t *testing.T) {
 		ReasonInvalidAnnotation, ReasonUnknownAnnotation,
 		ReasonAnnotationNoEffect, ReasonImmutableAttribute, ReasonListenerConflict, ReasonLoadBalancerNotReusable, ReasonMoveRefused,
 		ReasonListenersLeftAlone, ReasonLoadBalancerRecreated,
-		ReasonLoadBalancerKept, ReasonKeptInUse, ReasonCertificateExpired, ReasonCertificateExpiring, ReasonPaused, ReasonQuotaReached,
+		ReasonLoadBalancerKept, ReasonKeptInUse, ReasonCertificateExpired, ReasonCertificateExpiring, ReasonPaused, ReasonZonesChosen, ReasonQuotaReached,
 		ReasonQuotaNearlyReached,
 	}
 	seen := map[string]bool{}

@@ -37,13 +37,14 @@ const (
 	ReasonLoadBalancerStopped     = "LoadBalancerStopped"
 	ReasonPaused                  = "Paused"
 	ReasonQuotaReached            = "QuotaReached"
+	ReasonZonesChosen             = "ZonesChosen"
 	ReasonQuotaNearlyReached      = "QuotaNearlyReached"
 )
 
 // EventType is the type of an event with the reason of a [Problem].
 func EventType(reason string) string {
 	switch reason {
-	case ReasonListenersLeftAlone, ReasonAnnotationChanged, ReasonPaused:
+	case ReasonListenersLeftAlone, ReasonAnnotationChanged, ReasonPaused, ReasonZonesChosen:
 		return corev1.EventTypeNormal
 	}
 	return corev1.EventTypeWarning
