@@ -73,6 +73,17 @@ func (a *addresses) last(since time.Time) time.Duration {
 	return longest
 }
 
+// median is how long after a time the address of the median Service was shown.
+func (a *addresses) median(since time.Time) time.Duration {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	var delays []time.Duration
+	for _, at := range a.first {
+		delays = append(delays, at.Sub(since))
+	}
+	return quantile(delays, 0.5)
+}
+
 // after returns how long after a time of its load balancer each Service showed its address. Services whose load balancer has no such time
 // are left out.
 func (a *addresses) after(times map[string]time.Time) []time.Duration {

@@ -46,6 +46,7 @@ func scenarios() []scenario {
 		{"initor", "initor-fleet", initorFleet},
 		{"clb", "clb", clb},
 		{"clb", "clb-restart", restartWithServices(productCLB, firstChangeCLB)},
+		{"clb", "clb-window", publishedWindows},
 		{"nlb", "nlb", nlb},
 		{"nlb", "nlb-restart", restartWithServices(productNLB, firstChangeNLB)},
 		{"routes", "routes-few", routes(fewNodes, fewMaxCalls)},

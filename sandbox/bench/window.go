@@ -1,0 +1,115 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/cloud"
+)
+
+const (
+	windowNodes, windowServices = 30, 50
+	// quietMinutes is how long a manager is watched that has nothing to do.
+	quietMinutes = 5 * time.Minute
+)
+
+// publishedWindows measures what a small cluster waits for under the published rate limits, and what it costs.
+func publishedWindows(ctx context.Context, r run) (figures []Figure, err error) {
+	e, err := newEnv(ctx, r, envOptions{nodes: windowNodes + 1, rateLimits: true, config: publishedConfig(cloud.Limits{LoadBalancers: 100})})
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, e.stop(ctx)) }()
+	if err = e.readyForStorm(ctx, windowNodes); err != nil {
+		return nil, err
+	}
+	started, err := processorTime(e.manager.pid())
+	if err != nil {
+		return nil, err
+	}
+	figures = append(figures, atMost(fmt.Sprintf("start on %d nodes with nothing to do: processor time", windowNodes), started.Seconds(), "s", 0.3))
+	time.Sleep(time.Minute) // another window begins
+	services := make([]*corev1.Service, windowServices)
+	for i := range services {
+		services[i] = newServiceOf(productCLB, fmt.Sprintf("new-%d", i), 1)
+	}
+	created := time.Now()
+	came, err := e.createTogether(ctx, services, time.Minute)
+	if err != nil {
+		return nil, err
+	}
+	figures = append(figures,
+		atMost(fmt.Sprintf("%d Services at the start of a window: address shown, median", windowServices), came.median(created).Seconds(), "s", 10.1),
+		withoutGoal(fmt.Sprintf("%d Services at the start of a window: address shown, last", windowServices), came.last(created).Seconds(), "s"))
+	for _, measure := range []func(context.Context) ([]Figure, error){e.windowOfANode, e.idleMinutes} {
+		more, failed := measure(ctx)
+		if failed != nil {
+			return nil, failed
+		}
+		figures = append(figures, more...)
+	}
+	highest, err := highestMiB(e.manager.pid())
+	return append(figures, atMost(fmt.Sprintf("%d CLBs on %d nodes: highest memory", windowServices, windowNodes), highest, "MiB", 62)), err
+}
+
+// windowOfANode lets a node join, and leave again.
+func (e *env) windowOfANode(ctx context.Context) ([]Figure, error) {
+	time.Sleep(time.Minute)
+	e.begin()
+	if err := e.addMachines(1, false); err != nil {
+		return nil, err
+	}
+	if err := e.untilNodes(ctx, windowNodes+1, "joined", joined); err != nil {
+		return nil, err
+	}
+	added, err := e.untilLast(ctx, "AddVServerGroupBackendServers")
+	if err != nil {
+		return nil, err
+	}
+	time.Sleep(time.Minute)
+	e.begin()
+	e.cloud.ReleaseInstance(benchInstance(e.added))
+	if err = e.client.CoreV1().Nodes().Delete(ctx, nodeName(e.added), metav1.DeleteOptions{}); err != nil {
+		return nil, fmt.Errorf("delete the node: %w", err)
+	}
+	removed, err := e.untilLast(ctx, "RemoveVServerGroupBackendServers")
+	return []Figure{
+		atMost(fmt.Sprintf("a node joins, %d Services: last backend added", windowServices), added.Seconds(), "s", 10.4),
+		atMost(fmt.Sprintf("a node leaves, %d Services: last backend removed", windowServices), removed.Seconds(), "s", 7.9),
+	}, err
+}
+
+// untilLast waits until each Service has called an action, and returns how long from now the last call was.
+func (e *env) untilLast(ctx context.Context, action string) (time.Duration, error) {
+	began, last := time.Now(), time.Time{}
+	of := func(call emulator.Call) bool { return call.Action == action && call.Code == "" }
+	err := e.until(ctx, action+" for each Service", func(context.Context) (string, error) {
+		calls := e.since(of)
+		if len(calls) < windowServices {
+			return fmt.Sprintf("%d of %d", len(calls), windowServices), nil
+		}
+		last = calls[len(calls)-1].Time
+		return "", nil
+	})
+	return last.Sub(began), err
+}
+
+// idleMinutes watches a manager that has nothing to do.
+func (e *env) idleMinutes(ctx context.Context) ([]Figure, error) {
+	if _, err := e.calmed(ctx); err != nil {
+		return nil, err
+	}
+	before, err := processorTime(e.manager.pid())
+	if err != nil {
+		return nil, err
+	}
+	time.Sleep(quietMinutes)
+	after, err := processorTime(e.manager.pid())
+	return []Figure{atMost(fmt.Sprintf("%s without a change, %d CLBs: processor time", quietMinutes, windowServices), (after - before).Seconds(), "s", 0.15)}, err
+}
