@@ -300,7 +300,7 @@ func (p plan) Deploy(ctx context.Context, svc *corev1.Service, create driver.Cre
 		},
 	}
 	err := applier.Run(ctx, p.Plan)
-	if applier.NotCreated != nil && n.from != "" {
+	if applier.NotCreated != nil {
 		delete(applier.Doubts, model.PartLoadBalancer) // there is none, for sure
 	}
 	n, wait := p.rereadAfter(n.afterPlan(svc, applier), svc)

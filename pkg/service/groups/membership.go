@@ -116,7 +116,9 @@ func (g *Groups[LB]) asMember(svc member, group mark.Group, state *sharing.State
 	elsewhere := len(one.Has) == 0
 	refused := elsewhere && g.keptOut(svc, group, state.LoadBalancers)
 	one.Unfit = refused || !g.mayLead(svc, group)
-	if !own && (refused || elsewhere && driver.IsPaused(svc.Service)) {
+	paused := elsewhere && driver.IsPaused(svc.Service)
+	one.CreatesNone = paused || g.moves.Has(moveOf(svc, group))
+	if !own && (refused || paused) {
 		one.Ports = nil
 	}
 	return one

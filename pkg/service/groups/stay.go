@@ -78,7 +78,7 @@ func (g *Groups[LB]) creationRefused(svc member, to mark.Group, decides member) 
 	if err := g.moves.Err(anyCreation, time.Now()); err != nil {
 		return err
 	}
-	return g.moveRefused(svc, to)
+	return g.moveRefused(decides, to)
 }
 
 // mayMove reports whether a Service that stays may move by now. An unreadable group changes nothing.
@@ -275,10 +275,14 @@ type Outcome struct {
 // Creation remembers whether the cloud takes one more load balancer, and returns the error of the pass. A Service that was refused one and
 // has another place goes back to that at once: then its place is to be put in doubt.
 func (g *Groups[LB]) Creation(svc *corev1.Service, to mark.Group, came Outcome) (goesBack bool, err error) {
+	isRefused := came.Refused != nil && !came.MaybeCreated && !g.maybeMade(to)
+	if isRefused && (came.From != "" || !to.IsZero() && !refusal.OfQuota(came.Refused)) {
+		g.noteCreationRefused(svc, to, came.Refused)
+		if came.From != "" {
+			return true, &problem.WaitError{Reason: "the Service stays on " + came.From, For: stayAtOnce}
+		}
+	}
 	switch {
-	case came.Refused != nil && came.From != "" && !came.MaybeCreated && !g.maybeMade(to):
-		g.noteRefused(g.refusedMove(svc, to, came.Refused), came.Refused)
-		return true, &problem.WaitError{Reason: "the Service stays on " + came.From, For: stayAtOnce}
 	case came.Err == nil && came.Deleted:
 		g.moves.Drop(anyCreation)
 	case came.Created:
@@ -286,6 +290,24 @@ func (g *Groups[LB]) Creation(svc *corev1.Service, to mark.Group, came Outcome) 
 		g.moves.DropFunc(func(m move, _ error) bool { return m == anyCreation || m == made || made.to != "" && m.to == made.to })
 	}
 	return false, came.Err
+}
+
+// noteCreationRefused remembers that the cloud refused a load balancer for a Service: any one, where the account has no room for another
+// one, else that of the Service which decides on its attributes. Of a group, another one decides from now on.
+func (g *Groups[LB]) noteCreationRefused(svc *corev1.Service, to mark.Group, refused error) {
+	if refusal.OfQuota(refused) {
+		g.noteRefused(anyCreation, refused)
+		return
+	}
+	decides := g.readMember(svc)
+	if !to.IsZero() {
+		if _, _, leader, err := g.decidePlace(to, svc); err == nil {
+			decides = leader
+		}
+	}
+	if g.noteRefused(moveOf(decides, to), refused); !to.IsZero() {
+		g.WakeConcerned(to, svc, "", nil)
+	}
 }
 
 // noteRefused remembers that a move was refused. Of several Services at once, one prolongs the pause.
@@ -298,12 +320,4 @@ func (g *Groups[LB]) noteRefused(what move, err error) {
 // maybeMade reports whether an earlier attempt may have created a load balancer of the group.
 func (g *Groups[LB]) maybeMade(group mark.Group) bool {
 	return !group.IsZero() && g.Of(group.Mark()).MaybeCreated
-}
-
-// refusedMove names the move that an error refuses: any one, where the account has no room for another load balancer.
-func (g *Groups[LB]) refusedMove(svc *corev1.Service, to mark.Group, refused error) move {
-	if alicloud.IsQuota(refused) && !alicloud.IsVSwitchFull(refused) {
-		return anyCreation
-	}
-	return moveOf(g.readMember(svc), to)
 }

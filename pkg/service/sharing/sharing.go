@@ -40,6 +40,9 @@ type Service struct {
 	Bars func(lb *LoadBalancer, leader types.UID) bool
 	// Unfit says that an annotation of the Service is not accepted on which a new load balancer depends: others decide on the attributes.
 	Unfit bool
+	// CreatesNone says that no new load balancer comes from the Service: the cloud refused one as the Service asks for it, or the Service is
+	// paused. Others decide on the attributes of a new one.
+	CreatesNone bool
 }
 
 // LoadBalancer is one load balancer of a group.
@@ -369,16 +372,17 @@ func (b *balancer) barsService(s *Service) bool {
 	if lb.ID == "" {
 		lb = nil
 	}
-	return s.Bars(lb, leaderOf(append(slices.Clone(b.services), s)))
+	return s.Bars(lb, b.leaderOf(append(slices.Clone(b.services), s)))
 }
 
-func (b *balancer) leaderUID() types.UID { return leaderOf(b.services) }
+func (b *balancer) leaderUID() types.UID { return b.leaderOf(b.services) }
 
-// leaderOf is the oldest of the Services that may decide on the attributes.
-func leaderOf(services []*Service) types.UID {
+// leaderOf is the oldest of the Services that may decide on the attributes. While there is no load balancer, one from which
+// none comes does not keep the others from one.
+func (b *balancer) leaderOf(services []*Service) types.UID {
 	var first *Service
 	for _, s := range services {
-		if !s.Unfit && (first == nil || Before(s, first) < 0) {
+		if fit := !s.Unfit && (!s.CreatesNone || b.ID != ""); fit && (first == nil || Before(s, first) < 0) {
 			first = s
 		}
 	}

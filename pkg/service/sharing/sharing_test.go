@@ -13,7 +13,7 @@ import (
 )
 
 // service makes a Service from text: name, age in the order of creation, ports, and where it is: "a 1 80,443 lb-1 overflow unfit stays
-// elsewhere". It serves where it is if the text says so, "serves", or elsewhere, "serves=lb-2", and "bars=lb-2,new" are load balancers on
+// elsewhere refused". It serves where it is if the text says so, "serves", or elsewhere, "serves=lb-2", and "bars=lb-2,new" are load balancers on
 // which it may have no listener. "waits=lb-1" is where it waits for a port.
 func service(text string) Service {
 	fields := strings.Fields(text)
@@ -22,7 +22,7 @@ func service(text string) Service {
 	s := Service{
 		UID: types.UID(fields[0]), Name: types.NamespacedName{Namespace: "ns", Name: fields[0]}, Created: time.Unix(int64(age), 0),
 		Overflow: strings.Contains(text, "overflow"), Unfit: strings.Contains(text, "unfit"), Stays: strings.Contains(text, "stays"),
-		Elsewhere: strings.Contains(text, "elsewhere"),
+		Elsewhere: strings.Contains(text, "elsewhere"), CreatesNone: strings.Contains(text, "refused"),
 	}
 	for item := range strings.SplitSeq(fields[2], ",") {
 		port := Port{UDP: strings.HasSuffix(item, "u")}
@@ -178,6 +178,11 @@ func TestDecide(t *testing.T) {
 		{"who is elsewhere, and gets all ports", []string{"a 1 80 lb-1 serves", "b 2 53,81 elsewhere", "c 3 81 lb-1 serves"}, []string{"lb-1 50"},
 			[]string{"lb-1 led by a", "lb-1 led by a", "lb-1 led by a, 81 of b"}},
 		{"who may not lead", []string{"a 1 80 unfit", "b 2 81"}, nil, []string{"new led by b", "new led by b"}},
+		{"who was refused a new one does not lead it", []string{"a 1 80 refused", "b 2 81"}, nil, []string{"new led by b", "new led by b"}},
+		{"but what is there", []string{"a 1 80 refused", "b 2 81 lb-1"}, []string{"lb-1 50"}, []string{"lb-1 led by a", "lb-1 led by a"}},
+		{"also of an overflow", []string{"a 1 80,81 lb-1", "b 2 80 overflow refused", "c 3 81 overflow"}, []string{"lb-1 50"},
+			[]string{"lb-1 led by a", "new led by c", "new led by c"}},
+		{"all were refused", []string{"a 1 80 refused", "b 2 81 refused"}, nil, []string{"new", "new"}},
 		{"nobody may lead", []string{"a 1 80 unfit"}, nil, []string{"new"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
