@@ -38,7 +38,7 @@ func (e *Error) Error() string {
 	case e.Code == "" && e.RequestID != "":
 		return fmt.Sprintf("%s: unusable answer: %s (request %s)", e.Action, cloudText(e.err.Error()), e.RequestID)
 	case e.Code == "":
-		return fmt.Sprintf("%s: no answer: %v", e.Action, e.err)
+		return fmt.Sprintf("%s: no answer: %s", e.Action, cloudText(fmt.Sprint(e.err)))
 	}
 	return fmt.Sprintf("%s: %s: %s (HTTP %d, request %s)%s", e.Action, e.Code, e.Message, e.Status, e.RequestID, e.advice())
 }

@@ -51,6 +51,30 @@ func TestTextsOfTheCloudAreBounded(t *testing.T) {
 	}
 }
 
+// TestWhatIsNoAnswerIsBounded: the same of what is no HTTP, of which the error of the transport has the text.
+func TestWhatIsNoAnswerIsBounded(t *testing.T) {
+	t.Parallel()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		conn, _, err := w.(http.Hijacker).Hijack() //nolint:forcetypeassert // it is one
+		if err != nil {
+			return
+		}
+		defer conn.Close()                                                                              //nolint:errcheck // a test
+		fmt.Fprint(conn, "HTTP/1.1 200 OK\r\n\x1b]0;title\x07"+strings.Repeat("x", 100_000)+"\r\n\r\n") //nolint:errcheck // a test
+	}))
+	t.Cleanup(server.Close)
+	address := strings.TrimPrefix(server.URL, "http://")
+	client, err := New(Options{Region: "cn-hangzhou", Credentials: StaticCredentials{AccessKeyID: "k", AccessKeySecret: "s"},
+		Endpoints: Endpoints{PlainHTTP: true, SLB: address}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = client.DescribeLoadBalancer(t.Context(), "lb-1")
+	if text := fmt.Sprint(err); err == nil || len(text) > 2*maxText || strings.ContainsAny(text, "\n\x1b\x07") {
+		t.Errorf("%d bytes: %.200q", len(text), text)
+	}
+}
+
 // TestListsEnd: a list that has always one more page, or that has the same page again, is an error after a bounded number of calls.
 func TestListsEnd(t *testing.T) {
 	t.Parallel()
