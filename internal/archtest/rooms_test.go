@@ -50,6 +50,7 @@ var onlyOneHas = map[string]string{
 	"nlb/sharedsettings.go":  "settings of NLBs that Services share",
 	"nlb/transitions.go":     "parts of an NLB stay in transition until a job has ended",
 	"nlb/build/shared.go":    "settings of NLBs that Services share",
+	"nlb/build/zones.go":     "the zones of an NLB are chosen by somebody, those of a CLB by the cloud",
 	"nlb/deploy/crowded.go":  "the quota of servers counts each group of an NLB",
 	"nlb/deploy/exchange.go": "certificates and security groups are exchanged by two jobs",
 	"nlb/deploy/makeroom.go": "jobs that make room go first",
