@@ -13,8 +13,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
 )
 
 // tell makes a Service that is served by n1, n2 and n3, and tells what happens to it then.
@@ -210,36 +212,55 @@ func TestLastBackendAndDoubt(t *testing.T) {
 	})
 }
 
-// TestStrangerOnTheNextPort: somebody has a listener on a port that the Service gets later. The other ports follow, the Service says so,
-// and is released with the stranger left in place. On a CLB, a listener without a mark on a port that the Service asks for counts as one of
-// ours that somebody has changed, see TestListenerChangedByHandIsRestored of pkg/slb.
+// TestStrangerOnTheNextPort: somebody has a listener on a port that the Service gets later. It stays as it is, the other ports follow, the
+// Service says so, and is released with the stranger left in place.
 func TestStrangerOnTheNextPort(t *testing.T) {
 	t.Parallel()
-	s := ofNLB()
-	s.tell(t, func(w *ruled) {
-		nlbByHand(w, balancer(w).ID, 90)
-		w.change(func(svc *corev1.Service) {
-			svc.Spec.Ports = append(svc.Spec.Ports, testkit.Port(90, corev1.ProtocolTCP), testkit.Port(91, corev1.ProtocolTCP))
+	eachProduct(t, 0, func(t *testing.T, s *side) {
+		make90 := func(w *ruled) { clbByHand(w, 90, false) }
+		if s.name == "NLB" {
+			make90 = func(w *ruled) { nlbByHand(w, balancer(w).ID, 90) }
+		}
+		s.tell(t, func(w *ruled) {
+			make90(w)
+			before := w.strangers()
+			w.change(func(svc *corev1.Service) {
+				svc.Spec.Ports = append(svc.Spec.Ports, testkit.Port(90, corev1.ProtocolTCP), testkit.Port(91, corev1.ProtocolTCP))
+			})
+			w.must(openIn, "the port beside it is served", func() bool {
+				return len(s.served(w)["TCP:91"])+len(s.served(w)["tcp:91"]) == 3
+			})
+			time.Sleep(time.Minute)
+			if said := strings.Join(w.events(), "\n"); strings.Count(said, problem.ReasonListenerConflict) != 1 {
+				t.Errorf("events %s, want one %s", said, problem.ReasonListenerConflict)
+			}
+			time.Sleep(24 * time.Hour)
+			if all := w.events(); len(all) > eventsADay {
+				t.Errorf("%d events in a day, the first is %s", len(all), all[0])
+			}
+			if calls := w.written(); len(calls) > writesADay {
+				t.Errorf("%d writes in a day", len(calls))
+			}
+			deleted := metav1.Now()
+			w.change(func(svc *corev1.Service) { svc.DeletionTimestamp = &deleted })
+			w.must(goneIn, "the Service is released", func() bool { return len(w.get().Finalizers) == 0 })
+			if diff := cmp.Diff(before, w.strangers()); diff != "" || before == "" {
+				t.Errorf("somebody else's listener (-before +after):\n%s", diff)
+			}
+			if all := s.served(w); len(all) > 0 {
+				t.Errorf("ours are left: %v", all)
+			}
 		})
-		w.must(openIn, "the port beside it is served", func() bool {
-			return len(s.served(w)["TCP:91"]) == 3
-		})
-		w.events()
-		time.Sleep(24 * time.Hour)
-		if all := w.events(); len(all) > eventsADay {
-			t.Errorf("%d events in a day, the first is %s", len(all), all[0])
-		}
-		if calls := w.written(); len(calls) > writesADay {
-			t.Errorf("%d writes in a day", len(calls))
-		}
-		deleted := metav1.Now()
-		w.change(func(svc *corev1.Service) { svc.DeletionTimestamp = &deleted })
-		w.must(goneIn, "the Service is released", func() bool { return len(w.get().Finalizers) == 0 })
-		if balancer(w) == nil {
-			t.Error("the load balancer went with somebody else's listener")
-		}
-		if all := s.served(w); len(all) > 0 {
-			t.Errorf("ours are left: %v", all)
-		}
 	})
+}
+
+// strangers shows the listeners that a person made.
+func (w *ruled) strangers() string {
+	w.t.Helper()
+	if w.side.name == "NLB" {
+		return text(slices.DeleteFunc(testkit.Must(w.person.ListNLBListeners(w.t.Context(), []string{balancer(w).ID}))(w.t),
+			func(l alicloud.NLBListener) bool { return *l.Description != byHand }))
+	}
+	return text(slices.DeleteFunc(testkit.Must(w.person.DescribeListeners(w.t.Context(), clb(w).ID))(w.t)[clb(w).ID],
+		func(l alicloud.Listener) bool { return l.Description != byHand }))
 }

@@ -102,11 +102,12 @@ func TestDriftPassLeavesAloneWhatNoAnnotationManages(t *testing.T) {
 	}
 }
 
-// TestListenerChangedByHandIsRestored: stopped, described anew, and turned to another group and another setting than the
-// annotation's.
+// TestListenerChangedByHandIsRestored: one is stopped, described anew, and has another setting than the annotation's; the other one is
+// turned to another group. One that is both described anew and turned to another group is somebody else's, see TestStrangerOnTheNextPort of
+// pkg/provider.
 func TestListenerChangedByHandIsRestored(t *testing.T) {
 	t.Parallel()
-	svc := testService("web", 80)
+	svc := testService("web", 80, 81)
 	annotate(svc, annotation.Scheduler, "wlc")
 	w := settled(t, svc)
 	before, id := w.state(), w.get("web").Labels[driver.LabelLoadBalancerID]
@@ -116,12 +117,14 @@ func TestListenerChangedByHandIsRestored(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	err = w.api.SetListener(t.Context(), id, alicloud.Listener{
-		ListenerKey: alicloud.ListenerKey{Port: 80, Protocol: alicloud.ProtocolTCP}, VServerGroupID: other, Description: "mine now",
-		Attributes: alicloud.Attributes{"Scheduler": "rr"},
-	})
-	if err != nil {
-		t.Fatal(err)
+	for _, changed := range []alicloud.Listener{
+		{ListenerKey: alicloud.ListenerKey{Port: 80, Protocol: alicloud.ProtocolTCP}, Description: "mine now",
+			Attributes: alicloud.Attributes{"Scheduler": "rr"}},
+		{ListenerKey: alicloud.ListenerKey{Port: 81, Protocol: alicloud.ProtocolTCP}, VServerGroupID: other},
+	} {
+		if err := w.api.SetListener(t.Context(), id, changed); err != nil {
+			t.Fatal(err)
+		}
 	}
 	w.calls()
 	w.drift("web")

@@ -108,10 +108,11 @@ func (d *differ) unwantedListeners() []*model.Listener {
 }
 
 // mayWrite reports whether a listener on a port of ours may be changed. One without a mark was made by a human: on an existing load
-// balancer the Service takes it over, on one of ours it stays.
+// balancer the Service takes it over, on one of ours it stays, unless it leads where ours does, so that somebody has described ours anew.
 func (d *differ) mayWrite(want, have *model.Listener) bool {
-	text := model.Text(have.Description)
-	if d.owner.OwnsNLB(text) || d.actual.Reused && !d.owner.OwnedNLBByOther(text) {
+	text, group := model.Text(have.Description), d.groupOf(want)
+	asOurs := d.actual.Reused || group != "" && group == model.Text(have.ServerGroupID)
+	if d.owner.OwnsNLB(text) || asOurs && !d.owner.OwnedNLBByOther(text) {
 		return true
 	}
 	d.addProblem(problem.ReasonListenerConflict, "port %s is in use by the listener %s of %s", want.Ports(), have.ID, d.makerOf(have))

@@ -74,3 +74,41 @@ func TestOnlyAMoveNeedsTheGroup(t *testing.T) {
 		}
 	}
 }
+
+// TestListenerWithoutAMark: on a port of the Service, one that leads where ours is to lead is ours, described anew. Any other one is
+// somebody else's, and is taken over on an existing load balancer only.
+func TestListenerWithoutAMark(t *testing.T) {
+	t.Parallel()
+	mine, by := owner.NLBGroupName("30080", "TCP"), owner.NLBMark("80", "TCP")
+	for _, test := range []struct {
+		name               string
+		reused             bool
+		description, group string
+		want               []string
+		conflict           string
+	}{
+		{"ours, described anew", false, "mine", "sgp-1", []string{"update listener tcp:80"}, ""},
+		{"ours, in another group", false, by, "sgp-9", []string{"update listener tcp:80"}, ""},
+		{"another group, on ours", false, "mine", "sgp-9", nil,
+			`port 80 is in use by the listener lsn-1 of an unknown owner, with the description "mine"`},
+		{"another group, on an existing one", true, "mine", "sgp-9", []string{"update listener tcp:80"}, ""},
+		{"another Service's, in our group", false, strings.ReplaceAll(by, ".web.", ".shop."), "sgp-1", nil,
+			"port 80 is in use by the listener lsn-1 of Service ns/shop"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			have, want := listener("lsn-1", 80, test.description, test.group, ""), listener("", 80, by, "", mine)
+			actual := &model.Model{LoadBalancer: alicloud.NLB{ID: "nlb-1"}, Reused: test.reused, Listeners: []model.Listener{have},
+				Groups: []model.Group{group("sgp-1", "30080")}}
+			plan := Diff(&model.Model{Groups: []model.Group{group("", "30080")}, Listeners: []model.Listener{want}, Reused: test.reused,
+				Override: test.reused}, actual, owner)
+			var conflict string
+			for _, p := range plan.Problems {
+				conflict += p.Message
+			}
+			if diff := cmp.Diff(test.want, stepsOf(plan)); diff != "" || conflict != test.conflict {
+				t.Errorf("conflict %q, want %q; steps (-want +got):\n%s", conflict, test.conflict, diff)
+			}
+		})
+	}
+}

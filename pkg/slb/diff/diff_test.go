@@ -3,6 +3,7 @@ package diff_test
 import (
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -282,6 +283,46 @@ func TestDeadLeaveInOneCall(t *testing.T) {
 			desired.Groups[0].Dead = test.dead
 			if diff := cmp.Diff(test.expected, ops(diff.Diff(desired, actual, webName, "c1"))); diff != "" {
 				t.Errorf("steps (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestListenerWithoutAMark: on a port of the Service, one that leads where ours is to lead is ours, described anew. Any other one is
+// somebody else's, and is taken over on an existing CLB only.
+func TestListenerWithoutAMark(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		name     string
+		reused   bool
+		change   func(*model.Listener)
+		written  bool
+		conflict string
+	}{
+		{"ours, described anew", false, func(l *model.Listener) { l.Description = "mine" }, true, ""},
+		{"ours, in another group", false, func(l *model.Listener) { l.GroupID = "rsp-9" }, true, ""},
+		{"another group, on ours", false, func(l *model.Listener) { l.Description, l.GroupID = "mine", "rsp-9" }, false,
+			`port 80 is in use by listener tcp:80 of an unknown owner, with the description "mine"`},
+		{"no group, on ours", false, func(l *model.Listener) { l.Description, l.GroupID = "", "" }, false,
+			"port 80 is in use by listener tcp:80 of an unknown owner, without a description"},
+		{"another group, on an existing one", true, func(l *model.Listener) { l.Description, l.GroupID = "mine", "rsp-9" }, true, ""},
+		{"another Service's, in our group", false, func(l *model.Listener) { l.Description = "k8s/80/shop/default/c1" }, false,
+			"port 80 is in use by listener tcp:80 of Service default/shop"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			desired := newFixture(80).build()
+			desired.Reused, desired.Override = test.reused, test.reused
+			actual := reality(desired)
+			test.change(&actual.Listeners[0])
+			plan := diff.Diff(desired, actual, webName, "c1")
+			written := slices.ContainsFunc(plan.Steps, func(s model.Step) bool { return s.Target == model.TargetListener(desired.Listeners[0].ListenerKey) })
+			var conflict string
+			for _, p := range plan.Problems {
+				conflict += p.Message
+			}
+			if written != test.written || conflict != test.conflict {
+				t.Errorf("written %v, conflict %q, want %v, %q", written, conflict, test.written, test.conflict)
 			}
 		})
 	}

@@ -30,9 +30,8 @@ func (d *differ) listenerSteps() {
 				d.createOrReplace(want, old)
 				d.extensionSteps(want, nil)
 			}
-		case d.owner.OwnedByOther(have.Description):
-			d.addProblem(problem.ReasonListenerConflict, "listener %s belongs to %s", have.ListenerKey,
-				mark.Maker(have.Description, d.owner.ClusterID))
+		case !d.mayWrite(want, have):
+			d.addConflict(want, have)
 		case needsRecreation(want, have):
 			d.createOrReplace(want, have)
 		default:
@@ -51,13 +50,25 @@ func (d *differ) inTheWay(want *model.Listener) (ours *model.Listener, free bool
 			continue
 		}
 		if !d.owner.Owns(have.Description) {
-			d.addProblem(problem.ReasonListenerConflict, "port %d is in use by listener %s of %s", want.Port, have.ListenerKey,
-				mark.Maker(have.Description, d.owner.ClusterID))
+			d.addConflict(want, have)
 			return nil, false
 		}
 		ours = have
 	}
 	return ours, true
+}
+
+// mayWrite reports whether a listener on a port of ours may be changed. One without a mark was made by a human: on an existing CLB the
+// Service takes it over, on one of ours it stays, unless it leads where ours does, so that somebody has described ours anew.
+func (d *differ) mayWrite(want, have *model.Listener) bool {
+	group := d.actual.GroupByID(have.GroupID)
+	asOurs := d.desired.Reused || group != nil && group.Name == want.Group || have.GroupID == want.Group && !needsRecreation(want, have)
+	return d.owner.Owns(have.Description) || asOurs && !d.owner.OwnedByOther(have.Description)
+}
+
+func (d *differ) addConflict(want, have *model.Listener) {
+	d.addProblem(problem.ReasonListenerConflict, "port %d is in use by listener %s of %s", want.Port, have.ListenerKey,
+		mark.Maker(have.Description, d.owner.ClusterID))
 }
 
 // needsRecreation reports whether a listener must be created anew: whether an http listener forwards is set only at creation.
