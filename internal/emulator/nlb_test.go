@@ -1,6 +1,7 @@
 package emulator_test
 
 import (
+	"cmp"
 	"fmt"
 	"strconv"
 	"strings"
@@ -357,6 +358,44 @@ func TestNLBSwitches(t *testing.T) {
 		time.Sleep(20 * time.Second)
 		a.newNLBListener(lb, ranged, 0, in{"StartPort": "1", "EndPort": "9", "ListenerProtocol": "TCPSSL", "CertificateIds.1": "cert-1"})
 	})
+}
+
+// TestNLBHealthOfUDP: whether backend servers of UDP pass a check depends on its type, unless they answer both.
+func TestNLBHealthOfUDP(t *testing.T) {
+	t.Parallel()
+	const check = "HealthCheckConfig.HealthCheck"
+	for _, test := range []struct {
+		name    string
+		group   in
+		answers bool
+		want    int
+	}{
+		{"by TCP, the default", in{"Protocol": "UDP"}, false, 1},
+		{"by HTTP", in{"Protocol": "UDP", check + "Type": "HTTP"}, false, 1},
+		{"by UDP", in{"Protocol": "UDP", check + "Type": "UDP"}, false, 0},
+		{"by TCP on a port of its own", in{"Protocol": "UDP", check + "ConnectPort": "81"}, false, 0},
+		{"by TCP, which is answered", in{"Protocol": "UDP"}, true, 0},
+		{"TCP by TCP", nil, false, 0},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				config := cloud.DefaultConfig()
+				config.NLBUDPServersAnswerTCP = test.answers
+				a := newBubble(t, emulator.Options{Settle: time.Second, Config: config})
+				lb, group := a.newNLB(nil), a.newNLBGroup(test.group)
+				time.Sleep(30 * time.Second)
+				a.put("i-1", emulator.InstanceSpec{VSwitchID: "vsw-a"})
+				a.nlbCall("AddServersToServerGroup", in{"ServerGroupId": group, "Servers.1.ServerId": "i-1", "Servers.1.ServerType": "Ecs",
+					"Servers.1.Port": "53"})
+				listener := a.newNLBListener(lb, group, 53, in{"ListenerProtocol": cmp.Or(test.group["Protocol"], "TCP")})
+				time.Sleep(5 * time.Second)
+				bad := at(t, a.nlbCall("GetListenerHealthStatus", in{"ListenerId": listener}), "ListenerHealthStatus", 0, "ServerGroupInfos", 0,
+					"NonNormalServers").([]any)
+				wantEqual(t, "servers that fail", len(bad), test.want)
+			})
+		})
+	}
 }
 
 // TestSecurityGroups: rules of both IP versions, which are neither repeated nor missed.

@@ -14,18 +14,22 @@ const (
 )
 
 // NLBHealth is the health of a backend server as a listener sees it, with the reason of a failed check. Without a network all that are
-// checked answer.
+// checked answer, but for servers of UDP that are to accept connections on the same port.
 func (s *Store) NLBHealth(l *NLBListener, g *NLBGroup, v *NLBServer) (status, reason string) {
 	switch {
 	case !g.HealthCheck.Enabled:
 		return NLBUnavailable, ""
 	case v.Weight == 0:
 		return NLBUnused, ""
-	case s.Health == nil:
-		return NLBHealthy, ""
 	}
-	found, checked := s.Health(l.ListenerID(), v.BackendID())
+	found, checked := Health{}, false
+	if s.Health != nil {
+		found, checked = s.Health(l.ListenerID(), v.BackendID())
+	}
+	byTCP := g.HealthCheck.Type != "UDP" && g.HealthCheck.ConnectPort == 0
 	switch {
+	case !checked && g.Protocol == "UDP" && byTCP && !s.NLBUDPServersAnswerTCP:
+		return NLBUnhealthy, "CONNECT_FAIL"
 	case !checked || found.Status == HealthNormal:
 		return NLBHealthy, ""
 	case found.Status == HealthAbnormal:

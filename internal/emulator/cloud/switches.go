@@ -42,6 +42,9 @@ type Switches struct {
 	// NLBTCPSSLRefusesUDPChecks refuses health checks by UDP of server groups whose protocol is TCPSSL. No document says whether they may have
 	// them.
 	NLBTCPSSLRefusesUDPChecks bool `json:"nlbTCPSSLRefusesUDPChecks,omitempty"`
+	// NLBUDPServersAnswerTCP lets backend servers of UDP server groups pass health checks by TCP and HTTP on the port that they serve, as a
+	// program does that listens to both.
+	NLBUDPServersAnswerTCP bool `json:"nlbUDPServersAnswerTCP,omitempty"`
 	// NLBGroupTagsAny makes a search for server groups by several tags find those with one of them, as for load balancers.
 	NLBGroupTagsAny bool `json:"nlbGroupTagsAny,omitempty"`
 	// NLBRangesOverTLS lets a TCPSSL listener have a range of ports. No document says whether it may.

@@ -25,6 +25,8 @@ func network() []Fact {
 			"NLB: connections to an unhealthy backend server end after the drain timeout, or continue without drain", traffic),
 		behave(p, "nlb-health-words", on("https://alibabacloud.com/help/en/slb/api-getlistenerhealthstatus-nlb"),
 			"NLB: Initial, Unhealthy, Unused, Unavailable, and the reasons CONNECT_TIMEOUT, CONNECT_FAIL, RECV_TIMEOUT", traffic),
+		behave(p, "nlb-udp-by-tcp", on(pageNLBHealth), "NLB: backend servers that serve UDP only fail checks by TCP, the default of UDP server groups",
+			traffic, with(`{"nlbUDPServersAnswerTCP":true}`)),
 		behave(p, "nlb-check-fail", assumed(noSource), "NLB: the reason of a check that got a wrong answer is CHECK_FAIL", traffic),
 		behave(p, "nlb-proxy-vpc", on("https://help.aliyun.com/zh/privatelink/obtain-real-client-information"),
 			"NLB: the PROXY header has the VPC in a field of type 0xE1, subtype 0x01", traffic),

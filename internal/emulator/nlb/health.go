@@ -35,6 +35,9 @@ func (s service) listenerHealth(c *api.Call) (any, error) {
 	health := groupHealthView{ServerGroupId: l.GroupID, NonNormalServers: []unhealthyView{}, ActionType: "Forward"}
 	if g, ok := s.NLBGroups.Get(l.GroupID); ok {
 		health.HeathCheckEnabled = g.HealthCheck.Enabled
+		if g.Protocol == udp {
+			c.Holds("network.nlb-udp-by-tcp") // its switch decides
+		}
 		for _, v := range g.LiveServers(c.Now) {
 			if status, reason := s.NLBHealth(l, g, v); status != cloud.NLBHealthy {
 				bad := unhealthyView{ServerId: v.ID, ServerIp: v.IP, Port: v.Port, Status: status}
