@@ -146,6 +146,17 @@ func TestEveryEventIsExplained(t *testing.T) {
 	if seen < 20 {
 		t.Errorf("found %d reasons: where are the others?", seen)
 	}
+	for _, row := range strings.Split(pages(t)["docs/reference/waits.md"], "\n") {
+		cells := strings.Split(strings.TrimSuffix(row, " |"), "|")
+		if !strings.Contains(cells[len(cells)-1], "event") {
+			continue
+		}
+		for i, name := range strings.Split(cells[len(cells)-1], "`") {
+			if i%2 == 1 && !strings.Contains(page, "| `"+name+"` |") {
+				t.Errorf("docs/reference/events.md lacks the event %s of docs/reference/waits.md", name)
+			}
+		}
+	}
 }
 
 // change is a row of the table "Where do I change X?": one change, one file, and the declaration to begin at.
