@@ -50,10 +50,11 @@ func addressNote(svc *corev1.Service, known state, done ensured) string {
 	return "; " + note
 }
 
-// emitProblems emits one event per reason. A pass that failed has not seen everything: what it did not find is not resolved.
+// emitProblems emits one event per reason. A pass that failed has not seen everything: what it did not find is not resolved. Whether the
+// Service can leave a former load balancer shows at the end of a pass.
 func (r *Reconciler) emitProblems(svc *corev1.Service, problems []problem.Problem, syncErr error) {
 	if reasons := r.emitEach(svc, problems); syncErr == nil {
-		r.events.Retain(events.Of(svc), reasons...)
+		r.events.Retain(events.Of(svc), append(reasons, problem.ReasonCleanFailed)...)
 	}
 }
 

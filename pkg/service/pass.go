@@ -9,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/events"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/driver"
@@ -92,6 +93,7 @@ func (r *Reconciler) finishPass(
 		done.wakes = append(done.wakes, leaves)
 	}
 	if err == nil {
+		r.events.Resolve(events.Of(svc), problem.ReasonCleanFailed)
 		return known, 0, false, syncErr
 	}
 	if wait, later = failure.WaitTime(err); !later && ctx.Err() == nil {

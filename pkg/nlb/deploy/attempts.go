@@ -38,11 +38,10 @@ func (a *Applier) attempt(ctx context.Context, step *model.Step) (alicloud.Job, 
 }
 
 // refusesFor reports whether the cloud refused a step for sure, and will for as long as nobody changes anything. Single servers and load
-// balancers have memories of their own. A refusal of the key, and one that was remembered, is none. A quota makes room by itself at any
-// time.
+// balancers have memories of their own. A refusal of the key, and one that was remembered, is none.
 func refusesFor(step *model.Step, err error) bool {
 	own := step.Op == model.OpCreateLoadBalancer || errors.As(err, new(*leftOutError))
-	return !own && isRefusal(err) && !alicloud.IsQuota(err) && !alicloud.IsAuth(err) && !alicloud.IsLocked(err) && !errors.As(err, new(known))
+	return !own && isRefusal(err) && !alicloud.IsAuth(err) && !errors.As(err, new(known))
 }
 
 // Left returns why a server group or security group is left that the cloud does not delete, nil where it is not.

@@ -53,10 +53,10 @@ func IsInUse(err error) bool { return alicloud.HasCode(err, inUseCodes...) }
 var ofServers = []model.Op{model.OpAddBackends, model.OpReplaceBackends, model.OpSetBackends}
 
 // refusesFor reports whether the cloud refused a step for sure, and will for as long as nobody changes anything. What has a memory of its
-// own is no such refusal, and neither is one of the key or of the state of the CLB, which the next read shows.
+// own is no such refusal, and neither is one of the key. A CLB that is locked refuses its deletion for as long as the bill is not paid.
 func refusesFor(step *model.Step, err error) bool {
 	switch {
-	case !refusesListener(err), alicloud.IsThrottled(err), alicloud.IsAuth(err), alicloud.IsLocked(err), refusal.IsHeld(err),
+	case !refusesListener(err), alicloud.IsThrottled(err), alicloud.IsAuth(err), refusal.IsHeld(err),
 		errors.As(err, new(remembered)):
 		return false
 	case step.Op == model.OpCreateLoadBalancer:
