@@ -28,7 +28,9 @@ func (s *Store) NLBHealth(l *NLBListener, g *NLBGroup, v *NLBServer) (status, re
 	}
 	byTCP := g.HealthCheck.Type != "UDP" && g.HealthCheck.ConnectPort == 0
 	switch {
-	case !checked && g.Protocol == "UDP" && byTCP && !s.NLBUDPServersAnswerTCP:
+	case g.Protocol == "UDP" && byTCP && s.NLBUDPServersAnswerTCP:
+		return NLBHealthy, ""
+	case !checked && g.Protocol == "UDP" && byTCP:
 		return NLBUnhealthy, "CONNECT_FAIL"
 	case !checked || found.Status == HealthNormal:
 		return NLBHealthy, ""

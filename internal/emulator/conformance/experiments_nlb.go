@@ -173,6 +173,14 @@ func nlbDatagrams(l *lab) {
 		seen = append(seen, ask())
 	}
 	l.see("network.nlb-udp-sessions", lines(seen...), lines("a", "b", "b", "a", "a", "b"))
+
+	group := l.serverGroup(P{"Protocol": "UDP", "HealthCheckConfig.HealthCheckEnabled": "true", "HealthCheckConfig.HealthCheckInterval": "1",
+		"HealthCheckConfig.UnhealthyThreshold": "2"})
+	l.alter("AddServersToServerGroup", group, 0)
+	listener := l.forward(b, group, "UDP", 60, nil)
+	l.pause(time.Minute)
+	health := l.do("nlb", "GetListenerHealthStatus", P{"ListenerId": listener})
+	l.see("network.nlb-udp-by-tcp", text(health, "ListenerHealthStatus.0.ServerGroupInfos.0.NonNormalServers.0.Status"), "Unhealthy")
 }
 
 // nlbZoneless sends connections from both zones to a backend server whose zone is not known, while they do not cross zones.
