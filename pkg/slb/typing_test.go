@@ -19,7 +19,9 @@ func TestChangeThatLeavesNoBackend(t *testing.T) {
 		change func(*corev1.Service)
 		says   string
 	}{
-		"labels that no node has": {testkit.Annotation(annotation.BackendLabel.Key(), "role=nothing"), "no node has the labels role=nothing; the backends stay"},
+		"labels that no node has": {
+			testkit.Annotation(annotation.BackendLabel.Key(), "role=nothing"), "no node has the labels role=nothing; the backends stay",
+		},
 		"pods without interfaces": {eni, "no network interface of the VPC has the addresses 10.1.200.9"},
 		"no node port":            {func(svc *corev1.Service) { svc.Spec.Ports[0].NodePort = 0 }, "port 80 has no node port"},
 	} {

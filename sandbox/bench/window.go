@@ -33,7 +33,8 @@ func publishedWindows(ctx context.Context, r run) (figures []Figure, err error) 
 	if err != nil {
 		return nil, err
 	}
-	figures = append(figures, atMost(fmt.Sprintf("start on %d nodes with nothing to do: processor time", windowNodes), started.Seconds(), "s", 0.3))
+	figures = append(figures,
+		atMost(fmt.Sprintf("start on %d nodes with nothing to do: processor time", windowNodes), started.Seconds(), "s", 0.3))
 	time.Sleep(time.Minute) // another window begins
 	services := make([]*corev1.Service, windowServices)
 	for i := range services {
@@ -44,9 +45,9 @@ func publishedWindows(ctx context.Context, r run) (figures []Figure, err error) 
 	if err != nil {
 		return nil, err
 	}
+	shown := fmt.Sprintf("%d Services at the start of a window: address shown, ", windowServices)
 	figures = append(figures,
-		atMost(fmt.Sprintf("%d Services at the start of a window: address shown, median", windowServices), came.median(created).Seconds(), "s", 10.1),
-		withoutGoal(fmt.Sprintf("%d Services at the start of a window: address shown, last", windowServices), came.last(created).Seconds(), "s"))
+		atMost(shown+"median", came.median(created).Seconds(), "s", 10.1), withoutGoal(shown+"last", came.last(created).Seconds(), "s"))
 	for _, measure := range []func(context.Context) ([]Figure, error){e.windowOfANode, e.idleMinutes} {
 		more, failed := measure(ctx)
 		if failed != nil {
@@ -111,5 +112,6 @@ func (e *env) idleMinutes(ctx context.Context) ([]Figure, error) {
 	}
 	time.Sleep(quietMinutes)
 	after, err := processorTime(e.manager.pid())
-	return []Figure{atMost(fmt.Sprintf("%s without a change, %d CLBs: processor time", quietMinutes, windowServices), (after - before).Seconds(), "s", 0.15)}, err
+	operation := fmt.Sprintf("%s without a change, %d CLBs: processor time", quietMinutes, windowServices)
+	return []Figure{atMost(operation, (after - before).Seconds(), "s", 0.15)}, err
 }

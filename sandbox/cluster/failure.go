@@ -66,7 +66,7 @@ func LastErrors(dir string) string {
 			continue // the machine has just lost its disk
 		}
 		if last := lastError(string(content)); last != "" {
-			machine, _, _ := strings.Cut(strings.TrimPrefix(path, filepath.Join(state, machinesDir)+string(filepath.Separator)), string(filepath.Separator))
+			machine := filepath.Base(filepath.Dir(filepath.Dir(filepath.Dir(path)))) // its disk has var/log
 			texts = append(texts, fmt.Sprintf("machine %s, %s: %s", machine, filepath.Base(path), last))
 		}
 	}

@@ -17,19 +17,17 @@ func (in Input) NeedsZones() bool {
 		!in.Params.Has(annotation.ZoneMaps) && !in.Params.Refused(annotation.ZoneMaps)
 }
 
-// DiscoverZones sets the zones of a new NLB that nothing names: the two with the most nodes that may be backends, in each of them the
+// DiscoverZones sets the zones of a new NLB that nothing names: the two with the most nodes that would be backends, in each of them the
 // vSwitch with the most free addresses of those that have nodes. Where there are fewer than two it fails.
 func (in *Input) DiscoverZones(vSwitches []alicloud.VSwitch) error {
 	nodesIn := map[string]int{}
 	best := map[string]alicloud.VSwitch{}
 	used := map[string]bool{}
-	for node := range in.Nodes.All {
-		vSwitch, ok := vSwitchOf(vSwitches, node.Address)
-		if !ok || !node.Candidate {
-			continue
+	for _, node := range in.Backends().Ready() {
+		if vSwitch, ok := vSwitchOf(vSwitches, node.Address); ok {
+			nodesIn[vSwitch.ZoneID]++
+			used[vSwitch.ID] = true
 		}
-		nodesIn[vSwitch.ZoneID]++
-		used[vSwitch.ID] = true
 	}
 	for _, vSwitch := range vSwitches {
 		other, taken := best[vSwitch.ZoneID]

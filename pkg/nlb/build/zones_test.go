@@ -24,28 +24,38 @@ func TestDiscoverZones(t *testing.T) {
 		{ID: "vsw-6", ZoneID: "z-d", CIDRBlock: "10.4.0.0/24"},
 	}
 	excluded := testkit.NodeLabel(corev1.LabelNodeExcludeBalancers, "true")
+	front := testkit.NodeLabel("role", "front")
 	for name, test := range map[string]struct {
 		nodes []*corev1.Node
 		dual  bool
+		label string
 		want  string
 	}{
-		"the most nodes":               {nodes: at("10.3.0.1", "10.2.0.1", "10.2.0.2", "10.1.0.1", "10.3.0.2"), want: "z-b:vsw-4,z-c:vsw-5"},
-		"as many: by name":             {nodes: at("10.3.0.1", "10.2.0.1", "10.1.0.1"), want: "z-a:vsw-1,z-b:vsw-4"},
-		"the vSwitch with nodes":       {nodes: at("10.1.1.1", "10.2.0.1"), want: "z-a:vsw-2,z-b:vsw-4"},
-		"the most free addresses":      {nodes: at("10.1.1.1", "10.1.0.1", "10.2.0.1"), want: "z-a:vsw-1,z-b:vsw-4"},
-		"IPv6":                         {nodes: at("10.1.1.1", "10.1.0.1", "2001:db8:2::1", "10.3.0.1"), dual: true, want: "z-a:vsw-2,z-b:vsw-4"},
+		"the most nodes":          {nodes: at("10.3.0.1", "10.2.0.1", "10.2.0.2", "10.1.0.1", "10.3.0.2"), want: "z-b:vsw-4,z-c:vsw-5"},
+		"as many: by name":        {nodes: at("10.3.0.1", "10.2.0.1", "10.1.0.1"), want: "z-a:vsw-1,z-b:vsw-4"},
+		"the vSwitch with nodes":  {nodes: at("10.1.1.1", "10.2.0.1"), want: "z-a:vsw-2,z-b:vsw-4"},
+		"the most free addresses": {nodes: at("10.1.1.1", "10.1.0.1", "10.2.0.1"), want: "z-a:vsw-1,z-b:vsw-4"},
+		"IPv6":                    {nodes: at("10.1.1.1", "10.1.0.1", "2001:db8:2::1", "10.3.0.1"), dual: true, want: "z-a:vsw-2,z-b:vsw-4"},
+		"nodes of the labels": {
+			nodes: append(at("10.3.0.1", "10.3.0.2"), withAddress("x", "10.1.0.1", front), withAddress("y", "10.2.0.2", front)),
+			label: "role=front", want: "z-a:vsw-1,z-b:vsw-4",
+		},
 		"no free address":              {nodes: at("10.4.0.1", "10.4.0.2", "10.2.0.1")},
 		"one zone":                     {nodes: at("10.1.0.1", "10.1.1.1")},
 		"nodes elsewhere":              {nodes: at("192.168.0.1", "192.168.0.2", "")},
 		"nodes that may be no backend": {nodes: append(at("10.1.0.1"), withAddress("x", "10.2.0.1", excluded))},
 	} {
 		svc := testkit.Service("web", testkit.TCP(80))
+		svc.Annotations = map[string]string{annotation.BackendLabel.Key(): test.label}
 		if test.dual {
-			svc.Annotations = map[string]string{annotation.IPVersion.Key(): annotation.DualStackNLB}
+			svc.Annotations[annotation.IPVersion.Key()] = annotation.DualStackNLB
 		}
 		params, _ := annotation.OfNLB(svc)
 		in := build.Input{Service: svc, Params: params, Nodes: backend.Nodes(test.nodes, testkit.InstanceID, now)}
-		if err := in.DiscoverZones(vSwitches); build.ZonesText(in.Zones) != test.want && test.want != "" || (err == nil) == (test.want == "") {
+		if err := in.DiscoverZones(
+			vSwitches,
+		); build.ZonesText(in.Zones) != test.want && test.want != "" ||
+			(err == nil) == (test.want == "") {
 			t.Errorf("%s: %s, %v, want %q", name, build.ZonesText(in.Zones), err, test.want)
 		}
 	}
