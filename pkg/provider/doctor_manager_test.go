@@ -21,16 +21,19 @@ import (
 // is not empty.
 func TestDoctorStartsWithTheLeader(t *testing.T) {
 	t.Parallel()
+	held := func(by string, age time.Duration) func() *coordinationv1.Lease {
+		return func() *coordinationv1.Lease { return leaseOf(LeaseName, by, age) }
+	}
 	for name, test := range map[string]struct {
-		lease    *coordinationv1.Lease // nil for none
+		lease    func() *coordinationv1.Lease // as of the time of its own test, which may be long after the table; nil for none
 		election bool
 		status   doctor.Status
 		detail   string
 	}{
-		"leads":      {leaseOf(LeaseName, "node-1_a", 3*time.Second), true, doctor.OK, "node-1_a for 60m, renewed "},
+		"leads":      {held("node-1_a", 3*time.Second), true, doctor.OK, "node-1_a for 60m, renewed "},
 		"none":       {nil, true, doctor.Wrong, "nobody holds Lease kube-system/cloud-controller-manager, so nothing manages the cluster"},
-		"given back": {leaseOf(LeaseName, "", 3*time.Second), true, doctor.Wrong, "nobody holds Lease"},
-		"dead": {leaseOf(LeaseName, "node-1_a", 5*time.Minute), true, doctor.Wrong,
+		"given back": {held("", 3*time.Second), true, doctor.Wrong, "nobody holds Lease"},
+		"dead": {held("node-1_a", 5*time.Minute), true, doctor.Wrong,
 			"node-1_a no longer renews Lease kube-system/cloud-controller-manager, last 5m"},
 		"no election": {nil, false, doctor.NotChecked, "leader election is switched off"},
 	} {
@@ -39,7 +42,7 @@ func TestDoctorStartsWithTheLeader(t *testing.T) {
 			p := newPatient(t)
 			p.nodes = p.nodes[:1]
 			if test.lease != nil {
-				p.nodes = append(p.nodes, test.lease)
+				p.nodes = append(p.nodes, test.lease())
 			}
 			if !test.election {
 				p.settings.Lease = ElectionLease{}
