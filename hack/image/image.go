@@ -92,7 +92,8 @@ func compile(ctx context.Context, opts options, p program, architecture string) 
 	binary := filepath.Join(dir, p.name)
 	ldflags := "-s -w -X k8s.io/component-base/version.gitVersion=" + opts.version
 	// Neither the commit nor the directory of the sources gets into the bytes, nor what the builder has set for other programs.
-	build := exec.CommandContext(ctx, "go", "build", "-buildvcs=false", "-trimpath", "-tags", "grpcnotrace", "-ldflags", ldflags, "-o", binary, "./cmd/"+p.name)
+	build := exec.CommandContext(ctx, "go", "build", "-buildvcs=false", "-trimpath", "-tags", "grpcnotrace", "-ldflags", ldflags,
+		"-o", binary, "./cmd/"+p.name)
 	build.Dir = opts.root
 	build.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS=linux", "GOARCH="+architecture,
 		"GOAMD64=v1", "GOARM64=v8.0", "GOFIPS140=off", "GOWORK=off", "GOFLAGS=-mod=readonly")

@@ -205,7 +205,8 @@ func otherActions() []Action {
 			Why: "pods as backend servers: the CIDRs of the VPC", probe: params{"PageSize": "10"}},
 		{
 			Product: "vpc", Name: "DescribeVSwitches", Features: []Feature{FeatureServices, FeatureNLB, FeatureRoutes, FeatureNodes},
-			Why: "checking access key, region and VPC at startup; the vSwitches of intranet CLBs and of NLBs without `loadbalancer-zone-maps`", probe: params{"VpcId": noVPC},
+			Why: "checking access key, region and VPC at startup; the vSwitches of intranet CLBs and of NLBs without " +
+				"`loadbalancer-zone-maps`", probe: params{"VpcId": noVPC},
 		},
 		{
 			Product: "quotas", Name: "ListProductQuotas", Features: []Feature{FeatureQuotas},

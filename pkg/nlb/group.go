@@ -26,8 +26,8 @@ type groupCloud struct{ *engine }
 
 var _ groups.Cloud[alicloud.NLB] = groupCloud{}
 
-// Refuse implements groups.Cloud: an NLB for several Services, or to which a Service moves, is created only where somebody has said in which
-// zones.
+// Refuse implements groups.Cloud: an NLB for several Services, or to which a Service moves, is created only where somebody has said in
+// which zones.
 func (c groupCloud) Refuse(params annotation.Params) error {
 	if err := c.engine.Refuse(params); err != nil || params.Has(annotation.LoadBalancerID) {
 		return err

@@ -241,9 +241,8 @@ func TestStrangerOnTheNextPort(t *testing.T) {
 			if calls := w.written(); len(calls) > writesADay {
 				t.Errorf("%d writes in a day", len(calls))
 			}
-			deleted := metav1.Now()
-			w.change(func(svc *corev1.Service) { svc.DeletionTimestamp = &deleted })
-			w.must(goneIn, "the Service is released", func() bool { return len(w.get().Finalizers) == 0 })
+			w.deleteIt()
+			w.must(goneIn, "the Service is released", w.released)
 			if diff := cmp.Diff(before, w.strangers()); diff != "" || before == "" {
 				t.Errorf("somebody else's listener (-before +after):\n%s", diff)
 			}

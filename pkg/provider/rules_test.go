@@ -173,18 +173,16 @@ func (w *ruled) live(stage *stage, f *wrong) run {
 	w.manager.since()
 	w.events()
 	begin()
-	deleted := metav1.Now()
-	w.change(func(svc *corev1.Service) { svc.DeletionTimestamp = &deleted })
-	released := func() bool { return len(w.get().Finalizers) == 0 }
-	check(goes, goneIn, released)
-	if !released() {
+	w.deleteIt()
+	check(goes, goneIn, w.released)
+	if !w.released() {
 		time.Sleep(24 * time.Hour)
 		w.costs(&done)
 	}
 	done.calls = append(done.calls, w.manager.since()...)
 	w.manager.from(nil)
 	check(ends, healIn, func() bool {
-		return released() && !slices.ContainsFunc(s.state(w), func(line string) bool { return strings.HasPrefix(line, "load balancer") })
+		return w.released() && !slices.ContainsFunc(s.state(w), func(line string) bool { return strings.HasPrefix(line, "load balancer") })
 	})
 	if done.broken[ends] != "" {
 		done.broken[ends] = fmt.Sprint(w.get().Finalizers, s.state(w))

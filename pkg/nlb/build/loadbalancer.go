@@ -36,7 +36,7 @@ func (b *builder) loadBalancer() {
 		ModificationProtectionReason: mark.ProtectionReason,
 		Tags:                         slices.Concat(b.ownerTags(), tags),
 	}
-	if b.observed.LoadBalancer.ID == "" && !params.Has(annotation.ZoneMaps) && !params.Refused(annotation.ZoneMaps) {
+	if b.in.isNewWithoutZones() {
 		b.model.LoadBalancer.Zones = annotation.ZonesIn(b.in.Config.NLBZoneMaps)
 	}
 	if len(b.in.Zones) > 0 {

@@ -12,8 +12,11 @@ import (
 )
 
 // NeedsZones reports whether the NLB of a Service is yet to be created, and neither the annotations nor the cloud-config name its zones.
-func (in Input) NeedsZones() bool {
-	return (in.Observed == nil || in.Observed.LoadBalancer.ID == "") && in.Config.NLBZoneMaps == "" &&
+func (in Input) NeedsZones() bool { return in.isNewWithoutZones() && in.Config.NLBZoneMaps == "" }
+
+// isNewWithoutZones reports whether the NLB of a Service is yet to be created, and the annotations do not name its zones.
+func (in Input) isNewWithoutZones() bool {
+	return (in.Observed == nil || in.Observed.LoadBalancer.ID == "") &&
 		!in.Params.Has(annotation.ZoneMaps) && !in.Params.Refused(annotation.ZoneMaps)
 }
 
