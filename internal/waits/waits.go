@@ -52,9 +52,9 @@ const (
 	// InUse is how long what a listener of ours has just left may count as used. What is used for longer is used by somebody else, who may go
 	// on for ever.
 	InUse = 5 * time.Minute
-	// AccessUnread is how long a Service is held that is to be removed, while nobody knows whether it has an access control list, or a
-	// security group.
-	AccessUnread = 10 * time.Minute
+	// LeftoverUnread is how long a Service is held that is to be removed, while nobody knows whether it has an access control list, a
+	// security group, or server groups.
+	LeftoverUnread = 10 * time.Minute
 	// Job and JobOfLoadBalancer are how long a job of NLB, and the creation or deletion of a load balancer, may take. The documents name no
 	// bound; jobs take 0.3 to 5 s and a creation 20 s to 2 min. JobUnread is the same for a job whose state cannot be read: most have ended by
 	// then, and what is there shows how.
@@ -204,8 +204,8 @@ func services() []Wait {
 		{"others to stop using a server group that a Service needs no more", "it stays without the backends of the Service", Replaced,
 			"Its deletion is tried again, never at longer intervals.", "event `KeptInUse`"},
 		{"a server group, security group or access control list of a deleted Service that the cloud does not delete, most often because others use it", "the Service is held", InUse, "It stays, and the Service is released.", "event `KeptInUse`"},
-		{"the access control list or security group of a deleted Service to be readable", "the Service is held", AccessUnread,
-			"It stays if there is one, and the Service is released.", "event `KeptInUse`"},
+		{"the access control list, security group or server groups of a deleted Service to be readable", "the Service is held", LeftoverUnread,
+			"What there is stays, and the Service is released.", "event `KeptInUse`"},
 		{"a job of NLB", "nothing else is done to the same object", Job, "What is there is read, and decides.", failed},
 		{"the creation or deletion of an NLB", "as above", JobOfLoadBalancer, "What is there is read, and decides.", failed},
 		{"a job of NLB whose state cannot be read", "as above", JobUnread, "What is there is read, and decides.", "event that names the right"},

@@ -262,12 +262,12 @@ func TestSecurityGroupRules(t *testing.T) {
 		{Priority: 100, Protocol: "ALL", Ports: "-1/-1", CIDR: "0.0.0.0/0", Drop: true, Description: "k8s.default.web.c1"},
 	}
 	testkit.Check(t, c.AddSecurityRules(ctx, id, rules))
-	got := testkit.Must(c.SecurityRules(ctx, id))(t)
+	got := testkit.Must(c.DescribeSecurityGroup(ctx, id))(t).Rules
 	if diff := cmp.Diff(rules, got, cmpopts.IgnoreFields(alicloud.SecurityRule{}, "ID")); diff != "" {
 		t.Errorf("rules (-want +got):\n%s", diff)
 	}
 	testkit.Check(t, c.RemoveSecurityRules(ctx, id, got[:1]))
-	if left := testkit.Must(c.SecurityRules(ctx, id))(t); len(left) != 2 {
+	if left := testkit.Must(c.DescribeSecurityGroup(ctx, id))(t).Rules; len(left) != 2 {
 		t.Errorf("left %v", left)
 	}
 	found := testkit.Must(c.DescribeSecurityGroups(ctx, want.Tags[0]))(t)
@@ -276,7 +276,7 @@ func TestSecurityGroupRules(t *testing.T) {
 		t.Errorf("found (-want +got):\n%s", diff)
 	}
 	testkit.Check(t, c.DeleteSecurityGroup(ctx, id))
-	if _, err := c.SecurityRules(ctx, id); !alicloud.IsNotFound(err) {
+	if _, err := c.DescribeSecurityGroup(ctx, id); !alicloud.IsNotFound(err) {
 		t.Errorf("deleted: %v", err)
 	}
 }

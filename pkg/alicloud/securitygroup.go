@@ -25,7 +25,9 @@ type SecurityGroup struct {
 	// Type is "normal" or [SecurityGroupEnterprise].
 	Type            string
 	ResourceGroupID string
-	Tags            []Tag
+	// Tags are those that [Client.DescribeSecurityGroups] shows, and Rules the ingress rules that [Client.DescribeSecurityGroup] shows.
+	Tags  []Tag
+	Rules []SecurityRule
 }
 
 // SecurityRule is an ingress rule of a security group.
@@ -78,12 +80,13 @@ func (c *Client) DescribeSecurityGroups(ctx context.Context, tag Tag) ([]Securit
 	})
 }
 
-// SecurityRules returns the ingress rules of a security group.
-func (c *Client) SecurityRules(ctx context.Context, id string) ([]SecurityRule, error) {
+// DescribeSecurityGroup returns a security group with its ingress rules. The answer has no tags.
+func (c *Client) DescribeSecurityGroup(ctx context.Context, id string) (SecurityGroup, error) {
 	out := &struct {
 		answer
-		SecurityGroupId string
-		Permissions     struct {
+		SecurityGroupId, SecurityGroupName, Description, VpcId string
+
+		Permissions struct {
 			Permission []struct {
 				SecurityGroupRuleId, Policy, IpProtocol, PortRange, SourceCidrIp, Ipv6SourceCidrIp, Description string
 
@@ -93,19 +96,19 @@ func (c *Client) SecurityRules(ctx context.Context, id string) ([]SecurityRule, 
 	}{answer: newAnswer()}
 	if err := c.call(ctx, "DescribeSecurityGroupAttribute", productECS, params{"SecurityGroupId": id, "Direction": "ingress"},
 		out); err != nil {
-		return nil, err
+		return SecurityGroup{}, err
 	}
 	if out.SecurityGroupId != id {
-		return nil, out.unusable("DescribeSecurityGroupAttribute", "asked for %q, got %q", id, out.SecurityGroupId)
+		return SecurityGroup{}, out.unusable("DescribeSecurityGroupAttribute", "asked for %q, got %q", id, out.SecurityGroupId)
 	}
-	var rules []SecurityRule
+	group := SecurityGroup{ID: id, Name: out.SecurityGroupName, Description: out.Description, VPCID: out.VpcId}
 	for _, p := range out.Permissions.Permission {
-		rules = append(rules, SecurityRule{
+		group.Rules = append(group.Rules, SecurityRule{
 			ID: p.SecurityGroupRuleId, Drop: strings.EqualFold(p.Policy, "drop"), Priority: p.Priority, Protocol: strings.ToUpper(p.IpProtocol),
 			Ports: p.PortRange, CIDR: p.SourceCidrIp + p.Ipv6SourceCidrIp, Description: p.Description,
 		})
 	}
-	return rules, nil
+	return group, nil
 }
 
 // CreateSecurityGroup makes a security group. For the token see [Client.CreateNLB].

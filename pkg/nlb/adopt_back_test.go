@@ -71,7 +71,7 @@ func (w *world) shows(id string) shown {
 	}
 	slices.SortFunc(s.Listeners, func(a, b shownListener) int { return strings.Compare(*a.Description, *b.Description) })
 	for _, group := range testkit.Must(c.DescribeSecurityGroups(ctx, *w.owner("web")))(w.t) {
-		s.Rules = testkit.Must(c.SecurityRules(ctx, group.ID))(w.t)
+		s.Rules = testkit.Must(c.DescribeSecurityGroup(ctx, group.ID))(w.t).Rules
 		slices.SortFunc(s.Rules, func(a, b alicloud.SecurityRule) int { return strings.Compare(a.CIDR, b.CIDR) })
 		for i := range s.Rules {
 			s.Rules[i].ID = ""

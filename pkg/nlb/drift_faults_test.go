@@ -129,7 +129,7 @@ func TestDriftOfWhatFewServicesHave(t *testing.T) {
 			return job(api.RemoveCertificates(t.Context(), s.listener.ID, []string{"cert-2"}))
 		})
 		id := w.get("ranges").Labels[driver.LabelSecurityGroupID]
-		testkit.Check(t, api.RemoveSecurityRules(t.Context(), id, testkit.Must(api.SecurityRules(t.Context(), id))(t)[:1]))
+		testkit.Check(t, api.RemoveSecurityRules(t.Context(), id, testkit.Must(api.DescribeSecurityGroup(t.Context(), id))(t).Rules[:1]))
 		servers := testkit.Must(api.ListNLBServers(t.Context(), group))(t)
 		servers = slices.DeleteFunc(servers, func(s alicloud.NLBServer) bool { return s.Description == "by hand" })
 		testkit.Must(api.RemoveNLBServers(t.Context(), group, servers[:1]))(t)

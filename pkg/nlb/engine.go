@@ -207,8 +207,9 @@ type nlb struct {
 	failures []error
 	// alsoOwned are the ids of further NLBs with the owner tag of the Service, as the last search before a removal has found them.
 	alsoOwned []string
-	// accessUnread is since when the security group of the source ranges cannot be read after all else of the Service was removed.
-	accessUnread driver.Unread
+	// accessUnread is since when the security group of the source ranges cannot be read after all else of the Service was removed, and
+	// groupsUnread the same of its server groups.
+	accessUnread, groupsUnread driver.Unread
 }
 
 var _ driver.Balancer = nlb{}

@@ -171,7 +171,7 @@ func TestSourceRanges(t *testing.T) {
 				return nil
 			}
 			var shown []string
-			for _, r := range testkit.Must(w.account.Client.SecurityRules(t.Context(), lb.SecurityGroups[0]))(t) {
+			for _, r := range testkit.Must(w.account.Client.DescribeSecurityGroup(t.Context(), lb.SecurityGroups[0]))(t).Rules {
 				text := "accept "
 				if r.Drop {
 					text = "drop "

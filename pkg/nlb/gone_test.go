@@ -195,34 +195,40 @@ func (w *world) securityGroups(name string) []alicloud.SecurityGroup {
 	return testkit.Must(w.account.Client.DescribeSecurityGroups(w.t.Context(), *w.owner(name)))(w.t)
 }
 
-// TestEmptySearchMakesNoSecondSecurityGroup: a search that lacks the security group of the source ranges once makes no second one, and
-// leaves none behind when the Service goes.
+// TestEmptySearchMakesNoSecondSecurityGroup: a search that lacks the security group of the source ranges, once or for ever because the role
+// may not make it, makes no second one, and leaves none behind when the Service goes.
 func TestEmptySearchMakesNoSecondSecurityGroup(t *testing.T) {
 	t.Parallel()
 	ranges := func(svc *corev1.Service) { svc.Spec.LoadBalancerSourceRanges = []string{"192.0.2.0/24"} }
 	begins := map[string]func(*world){"drift": (*world).drift, "restart": (*world).restart}
-	for name, begin := range begins {
-		for what, act := range map[string]func(*world){"unchanged": func(*world) {}, "removed": func(w *world) { w.remove("web") }} {
-			t.Run(name+" "+what, func(t *testing.T) {
-				t.Parallel()
-				inWorld(t, func(t *testing.T, w *world) {
-					w.serve(1, testkit.TCP(80), ranges)
-					begin(w)
-					act(w)
-					w.calls()
-					w.account.Fault(empty("DescribeSecurityGroups", noSecurityGroups, 1))
-					w.converge("web")
-					calls, want := writes(w.calls()), 1
-					if what == "removed" {
-						want = 0
-					} else if len(calls) > 0 {
-						t.Errorf("writes %v", calls)
-					}
-					if got := w.securityGroups("web"); len(got) != want {
-						t.Errorf("%d security groups, want %d", len(got), want)
-					}
+	for _, times := range []int{1, 0} {
+		for name, begin := range begins {
+			for what, act := range map[string]func(*world){"unchanged": func(*world) {}, "removed": func(w *world) { w.remove("web") }} {
+				t.Run(fmt.Sprintf("%s %s, %d times", name, what, times), func(t *testing.T) {
+					t.Parallel()
+					inWorld(t, func(t *testing.T, w *world) {
+						w.serve(1, testkit.TCP(80), ranges)
+						begin(w)
+						act(w)
+						w.calls()
+						w.account.Fault(empty("DescribeSecurityGroups", noSecurityGroups, times))
+						w.converge("web")
+						if times == 0 && what == "unchanged" {
+							w.passes("web", time.Hour)
+						}
+						w.account.ClearFaults()
+						calls, want := writes(w.calls()), 1
+						if what == "removed" {
+							want = 0
+						} else if len(calls) > 0 {
+							t.Errorf("writes %v", calls)
+						}
+						if got := w.securityGroups("web"); len(got) != want {
+							t.Errorf("%d security groups, want %d", len(got), want)
+						}
+					})
 				})
-			})
+			}
 		}
 	}
 }

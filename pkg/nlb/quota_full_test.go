@@ -47,7 +47,7 @@ func (w *world) accepted(name string) []string {
 	w.t.Helper()
 	var accepted []string
 	for _, id := range w.balancer(name).SecurityGroups {
-		for _, rule := range testkit.Must(w.account.Client.SecurityRules(w.t.Context(), id))(w.t) {
+		for _, rule := range testkit.Must(w.account.Client.DescribeSecurityGroup(w.t.Context(), id))(w.t).Rules {
 			if !rule.Drop {
 				accepted = append(accepted, rule.CIDR)
 			}

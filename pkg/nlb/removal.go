@@ -42,12 +42,15 @@ func (n nlb) RefreshForRemoval(ctx context.Context, svc *corev1.Service, _ *driv
 	if !n.Reused() && n.group.IsZero() {
 		n.listeners.Invalidate("the NLB is to be deleted: somebody may have added one")
 	}
-	known, err = n.readForRemoval(ctx, svc, n.observed)
-	if n = n.withKnown(known); err == nil {
-		n = n.unlessUsed(svc)
-		err = n.leaveFirst()
+	known, err = n.readListenersForRemoval(ctx, n.observed)
+	if n = n.withKnown(known); err != nil {
+		return n, err
 	}
-	return n, err
+	if n, err = n.readGroupsForRemoval(ctx, svc); err != nil {
+		return n, err
+	}
+	n = n.unlessUsed(svc)
+	return n, n.leaveFirst()
 }
 
 // unlessUsed has a load balancer stay, as an existing one does, on which somebody else has a listener, or which lacks the owner tag while
@@ -138,42 +141,49 @@ func (n nlb) waitToRemove() error {
 	return nil
 }
 
-// readForRemoval reads the listeners and the groups. Unlike for other passes, what was read before does not do where a read fails:
-// what is not known would be left behind.
-func (e *engine) readForRemoval(ctx context.Context, svc *corev1.Service, known observed) (observed, error) {
-	if known.presence.Present() && !known.listeners.Trusted() {
-		listeners, err := observe.Listeners(ctx, e.api, known.nlbID())
-		if alicloud.IsNotFound(err) {
-			id := known.nlbID()
-			known.presence = known.presence.AfterLoss(id)
-			return known, e.missing.Unproven(id)
-		}
-		if err != nil {
-			return known, err
-		}
-		known.listeners.Set(listeners)
-	}
-	if known.groups.Trusted() || len(known.jobs) > 0 {
+// readListenersForRemoval reads the listeners. Unlike for other passes, what was read before does not do where a read fails: what is not
+// known would be left behind.
+func (e *engine) readListenersForRemoval(ctx context.Context, known observed) (observed, error) {
+	if !known.presence.Present() || known.listeners.Trusted() {
 		return known, nil
 	}
-	return e.readGroupsForRemoval(ctx, svc, known)
+	listeners, err := observe.Listeners(ctx, e.api, known.nlbID())
+	if alicloud.IsNotFound(err) {
+		id := known.nlbID()
+		known.presence = known.presence.AfterLoss(id)
+		return known, e.missing.Unproven(id)
+	}
+	if err == nil {
+		known.listeners.Set(listeners)
+	}
+	return known, err
 }
 
 // readGroupsForRemoval reads the groups. Where neither an earlier read nor a listener names any, one empty list proves nothing: they would
-// stay.
-func (e *engine) readGroupsForRemoval(ctx context.Context, svc *corev1.Service, known observed) (observed, error) {
-	params, _ := e.Params(svc)
-	read, err := e.readGroups(ctx, svc, params, known, nil)
+// stay. Groups that cannot be read hold neither the listeners, which would go on to serve, nor the load balancer: see PlanLeftovers. Only
+// where the author keeps the load balancer, they lose their tags with it.
+func (n nlb) readGroupsForRemoval(ctx context.Context, svc *corev1.Service) (nlb, error) {
+	if n.groups.Trusted() || len(n.jobs) > 0 {
+		return n, nil
+	}
+	params, _ := n.Params(svc)
+	known := n.observed
+	read, err := n.readGroups(ctx, svc, params, known, nil)
+	n = n.withKnown(read)
 	if err == nil {
-		err = read.strays
+		err = n.strays
 	}
-	if err != nil || known.groups.Known() || len(read.groups.Value) > 0 || !mayHaveHad(svc, known, driver.Labeled(svc)) {
-		return read, err
+	switch {
+	case driver.IsUnread(err) && !params.Preserves():
+		n.unread = map[model.Part]error{model.PartGroups: err}
+		return n, nil
+	case err != nil, known.groups.Known(), len(n.groups.Value) > 0, !mayHaveHad(svc, known, driver.Labeled(svc)):
+		return n, err
 	}
-	if read.groupsUnseen, err = e.missing.Confirm(read.groupsUnseen, true, "no server groups found"); err != nil {
-		read.groups = driver.Part[[]model.Group]{}
+	if n.groupsUnseen, err = n.missing.Confirm(n.groupsUnseen, true, "no server groups found"); err != nil {
+		n.groups = driver.Part[[]model.Group]{}
 	}
-	return read, err
+	return n, err
 }
 
 func (n nlb) waitError(reason string) error {
@@ -320,13 +330,33 @@ func (n nlb) removalPlan(removal model.Plan) driver.Plan { return plan{nlb: n, P
 // Removed implements driver.Balancer. Groups and the security group outlive the load balancer.
 func (n nlb) Removed(removal driver.Removal) (known driver.Balancer, leftovers bool) {
 	n.presence = n.presence.AfterRelease("")
-	return n, !removal.Preserved && (len(n.groups.Value) > 0 || n.access.Value != nil)
+	return n, !removal.Preserved && (len(n.groups.Value) > 0 || n.access.Value != nil || n.unread[model.PartGroups] != nil)
 }
 
-// readLeftovers reads the groups. Those of a load balancer that this process deleted are known, unless they are in doubt: only the number
+// readLeftovers reads the groups. Where they cannot be read, those that were read before stand. A Service of which none were is held, until
+// what there may be is left behind: unread is why.
+func (n nlb) readLeftovers(ctx context.Context, svc *corev1.Service, params annotation.Params) (after nlb, unread, err error) {
+	if err = n.unread[model.PartGroups]; err == nil {
+		var known observed
+		known, err = n.rereadGroups(ctx, svc, params)
+		n = n.withKnown(known)
+	}
+	n.groupsUnread = n.groupsUnread.After(err)
+	switch {
+	case n.strays != nil: // a listener of the Service on another load balancer may go on to serve
+		return n, nil, n.strays
+	case err == nil || n.groups.Known():
+		return n, nil, nil
+	case driver.IsUnread(err) && n.groupsUnread.Outlasts(waits.LeftoverUnread):
+		return n, err, nil
+	}
+	return n, nil, err
+}
+
+// rereadGroups reads the groups. Those of a load balancer that this process deleted are known, unless they are in doubt: only the number
 // of their servers is read, because others may have added some. A listener of others that leads to one keeps the cloud from deleting it,
 // which puts them in doubt.
-func (n nlb) readLeftovers(ctx context.Context, svc *corev1.Service, params annotation.Params) (observed, error) {
+func (n nlb) rereadGroups(ctx context.Context, svc *corev1.Service, params annotation.Params) (observed, error) {
 	if !n.groups.Trusted() || !n.presence.WasDeleted() || n.strays != nil {
 		return n.readGroups(ctx, svc, params, n.observed, nil)
 	}
@@ -387,15 +417,11 @@ func (n nlb) PlanLeftovers(ctx context.Context, svc *corev1.Service) (driver.Bal
 	if len(n.jobs) > 0 {
 		return n, plan{nlb: n}, n.waitError("a job of the cloud is still running")
 	}
-	known, err := n.readLeftovers(ctx, svc, params)
-	n = n.withKnown(known)
+	n, groupsUnread, err := n.readLeftovers(ctx, svc, params)
 	if err == nil {
-		err = n.strays
+		err = n.leaveFirst()
 	}
-	if err != nil && (n.strays != nil || !n.groups.Known()) {
-		return n, plan{nlb: n}, err
-	}
-	if err = n.leaveFirst(); err != nil {
+	if err != nil {
 		return n, plan{nlb: n}, err
 	}
 	var unread error
@@ -407,7 +433,7 @@ func (n nlb) PlanLeftovers(ctx context.Context, svc *corev1.Service) (driver.Bal
 		}
 		n.accessUnread = n.accessUnread.After(err)
 		switch {
-		case n.accessUnread.Outlasts(waits.AccessUnread):
+		case n.accessUnread.Outlasts(waits.LeftoverUnread):
 			n.access, unread = driver.Part[*model.Access]{}, err
 		case err != nil:
 			return n, plan{nlb: n}, err
@@ -418,6 +444,11 @@ func (n nlb) PlanLeftovers(ctx context.Context, svc *corev1.Service) (driver.Bal
 		kept = append(kept, problem.Newf(problem.ReasonKeptInUse,
 			"security group %s, which holds the source ranges of this Service, stays if it exists: it could not be read (%s); if nothing uses it, delete it",
 			cmp.Or(svc.Labels[driver.LabelSecurityGroupID], mark.DefaultName(svc.UID)), alicloud.Lasting(unread)))
+	}
+	if groupsUnread != nil {
+		kept = append(kept, problem.Newf(problem.ReasonKeptInUse,
+			"server groups of this Service with the tag %s=%s stay if there are any: they could not be read (%s); if nothing uses them, delete them",
+			mark.TagOwner, mark.DefaultName(svc.UID), alicloud.Lasting(groupsUnread)))
 	}
 	leftovers := diff.Leftovers(rest, n.ownerOf(svc, n.observed))
 	leftovers.Problems = slices.Concat(leftovers.Problems, n.besideAccess(), kept)

@@ -93,7 +93,7 @@ func TestUnreadSecurityGroupHoldsNoService(t *testing.T) {
 		w.account.Fault(`{"action":"DescribeSecurityGroups","code":"Forbidden.RAM","status":403,"times":0}`)
 		w.restart()
 		w.remove("web")
-		w.passes("web", waits.AccessUnread-time.Minute)
+		w.passes("web", waits.LeftoverUnread-time.Minute)
 		if len(w.get("web").Finalizers) == 0 {
 			t.Error("the Service went before its time")
 		}

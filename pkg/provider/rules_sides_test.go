@@ -360,15 +360,15 @@ func ofNLB() *side {
 		},
 		interfaces: []string{"DescribeNetworkInterfaces"},
 		foreign: []foreign{
-			{name: "a listener on our group", make: func(w *ruled) { nlbByHand(w, balancer(w).ID, 9090) }, cannot: stays},
-			{name: "a listener on the port to come", make: func(w *ruled) { nlbByHand(w, balancer(w).ID, 8443) }, cannot: stays},
+			{name: "a listener on our group", make: func(w *ruled) { nlbByHand(w, balancer(w).ID, 9090, true) }, cannot: stays},
+			{name: "a listener on the port to come", make: func(w *ruled) { nlbByHand(w, balancer(w).ID, 8443, true) }, cannot: stays},
 			{name: "a listener of another load balancer on our group", make: func(w *ruled) {
 				other := testkit.Must(w.person.CreateNLB(w.t.Context(), alicloud.NLB{
 					Name: byHand, VPCID: "vpc-emulator", AddressType: alicloud.NLBInternet, AddressIPVersion: alicloud.NLBIPv4,
 					Zones: []alicloud.NLBZone{{ZoneID: "cn-hangzhou-a", VSwitchID: "vsw-a"}, {ZoneID: "cn-hangzhou-b", VSwitchID: "vsw-b"}},
 				}, byHand))(w.t)
 				w.sleep(60)
-				nlbByHand(w, other, 9090)
+				nlbByHand(w, other, 9090, true)
 			}, cannot: stays},
 			{name: "a server in our group", make: func(w *ruled) {
 				w.server.Put("i-theirs", "{}")
@@ -411,13 +411,19 @@ func balancer(w *ruled) *alicloud.NLB {
 	return nil
 }
 
-func nlbByHand(w *ruled, id string, port int) {
+// nlbByHand makes a listener by hand that leads to a server group of ours, or else to one of their own.
+func nlbByHand(w *ruled, id string, port int, ours bool) {
 	w.t.Helper()
-	text, group := byHand, nlbGroups(w)[0].ID
-	for _, g := range nlbGroups(w) {
-		if g.Protocol == alicloud.NLBTCP {
-			group = g.ID
-		}
+	text, group := byHand, ""
+	if ours {
+		group = nlbGroups(w)[slices.IndexFunc(nlbGroups(w), func(g alicloud.NLBGroup) bool { return g.Protocol == alicloud.NLBTCP })].ID
+	} else {
+		var err error
+		group, _, err = w.person.CreateNLBGroup(w.t.Context(), alicloud.NLBGroup{
+			Name: byHand, VPCID: "vpc-emulator", Protocol: alicloud.NLBTCP, Type: alicloud.NLBInstanceGroup,
+		}, byHand)
+		testkit.Check(w.t, err)
+		w.sleep(5)
 	}
 	_, _, err := w.person.CreateNLBListener(w.t.Context(), alicloud.NLBListener{
 		LoadBalancerID: id, Port: port, Protocol: alicloud.NLBTCP,
@@ -478,7 +484,7 @@ func stateOfNLB(w *ruled) (lines []string) {
 	for _, g := range securityGroups(w) {
 		names[g.ID] = g.Name
 		var rules []string
-		for _, r := range testkit.Must(w.person.SecurityRules(w.t.Context(), g.ID))(w.t) {
+		for _, r := range testkit.Must(w.person.DescribeSecurityGroup(w.t.Context(), g.ID))(w.t).Rules {
 			if r.Description != byHand {
 				rules = append(rules, fmt.Sprintf("%t %d %s %s %s", r.Drop, r.Priority, r.Protocol, r.Ports, r.CIDR))
 			}

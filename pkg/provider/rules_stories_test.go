@@ -219,7 +219,7 @@ func TestStrangerOnTheNextPort(t *testing.T) {
 	eachProduct(t, 0, func(t *testing.T, s *side) {
 		make90 := func(w *ruled) { clbByHand(w, 90, false) }
 		if s.name == "NLB" {
-			make90 = func(w *ruled) { nlbByHand(w, balancer(w).ID, 90) }
+			make90 = func(w *ruled) { nlbByHand(w, balancer(w).ID, 90, true) }
 		}
 		s.tell(t, func(w *ruled) {
 			make90(w)
@@ -250,6 +250,69 @@ func TestStrangerOnTheNextPort(t *testing.T) {
 				t.Errorf("ours are left: %v", all)
 			}
 		})
+	})
+}
+
+// TestUnreadGroupsHoldNoListener: somebody has a listener on the load balancer of a Service that is deleted, and the server groups, or
+// their members, cannot be read. The listeners of the Service go at once. The Service is released, either with its groups, as soon as they
+// can be read again, or without them and with one event.
+func TestUnreadGroupsHoldNoListener(t *testing.T) {
+	t.Parallel()
+	reads := map[string][]string{
+		"CLB": {"DescribeVServerGroups", "DescribeVServerGroupAttribute"}, "NLB": {"ListServerGroups", "ListServerGroupServers"},
+	}
+	eachProduct(t, 1, func(t *testing.T, s *side) {
+		for _, tt := range []struct {
+			name    string
+			restart bool
+			lasts   time.Duration
+			stay    bool
+		}{
+			{"for minutes, known before", false, 4 * time.Minute, false},
+			{"for minutes, to a new process", true, 4 * time.Minute, false},
+			{"for long, to a new process", true, goneIn, true},
+		} {
+			for _, read := range reads[s.name] {
+				t.Run(tt.name+", "+read, func(t *testing.T) {
+					t.Parallel()
+					s.tell(t, func(w *ruled) {
+						if s.name == "NLB" {
+							nlbByHand(w, balancer(w).ID, 9090, false)
+						} else {
+							clbByHand(w, 9090, false)
+						}
+						before := w.strangers()
+						w.manager.from(refusesAction(read, "Forbidden.RAM", http.StatusForbidden))
+						if tt.restart {
+							w.restart()
+						} else {
+							time.Sleep(time.Hour) // the groups are due, and in doubt
+						}
+						w.deleteIt()
+						w.must(time.Minute, "nothing is served", func() bool { return len(s.served(w)) == 0 })
+						w.events()
+						time.Sleep(tt.lasts)
+						if said := strings.Contains(strings.Join(w.events(), "\n"), "stay if there are any"); said != tt.stay {
+							t.Errorf("says that groups stay: %t", said)
+						}
+						if tt.stay && !w.released() {
+							t.Error("the Service is held")
+						}
+						w.manager.from(nil)
+						w.must(10*time.Minute, "the Service is released", w.released)
+						left := slices.ContainsFunc(s.state(w), func(line string) bool {
+							return strings.HasPrefix(line, "group k8s/") || strings.HasPrefix(line, "group k8s.")
+						})
+						if left != tt.stay {
+							t.Errorf("server groups are left: %t: %v", left, s.state(w))
+						}
+						if diff := cmp.Diff(before, w.strangers()); diff != "" || before == "" {
+							t.Errorf("somebody else's listener (-before +after):\n%s", diff)
+						}
+					})
+				})
+			}
+		}
 	})
 }
 

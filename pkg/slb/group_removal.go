@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/waits"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/driver"
@@ -33,7 +34,7 @@ func (c clb) Left(svc *corev1.Service) []driver.Balancer {
 	var left []driver.Balancer
 	for _, place := range places {
 		former := clb{engine: c.engine, former: place}
-		former.empty = c.formerEmpty[place]
+		former.leavingDoubt = c.formerDoubts[place]
 		left = append(left, former)
 	}
 	return left
@@ -52,13 +53,13 @@ func (c clb) Leave(former driver.Balancer, svc *corev1.Service, gone bool) drive
 		record, _ := driver.RecordOn(svc)
 		c.left = record.Leaving
 	}
-	c.formerEmpty = maps.Clone(c.formerEmpty)
-	if c.formerEmpty == nil {
-		c.formerEmpty = map[string]presence.Emptiness{}
+	c.formerDoubts = maps.Clone(c.formerDoubts)
+	if c.formerDoubts == nil {
+		c.formerDoubts = map[string]leavingDoubt{}
 	}
-	c.formerEmpty[from.former] = from.empty
+	c.formerDoubts[from.former] = from.leavingDoubt
 	if gone {
-		delete(c.formerEmpty, from.former)
+		delete(c.formerDoubts, from.former)
 		c.shared.Release(svc.UID, from.former, c.ID())
 		c.left = slices.DeleteFunc(slices.Clone(c.left), func(place string) bool { return place == from.former })
 		if c.group.IsZero() {
@@ -89,10 +90,7 @@ func (c clb) refreshFormer(ctx context.Context, svc *corev1.Service) (driver.Bal
 		c.loadBalancer.Set(*lb)
 		return c, nil
 	}
-	actual, err := observe.All(ctx, c.api, *lb, mark.ServiceName(svc), true)
-	if err == nil {
-		c.setObserved(actual)
-	}
+	err = c.readStaying(ctx, svc, lb, true)
 	return c, err
 }
 
@@ -130,15 +128,16 @@ func (c clb) refreshInGroup(ctx context.Context, svc *corev1.Service, group mark
 
 // readInGroup reads a CLB of a group, and reports whether the Service has something on it, or nobody.
 func (c clb) readInGroup(ctx context.Context, svc *corev1.Service, group mark.Group, lb *alicloud.LoadBalancer) (clb, bool, error) {
-	actual, err := observe.All(ctx, c.api, *lb, mark.ServiceName(svc), false)
-	if err != nil {
+	before := c
+	if err := c.readStaying(ctx, svc, lb, false); err != nil {
 		return c, false, err
 	}
-	before := c
-	c.setObserved(actual)
-	c.group, c.empty = group, before.empty
+	c.group = group
 	owner := mark.OwnerOf(svc, group.ClusterID)
-	has := c.hasListener(svc) || slices.ContainsFunc(actual.Groups, func(g model.Group) bool { return owner.Owns(g.Name) })
+	has := c.hasListener(svc) || slices.ContainsFunc(c.groups.Value, func(g model.Group) bool { return owner.Owns(g.Name) })
+	if err := c.unread[model.PartGroups]; err != nil && !has && !c.groupsUnread.Outlasts(waits.LeftoverUnread) {
+		return c, false, err
+	}
 	used, err := c.shared.UsedByOthers(ctx, svc, group, lb.ID)
 	if err != nil {
 		return c, false, err
@@ -204,7 +203,10 @@ func (c clb) planGroupRemoval(svc *corev1.Service, applied *driver.Record, remov
 		removal.Reused = true
 		record := loadRecord(applied, svc, actual)
 		removal.Kept, removal.KeptFor, err = c.shared.Kept(svc, c.group, c.ID(), tagged, "listeners and vServer groups")
-		removal = c.planLeave(removal, &model.Model{RemoveTags: c.shared.TagsOfNobody(c.group, svc, record.TagKeys)},
+		if err != nil {
+			return removal, err
+		}
+		return c.planLeave(removal, &model.Model{RemoveTags: c.shared.TagsOfNobody(c.group, svc, record.TagKeys)},
 			mark.OwnerOf(svc, c.group.ClusterID))
 	}
 	return removal, err

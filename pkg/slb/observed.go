@@ -32,9 +32,9 @@ type observed struct {
 	// is on until there is another one for it, empty for none.
 	stays *groups.StayReason
 	from  string
-	// empty is what was found empty where the Service is to be removed, zero while nothing is, and formerEmpty the same for what it has left.
-	empty       presence.Emptiness
-	formerEmpty map[string]presence.Emptiness
+	leavingDoubt
+	// formerDoubts are the doubts about the places that the Service has left.
+	formerDoubts map[string]leavingDoubt
 	// accessMissing says whether that list is missing, groupsMissing the same of vServer groups.
 	accessMissing, groupsMissing presence.Missing
 	// addresses are the elastic addresses of the CLB.
@@ -45,6 +45,14 @@ type observed struct {
 	groupsUnlisted bool
 	// groupsAsked is the annotation vgroup-port as it was when groups was read.
 	groupsAsked string
+}
+
+// leavingDoubt is what is in doubt where the Service is to be removed.
+type leavingDoubt struct {
+	// empty is what was found empty, zero while nothing is.
+	empty presence.Emptiness
+	// groupsUnread is since when the vServer groups cannot be read.
+	groupsUnread driver.Unread
 }
 
 // wholeModel returns the CLB, nil while none is known.

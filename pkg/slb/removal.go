@@ -24,6 +24,7 @@ import (
 
 // RefreshForRemoval implements driver.Balancer. A CLB of ours goes with everything on it, unless something on it is somebody else's.
 func (c clb) RefreshForRemoval(ctx context.Context, svc *corev1.Service, applied *driver.Record) (driver.Balancer, error) {
+	c.unread = nil
 	if c.former != "" {
 		return c.refreshFormer(ctx, svc)
 	}
@@ -53,7 +54,9 @@ func (c clb) RefreshForRemoval(ctx context.Context, svc *corev1.Service, applied
 		}
 		return c, err
 	}
-	found := c.withKnown(observed{presence: at.presence, access: driver.Part[*alicloud.AccessList]{Value: c.access.Value}})
+	found := c.withKnown(observed{
+		presence: at.presence, access: driver.Part[*alicloud.AccessList]{Value: c.access.Value}, leavingDoubt: c.leavingDoubt,
+	})
 	if found.wholeModel() == nil {
 		return found, nil
 	}
@@ -109,11 +112,9 @@ func (c clb) reusedForRemoval(ctx context.Context, svc *corev1.Service, applied 
 
 // readForRemoval reads everything on an existing CLB: only what carries marks of the Service is removed.
 func (c clb) readForRemoval(ctx context.Context, svc *corev1.Service) (driver.Balancer, error) {
-	actual, err := observe.All(ctx, c.api, c.loadBalancer.Value, mark.ServiceName(svc), true)
-	if err != nil {
+	if err := c.readStaying(ctx, svc, &c.loadBalancer.Value, true); err != nil {
 		return c, err
 	}
-	c.setObserved(actual)
 	list, _, err := observe.AccessList(ctx, c.api, svc, c.accessLists(svc), c.access.Value != nil)
 	if err != nil {
 		c.access.Invalidate(failureText(err)) // see PlanLeftovers
@@ -121,6 +122,32 @@ func (c clb) readForRemoval(ctx context.Context, svc *corev1.Service) (driver.Ba
 	}
 	c.access.Set(list)
 	return c, nil
+}
+
+// readStaying reads what is on a CLB that stays. Where the groups cannot be read, the listeners of the Service go all the same: they would
+// go on to serve. planLeave decides about the groups.
+func (c *clb) readStaying(ctx context.Context, svc *corev1.Service, lb *alicloud.LoadBalancer, reused bool) error {
+	read, err := c.api.DescribeListeners(ctx, lb.ID)
+	if err != nil {
+		return fmt.Errorf("read the listeners of %s: %w", lb.ID, err)
+	}
+	actual := observe.New(*lb, read[lb.ID])
+	actual.Reused = reused
+	whole, err := observe.Groups(ctx, c.api, actual, mark.ServiceName(svc))
+	switch {
+	case err == nil:
+		c.groupsUnread = driver.Unread{}
+		c.setObserved(whole)
+		return nil
+	case !driver.IsUnread(err):
+		return err
+	}
+	c.groupsUnread = c.groupsUnread.After(err)
+	actual.Groups = c.groups.Value
+	c.setObserved(actual)
+	c.groups.Invalidate(failureText(err))
+	c.unread = map[model.Part]error{model.PartGroups: err}
+	return nil
 }
 
 // confirmForRemoval reports whether a removal can rely on what is known of the CLB. A CLB of ours is searched for once by its tag before it
@@ -170,8 +197,10 @@ func (c clb) PlanRemoval(svc *corev1.Service, applied *driver.Record) (driver.Re
 		}
 		record := loadRecord(applied, svc, actual)
 		tags, err := c.removableTags(svc, record, driver.Record{})
-		removal = c.planLeave(removal, &model.Model{Reused: true, Override: true, RemoveTags: tags}, mark.OwnerOf(svc, clusterID))
-		return removal, err
+		if err != nil {
+			return removal, err
+		}
+		return c.planLeave(removal, &model.Model{Reused: true, Override: true, RemoveTags: tags}, mark.OwnerOf(svc, clusterID))
 	case removal.Preserved:
 		removal.Plan = plan{clb: c, Plan: diff.Preserving(actual, mark.Preserved(svc, c.config.ClusterID))}
 		removal.Kept = driver.KeptBeside(Product, svc, c.ID(), c.alsoOwned)
@@ -182,11 +211,21 @@ func (c clb) PlanRemoval(svc *corev1.Service, applied *driver.Record) (driver.Re
 	return removal, nil
 }
 
-// planLeave plans the removal of what the Service has on a CLB that stays. What somebody else uses stays, too.
-func (c clb) planLeave(removal driver.Removal, nothing *model.Model, owner mark.Owner) driver.Removal {
+// planLeave plans the removal of what the Service has on a CLB that stays. What somebody else uses stays, too. Groups that cannot be read are
+// waited for once all else is gone, and are left behind at last.
+func (c clb) planLeave(removal driver.Removal, nothing *model.Model, owner mark.Owner) (driver.Removal, error) {
 	nothing.InUse = c.inUse()
-	removal.Plan = plan{clb: c, Plan: diff.Diff(nothing, c.wholeModel(), owner.Service, owner.ClusterID)}
-	return removal
+	leaving := diff.Diff(nothing, c.wholeModel(), owner.Service, owner.ClusterID)
+	switch err := c.unread[model.PartGroups]; {
+	case err == nil:
+	case c.groupsUnread.Outlasts(waits.LeftoverUnread):
+		leaving.Problems = append(leaving.Problems, problem.Newf(problem.ReasonKeptInUse,
+			"vServer groups of this Service on CLB %s stay if there are any: they could not be read (%s); if nothing uses them, delete them", c.ID(), failureText(err)))
+	case len(leaving.Steps) == 0:
+		return removal, err
+	}
+	removal.Plan = plan{clb: c, Plan: leaving}
+	return removal, nil
 }
 
 // inUse returns the ids of what the cloud does not delete because somebody else uses it.
@@ -247,7 +286,7 @@ func (c clb) PlanLeftovers(ctx context.Context, svc *corev1.Service) (driver.Bal
 	}
 	c.listUnread = c.listUnread.After(err)
 	switch {
-	case err != nil && !c.listUnread.Outlasts(waits.AccessUnread):
+	case err != nil && !c.listUnread.Outlasts(waits.LeftoverUnread):
 		return c, nothing, err
 	case err != nil:
 		return c, c.leavesList("access control list %s, which holds the source ranges of this Service, stays if it exists: it could not be read (%s); if nothing uses it, delete it",

@@ -101,7 +101,6 @@ type Listener struct {
 // Access is the security group of a Service's source ranges.
 type Access struct {
 	alicloud.SecurityGroup
-	Rules []alicloud.SecurityRule
 }
 
 // Key identifies a listener: its transport and its port or range. TCP and TCPSSL are one transport.

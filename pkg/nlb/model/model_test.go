@@ -221,7 +221,7 @@ func TestCloneSharesNoLists(t *testing.T) {
 		return &Model{
 			Groups:    []Group{withGroup(func(g *Group) { g.Servers = []alicloud.NLBServer{server("eni-1", "10.0.0.1", 1)} })},
 			Listeners: []Listener{on("TCP", 80, 0)},
-			Access:    &Access{SecurityGroup: alicloud.SecurityGroup{ID: "sg-1"}, Rules: []alicloud.SecurityRule{{CIDR: "10.0.0.0/8"}}},
+			Access:    &Access{SecurityGroup: alicloud.SecurityGroup{ID: "sg-1", Rules: []alicloud.SecurityRule{{CIDR: "10.0.0.0/8"}}}},
 		}
 	}
 	m := original()

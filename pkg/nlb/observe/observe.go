@@ -24,7 +24,7 @@ type Reader interface {
 	ListNLBGroups(ctx context.Context, query alicloud.NLBGroupQuery) ([]alicloud.NLBGroup, error)
 	ListNLBServers(ctx context.Context, group string) ([]alicloud.NLBServer, error)
 	DescribeSecurityGroups(ctx context.Context, tag alicloud.Tag) ([]alicloud.SecurityGroup, error)
-	SecurityRules(ctx context.Context, id string) ([]alicloud.SecurityRule, error)
+	DescribeSecurityGroup(ctx context.Context, id string) (alicloud.SecurityGroup, error)
 }
 
 // Tagged reports whether tags hold exactly this one. Searches by tag are filtered again: how several combine differs.
@@ -135,32 +135,45 @@ func withServers(ctx context.Context, api Reader, group alicloud.NLBGroup) (mode
 
 // Access returns the security group of a Service's source ranges with its rules, nil for none. Of those with the owner tag, which anybody
 // can copy, it is the one that was last seen, with the id expected, also if somebody has renamed it; else one with the name or the
-// description that only we give. others are the ids of further such ones.
+// description that only we give. others are the ids of further such ones. That the search finds none proves nothing: tags are indexed late,
+// people remove them, and the cloud answers a search that the role may not make with an empty list. The group with the id expected is the
+// one then if its name or description say so.
 func Access(ctx context.Context, api Reader, svc *corev1.Service, expected string) (access *model.Access, others []string, err error) {
 	tag := alicloud.Tag{Key: mark.TagOwner, Value: mark.DefaultName(svc.UID)}
 	name, description := mark.OwnerOf(svc, "").NLBSecurityGroup(svc.UID)
+	// The description ends with the id of the cluster, which may have been another one.
+	isNamed := func(g alicloud.SecurityGroup) bool { return g.Name == name || strings.HasPrefix(g.Description, description) }
 	found, err := api.DescribeSecurityGroups(ctx, tag)
 	if err != nil {
 		return nil, nil, fmt.Errorf("search for the security group: %w", err)
 	}
-	// The description ends with the id of the cluster, which may have been another one.
 	found = slices.DeleteFunc(found, func(g alicloud.SecurityGroup) bool {
-		return !Tagged(g.Tags, tag) || g.ID != expected && g.Name != name && !strings.HasPrefix(g.Description, description)
+		return !Tagged(g.Tags, tag) || g.ID != expected && !isNamed(g)
 	})
-	if len(found) == 0 {
-		return nil, nil, nil
-	}
 	slices.SortStableFunc(found, func(a, b alicloud.SecurityGroup) int {
 		return cmp.Or(compareFirst(a.ID == expected, b.ID == expected), compareFirst(a.Name == name, b.Name == name), cmp.Compare(a.ID, b.ID))
 	})
-	for i := range found[1:] {
-		others = append(others, found[1+i].ID)
+	id := expected
+	if len(found) > 0 {
+		id = found[0].ID
+		for i := range found[1:] {
+			others = append(others, found[1+i].ID)
+		}
 	}
-	rules, err := api.SecurityRules(ctx, found[0].ID)
-	if err != nil {
-		return nil, nil, fmt.Errorf("read the rules of %s: %w", found[0].ID, err)
+	if id == "" {
+		return nil, nil, nil
 	}
-	return &model.Access{SecurityGroup: found[0], Rules: rules}, others, nil
+	group, err := api.DescribeSecurityGroup(ctx, id)
+	switch {
+	case len(found) > 0 && err == nil:
+		found[0].Rules = group.Rules
+		return &model.Access{SecurityGroup: found[0]}, others, nil
+	case len(found) == 0 && (alicloud.IsNotFound(err) || err == nil && !isNamed(group)):
+		return nil, nil, nil
+	case err != nil:
+		return nil, nil, fmt.Errorf("read security group %s: %w", id, err)
+	}
+	return &model.Access{SecurityGroup: group}, nil, nil
 }
 
 // compareFirst orders what has a property before what does not.

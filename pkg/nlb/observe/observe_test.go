@@ -33,6 +33,7 @@ type reader struct {
 	listeners []alicloud.NLBListener
 	groups    []alicloud.NLBGroup // of searches by id
 	access    []alicloud.SecurityGroup
+	untagged  []alicloud.SecurityGroup // what a search does not find
 	fails     map[string]error
 	asked     []string
 }
@@ -70,8 +71,14 @@ func (r *reader) DescribeSecurityGroups(context.Context, alicloud.Tag) ([]aliclo
 	return slices.Clone(r.access), r.ask("security groups")
 }
 
-func (r *reader) SecurityRules(_ context.Context, id string) ([]alicloud.SecurityRule, error) {
-	return []alicloud.SecurityRule{{CIDR: "10.0.0.0/8"}}, r.ask("rules of " + id)
+func (r *reader) DescribeSecurityGroup(_ context.Context, id string) (alicloud.SecurityGroup, error) {
+	all := slices.Concat(r.access, r.untagged)
+	i := slices.IndexFunc(all, func(g alicloud.SecurityGroup) bool { return g.ID == id })
+	if i < 0 {
+		return alicloud.SecurityGroup{}, &alicloud.Error{Code: "InvalidSecurityGroupId.NotFound"}
+	}
+	all[i].Rules = []alicloud.SecurityRule{{CIDR: "10.0.0.0/8"}}
+	return all[i], r.ask("rules of " + id)
 }
 
 // TestLoadBalancersOfAService: those that show its tag, never one that only has its name, or is about to go.
@@ -243,26 +250,33 @@ func TestAccess(t *testing.T) {
 	for _, test := range []struct {
 		name   string
 		found  []alicloud.SecurityGroup
+		hidden []alicloud.SecurityGroup
 		fails  map[string]error
 		last   string
 		id     string
 		others []string
 		err    bool
 	}{
-		{"none", nil, nil, "", "", nil, false},
-		{"with tag and name", []alicloud.SecurityGroup{group("sg-1", "by hand", owner), group("sg-2", ranges, owner)}, nil, "", "sg-2", nil,
-			false},
-		{"without the tag", []alicloud.SecurityGroup{group("sg-1", ranges), group("sg-2", ranges, stranger)}, nil, "sg-1", "", nil, false},
-		{"renamed, and seen before", []alicloud.SecurityGroup{group("sg-1", "renamed", owner)}, nil, "sg-1", "sg-1", nil, false},
-		{"renamed, with its description", []alicloud.SecurityGroup{group("sg-1", "by hand", owner), renamed}, nil, "", "sg-9", nil, false},
-		{"a second one", []alicloud.SecurityGroup{group("sg-2", ranges, owner), renamed}, nil, "sg-9", "sg-9", []string{"sg-2"}, false},
-		{"no answer", nil, map[string]error{"security groups": errNo}, "", "", nil, true},
-		{"no answer about the rules", []alicloud.SecurityGroup{group("sg-1", ranges, owner)}, map[string]error{"rules of sg-1": errNo}, "", "",
-			nil, true},
+		{"none", nil, nil, nil, "", "", nil, false},
+		{"with tag and name", []alicloud.SecurityGroup{group("sg-1", "by hand", owner), group("sg-2", ranges, owner)}, nil, nil, "", "sg-2",
+			nil, false},
+		{"without the tag, and never seen", []alicloud.SecurityGroup{group("sg-1", ranges), group("sg-2", ranges, stranger)}, nil, nil, "", "",
+			nil, false},
+		{"renamed, and seen before", []alicloud.SecurityGroup{group("sg-1", "renamed", owner)}, nil, nil, "sg-1", "sg-1", nil, false},
+		{"renamed, with its description", []alicloud.SecurityGroup{group("sg-1", "by hand", owner), renamed}, nil, nil, "", "sg-9", nil, false},
+		{"a second one", []alicloud.SecurityGroup{group("sg-2", ranges, owner), renamed}, nil, nil, "sg-9", "sg-9", []string{"sg-2"}, false},
+		{"seen before, and not found", nil, []alicloud.SecurityGroup{group("sg-1", ranges)}, nil, "sg-1", "sg-1", nil, false},
+		{"somebody else's by its name, and not found", nil, []alicloud.SecurityGroup{group("sg-1", "theirs")}, nil, "sg-1", "", nil, false},
+		{"seen before, and gone", nil, nil, nil, "sg-1", "", nil, false},
+		{"seen before, not found, and no answer about it", nil, []alicloud.SecurityGroup{group("sg-1", ranges)},
+			map[string]error{"rules of sg-1": errNo}, "sg-1", "", nil, true},
+		{"no answer", nil, nil, map[string]error{"security groups": errNo}, "", "", nil, true},
+		{"no answer about the rules", []alicloud.SecurityGroup{group("sg-1", ranges, owner)}, nil, map[string]error{"rules of sg-1": errNo},
+			"", "", nil, true},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			access, others, err := Access(t.Context(), &reader{access: test.found, fails: test.fails}, web, test.last)
+			access, others, err := Access(t.Context(), &reader{access: test.found, untagged: test.hidden, fails: test.fails}, web, test.last)
 			if (err != nil) != test.err || (access != nil) != (test.id != "") || !slices.Equal(others, test.others) {
 				t.Fatalf("access %v beside %v, error %v", access, others, err)
 			}
