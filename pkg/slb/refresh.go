@@ -88,7 +88,7 @@ func (e *engine) refreshParts(ctx context.Context, of driver.Request, known obse
 		return e.refreshParts(ctx, of, known.invalidateAll("the CLB is gone"), charge)
 	}
 	if err != nil {
-		return found, err
+		return found, errors.Join(driver.JoinUnread(found.unread), err) // what cannot be read may be why
 	}
 	if found.whole {
 		found.clb.comparisons = someComparisons()
