@@ -137,18 +137,18 @@ func withServers(ctx context.Context, api Reader, group alicloud.NLBGroup) (mode
 // can copy, it is the one that was last seen, with the id expected, also if somebody has renamed it; else one with the name or the
 // description that only we give. others are the ids of further such ones. That the search finds none proves nothing: tags are indexed late,
 // people remove them, and the cloud answers a search that the role may not make with an empty list. The group with the id expected is the
-// one then if its name or description say so.
+// one then if it has the name, which holds the UID: authors write the label that the id may come from, and the description is also that of
+// a Service of the same name in another cluster.
 func Access(ctx context.Context, api Reader, svc *corev1.Service, expected string) (access *model.Access, others []string, err error) {
 	tag := alicloud.Tag{Key: mark.TagOwner, Value: mark.DefaultName(svc.UID)}
 	name, description := mark.OwnerOf(svc, "").NLBSecurityGroup(svc.UID)
-	// The description ends with the id of the cluster, which may have been another one.
-	isNamed := func(g alicloud.SecurityGroup) bool { return g.Name == name || strings.HasPrefix(g.Description, description) }
 	found, err := api.DescribeSecurityGroups(ctx, tag)
 	if err != nil {
 		return nil, nil, fmt.Errorf("search for the security group: %w", err)
 	}
+	// The description ends with the id of the cluster, which may have been another one.
 	found = slices.DeleteFunc(found, func(g alicloud.SecurityGroup) bool {
-		return !Tagged(g.Tags, tag) || g.ID != expected && !isNamed(g)
+		return !Tagged(g.Tags, tag) || g.ID != expected && g.Name != name && !strings.HasPrefix(g.Description, description)
 	})
 	slices.SortStableFunc(found, func(a, b alicloud.SecurityGroup) int {
 		return cmp.Or(compareFirst(a.ID == expected, b.ID == expected), compareFirst(a.Name == name, b.Name == name), cmp.Compare(a.ID, b.ID))
@@ -168,7 +168,7 @@ func Access(ctx context.Context, api Reader, svc *corev1.Service, expected strin
 	case len(found) > 0 && err == nil:
 		found[0].Rules = group.Rules
 		return &model.Access{SecurityGroup: found[0]}, others, nil
-	case len(found) == 0 && (alicloud.IsNotFound(err) || err == nil && !isNamed(group)):
+	case len(found) == 0 && (alicloud.IsNotFound(err) || err == nil && group.Name != name):
 		return nil, nil, nil
 	case err != nil:
 		return nil, nil, fmt.Errorf("read security group %s: %w", id, err)

@@ -267,6 +267,7 @@ func TestAccess(t *testing.T) {
 		{"a second one", []alicloud.SecurityGroup{group("sg-2", ranges, owner), renamed}, nil, nil, "sg-9", "sg-9", []string{"sg-2"}, false},
 		{"seen before, and not found", nil, []alicloud.SecurityGroup{group("sg-1", ranges)}, nil, "sg-1", "sg-1", nil, false},
 		{"somebody else's by its name, and not found", nil, []alicloud.SecurityGroup{group("sg-1", "theirs")}, nil, "sg-1", "", nil, false},
+		{"with its description alone, and not found", nil, []alicloud.SecurityGroup{renamed}, nil, "sg-9", "", nil, false},
 		{"seen before, and gone", nil, nil, nil, "sg-1", "", nil, false},
 		{"seen before, not found, and no answer about it", nil, []alicloud.SecurityGroup{group("sg-1", ranges)},
 			map[string]error{"rules of sg-1": errNo}, "sg-1", "", nil, true},
