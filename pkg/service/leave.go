@@ -249,25 +249,27 @@ func (r *Reconciler) storeLeft(ctx context.Context, svc *corev1.Service, known *
 }
 
 // leaveBalancers removes what the Service has on load balancers that it has left. Each of them may be one that Services share, with a lock
-// of its own.
+// of its own. One that cannot be read holds no other one.
 func (r *Reconciler) leaveBalancers(ctx context.Context, svc *corev1.Service, known state, held *locks) (state, error) {
 	mover, ok := known.balancer.(driver.Mover)
 	if !ok {
 		return known, nil
 	}
+	var unread error
 	for _, former := range mover.Left(svc) {
 		left := known
 		left.balancer, left.record = former, nil
 		left, gone, err := r.leaveOne(ctx, svc, left, held)
 		known.balancer = mover.Leave(left.balancer, svc, gone && err == nil)
-		if err != nil {
+		if err != nil && !driver.IsUnread(err) {
 			return known, err
 		}
+		unread = errors.Join(unread, err)
 		if mover, ok = known.balancer.(driver.Mover); !ok {
-			return known, nil
+			break
 		}
 	}
-	return known, nil
+	return known, unread
 }
 
 // leaveOne reports whether nothing of the Service is left on a load balancer.

@@ -125,7 +125,8 @@ func (c clb) readForRemoval(ctx context.Context, svc *corev1.Service) (driver.Ba
 }
 
 // readStaying reads what is on a CLB that stays. Where the groups cannot be read, the listeners of the Service go all the same: they would
-// go on to serve. planLeave decides about the groups.
+// go on to serve. planLeave decides about the groups. Answers that contradict each other most often agree a moment later, and count as no
+// answer when they do not.
 func (c *clb) readStaying(ctx context.Context, svc *corev1.Service, lb *alicloud.LoadBalancer, reused bool) error {
 	read, err := c.api.DescribeListeners(ctx, lb.ID)
 	if err != nil {
@@ -134,15 +135,15 @@ func (c *clb) readStaying(ctx context.Context, svc *corev1.Service, lb *alicloud
 	actual := observe.New(*lb, read[lb.ID])
 	actual.Reused = reused
 	whole, err := observe.Groups(ctx, c.api, actual, mark.ServiceName(svc))
-	switch {
-	case err == nil:
+	if err == nil {
 		c.groupsUnread = driver.Unread{}
 		c.setObserved(whole)
 		return nil
-	case !driver.IsUnread(err):
-		return err
 	}
 	c.groupsUnread = c.groupsUnread.After(err)
+	if !driver.IsUnread(err) && !c.groupsUnread.Outlasts(waits.LeftoverUnread) {
+		return err
+	}
 	actual.Groups = c.groups.Value
 	c.setObserved(actual)
 	c.groups.Invalidate(failureText(err))
