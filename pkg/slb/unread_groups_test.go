@@ -50,8 +50,10 @@ func (w *world) saidToStay() (n int) {
 func TestContradictionHoldsNoListener(t *testing.T) {
 	t.Parallel()
 	for name, fault := range map[string]map[string]any{
-		"listed, and not found by id": {"action": "DescribeVServerGroupAttribute", "code": "InvalidParameter", "status": 404, "times": 0},
-		"used, and not listed":        {"action": "DescribeVServerGroups", "body": `{"RequestId":"1","VServerGroups":{"VServerGroup":[]}}`, "times": 0},
+		"listed, and not found by id": {
+			"action": "DescribeVServerGroupAttribute", "code": "InvalidParameter", "status": 404, "times": 0,
+		},
+		"used, and not listed": {"action": "DescribeVServerGroups", "body": `{"RequestId":"1","VServerGroups":{"VServerGroup":[]}}`, "times": 0},
 	} {
 		for _, restarts := range []bool{false, true} {
 			t.Run(name+map[bool]string{true: ", restart"}[restarts], func(t *testing.T) {
