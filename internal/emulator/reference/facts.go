@@ -103,8 +103,8 @@ func flipped(f *facts.Fact, d Dependents) string {
 		return "the setting `" + f.Setting + "` has the value"
 	case !ran && met:
 		return "not run"
-	case !ran:
-		return "no test of the manager meets it"
+	case !ran: // no test of the manager meets it
+		return ""
 	}
 	failures := 0
 	for _, failed := range flip.Failed {
@@ -118,8 +118,11 @@ func flipped(f *facts.Fact, d Dependents) string {
 }
 
 func statement(f *facts.Fact) string {
-	if f.Code == "" {
+	switch {
+	case f.Code == "":
 		return f.Statement
+	case f.ID == f.Product+"."+f.Code:
+		return fmt.Sprintf("%d: %s", f.Status, f.Statement)
 	}
 	return fmt.Sprintf("%d `%s`: %s", f.Status, f.Code, f.Statement)
 }
@@ -132,8 +135,6 @@ func source(s facts.Source) string {
 			text = "page"
 		}
 		return "[" + text + "](https://" + url + ")"
-	case s.Where == "":
-		return "none"
 	case strings.HasPrefix(s.Where, "github.com/"):
 		return "`" + s.Where + "`"
 	}
