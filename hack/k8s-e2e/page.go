@@ -22,15 +22,29 @@ func page(version string, all []entry) string {
 		}
 	}
 	out.WriteString("\n## Specs that cannot pass\n\n| spec | product | why |\n| --- | --- | --- |\n")
+	// Specs that fail for one reason share a row.
+	type reason struct{ product, why string }
+	var reasons []reason
+	names := map[reason][]string{}
+	add := func(name, product, why string) {
+		r := reason{product, why}
+		if names[r] == nil {
+			reasons = append(reasons, r)
+		}
+		names[r] = append(names[r], name)
+	}
 	for _, e := range all {
 		switch {
 		case e.clb == e.nlb && e.clb.why != "":
-			fmt.Fprintf(&out, "| %s | both | %s |\n", e.name, e.clb.why)
+			add(e.name, "both", e.clb.why)
 		case e.clb.why != "":
-			fmt.Fprintf(&out, "| %s | CLB | %s |\n", e.name, e.clb.why)
+			add(e.name, "CLB", e.clb.why)
 		case e.nlb.why != "":
-			fmt.Fprintf(&out, "| %s | NLB | %s |\n", e.name, e.nlb.why)
+			add(e.name, "NLB", e.nlb.why)
 		}
+	}
+	for _, r := range reasons {
+		fmt.Fprintf(&out, "| %s | %s | %s |\n", strings.Join(names[r], ";<br>"), r.product, r.why)
 	}
 	return out.String()
 }
