@@ -59,20 +59,16 @@ func renderAnnotations() string {
 			balancer = append(balancer, row)
 		}
 	}
-	return annotationpage.Begin("Annotations of Services with an NLB") + `
-These annotations act on Services with ` + "`spec.loadBalancerClass: alibabacloud.com/nlb`" + `. For CLBs, see
-[Annotations of Services](annotations.md). An annotation that only applies to CLBs causes an event, which names the corresponding annotation of NLBs
-if there is one. Without ` + "`loadbalancer-zone-maps` and `nlbZoneMaps`" + ` in the cloud-config, a new NLB is created in the two zones with the most nodes,
-in each in the vSwitch of nodes with the most free addresses, and stays there; an NLB of a group needs one of the two.
+	return annotationpage.Title("Annotations of Services with an NLB") + `
+These annotations act on Services with ` + "`spec.loadBalancerClass: alibabacloud.com/nlb`" + `. Prefixes, invalid values and the columns of the tables are as in
+[Annotations of Services](annotations.md), which are for CLBs. An annotation that only applies to CLBs causes an event, which names the corresponding
+annotation of NLBs if there is one.
 
-An empty value means that the annotation is not set, except for security-group-ids, where it means no group. A list has at most 8 kB. An invalid value causes one Warning event
-on the Service. While the manager runs, the last valid value applies; after a restart, the settings in the cloud stay. "Waits if invalid" is what has
-to wait for a valid value: the creation of the load balancer or of those listeners, new backends and weights, or the status. Everything else is
-applied. A change that is not possible later also causes an event.
+Without ` + "`loadbalancer-zone-maps` and `nlbZoneMaps`" + ` in the cloud-config, a new NLB is created in the two zones with the most nodes, in each in the
+vSwitch of nodes with the most free addresses, and stays there; an NLB of a group needs one of the two.
 
-"Removed" is the setting after you remove the annotation; empty means that the setting stays. An existing load balancer keeps its own settings, and its
-listeners revert only if force-override-listeners is true. For the protocols and port ranges of listeners, the type of server groups, the IP version of
-backend servers and default weights, the default applies without the annotation. "Example" includes the other annotations that the annotation requires.
+An empty security-group-ids means no group. For the protocols and port ranges of listeners, the type of server groups, the IP version of backend servers
+and default weights, the default applies without the annotation.
 ` + explanations.Section("Load balancer", balancer) + explanations.Section("Listeners", listeners) +
 		explanations.Section("Server groups and backend servers", groups) +
 		"\nThe key of `" + annotation.BackendType + "` has no prefix.\n"

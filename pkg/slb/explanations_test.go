@@ -97,7 +97,7 @@ var explanations = annotationpage.Explanations{
 	annotation.XForwardedForSrcPort: {Meaning: "Whether backends get the port of the client in XForwardedFor_ClientSrcPort.", Other: "off",
 		With: withHTTP},
 
-	annotation.HealthCheck:       {Meaning: "Whether the health of nodes is checked at the port of the Service (port), or at the port where kube-proxy reports whether the node serves the Service (node): the health check node port with externalTrafficPolicy Local, else 10256, with the path /healthz. UDP listeners have no such check. Other health-check annotations take precedence. The official CCM ignores this annotation.", Example: "node", Other: "port"},
+	annotation.HealthCheck:       {Meaning: "Whether the health of nodes is checked at the port of the Service (port), or where kube-proxy reports whether the node serves the Service (node): the health check node port with externalTrafficPolicy Local, else 10256, with the path /healthz. UDP listeners have no such check. Other health-check annotations take precedence. The official CCM ignores this annotation.", Example: "node", Other: "port"},
 	annotation.HealthCheckSwitch: {Meaning: "Whether the CLB checks the health of backends.", Other: "on"},
 	annotation.HealthCheckFlag:   {Meaning: "Whether the CLB checks the health of backends.", Other: "off", With: withHTTP},
 	annotation.HealthCheckType:   {Meaning: "Whether the check is a TCP connection or an HTTP request.", Other: "tcp"},
@@ -125,7 +125,7 @@ var explanations = annotationpage.Explanations{
 	annotation.Weight:             {Meaning: "The share of the Service in a group that it joined, spread over its backends. It holds for all ports of the Service, also those that joined no group.", Example: "50", Other: "10", With: map[annotation.Suffix]string{annotation.LoadBalancerID: "lb-1", annotation.VGroupPort: "rsp-1:80"}},
 	annotation.DefaultWeight:      {Meaning: "The weight of each backend. With externalTrafficPolicy Local, the weight is the number of endpoints.", Other: "10"},
 	annotation.IgnoreWeightUpdate: {Meaning: "Whether weights that others have changed stay. A backend that drains gets 0 all the same, and then its weight again.", Other: "off"},
-	annotation.GracefulShutdown:   {Meaning: "Accepted as in the official CCM. With true, pods that terminate and still serve stay with weight 0 until they are gone, so that their connections can finish. The manager always does this, also without the annotation.", Example: "true", Other: "false", With: map[annotation.Suffix]string{annotation.BackendType: "eni"}},
+	annotation.GracefulShutdown:   {Meaning: "Accepted, without effect: pods that terminate and still serve always stay with weight 0 until they are gone, so that their connections can finish.", Example: "true", Other: "false", With: map[annotation.Suffix]string{annotation.BackendType: "eni"}},
 	annotation.BackendSubset:      {Meaning: "How many nodes are backends with externalTrafficPolicy Cluster: all while the quotas of the cloud allow it, then as many as they allow (auto); all (off); or this number. The field backendSubset of the cloud-config changes the default. The official CCM ignores this annotation.", Example: "2", Other: "1"},
 	annotation.BackendType:        {Meaning: "Whether the backends are nodes with their node port, or pods with their own address. Pods need addresses of network interfaces (Terway, ECI).", Change: "yes; with new groups", Other: "ecs"},
 }

@@ -47,7 +47,7 @@ func TestEveryAnnotationIsExplained(t *testing.T) {
 
 func renderAnnotations() string {
 	var page strings.Builder
-	page.WriteString(annotationpage.Begin("Annotations of Services"))
+	page.WriteString(annotationpage.Title("Annotations of Services") + annotationpage.Prefixes())
 	page.WriteString(`
 An empty value means that the annotation is not set. A list has at most 8 kB. An invalid value causes one Warning event on the Service. While the manager
 runs, the last valid value applies; after a restart, the settings in the cloud stay. "Waits if invalid" is what has to wait for a valid value: the creation of
