@@ -3,6 +3,7 @@ package chart
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -27,7 +28,7 @@ func rows(page *strings.Builder, values []value, path string) error {
 	for _, v := range values {
 		name := path + v.Name
 		text := v.Description
-		if enum, ok := v.Rules["enum"].([]any); ok {
+		if enum, ok := v.Rules["enum"].([]any); ok && !named(enum, text) {
 			text += fmt.Sprintf(" One of %s.", choices(enum))
 		}
 		standard := ""
@@ -44,6 +45,11 @@ func rows(page *strings.Builder, values []value, path string) error {
 		}
 	}
 	return nil
+}
+
+// named says that a text has all of the values but the empty one, which is the default.
+func named(values []any, text string) bool {
+	return !slices.ContainsFunc(values, func(v any) bool { return v != "" && !strings.Contains(text, fmt.Sprintf("%q", v)) })
 }
 
 func choices(values []any) string {
