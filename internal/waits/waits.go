@@ -204,7 +204,7 @@ func services() []Wait {
 			"Its deletion is tried again.", "event `KeptInUse`"},
 		{"the deletion of a server group, security group or access control list of a deleted Service that others use", "the Service is held",
 			InUse, "It stays, and the Service is released.", "event `KeptInUse`"},
-		{"the access control list, security group or server groups of a deleted Service to be readable", "the Service is held", LeftoverUnread,
+		{"each of the access control list, security group and server groups of a deleted Service to be readable", "the Service is held", LeftoverUnread,
 			"What there is stays, and the Service is released.", "event `KeptInUse`"},
 		{"a job of NLB", "nothing else is done to the same object", Job, "What is there decides.", failed},
 		{"the creation or deletion of an NLB", "as above", JobOfLoadBalancer, "What is there decides.", failed},
