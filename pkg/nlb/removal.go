@@ -161,7 +161,7 @@ func (e *engine) readListenersForRemoval(ctx context.Context, known observed) (o
 
 // readGroupsForRemoval reads the groups. Where neither an earlier read nor a listener names any, one empty list proves nothing: they would
 // stay. Groups that cannot be read hold neither the listeners, which would go on to serve, nor the load balancer: see PlanLeftovers. Only
-// where the author keeps the load balancer, they lose their tags with it.
+// where the author keeps the load balancer, they are waited for, to lose their tags with it.
 func (n nlb) readGroupsForRemoval(ctx context.Context, svc *corev1.Service) (nlb, error) {
 	if n.groups.Trusted() || len(n.jobs) > 0 {
 		return n, nil
@@ -173,8 +173,9 @@ func (n nlb) readGroupsForRemoval(ctx context.Context, svc *corev1.Service) (nlb
 	if err == nil {
 		err = n.strays
 	}
+	n.groupsUnread = n.groupsUnread.After(err)
 	switch {
-	case driver.IsUnread(err) && !params.Preserves():
+	case driver.IsUnread(err) && (!params.Preserves() || n.groupsUnread.Outlasts(waits.LeftoverUnread)):
 		n.unread = map[model.Part]error{model.PartGroups: err}
 		return n, nil
 	case err != nil, known.groups.Known(), len(n.groups.Value) > 0, !mayHaveHad(svc, known, driver.Labeled(svc)):

@@ -10,6 +10,7 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/waits"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/policy"
 )
@@ -102,6 +103,23 @@ func TestUnreadSecurityGroupHoldsNoService(t *testing.T) {
 			t.Errorf("the Service is held by %v", w.get("web").Finalizers)
 		}
 		mustReport(t, w.newEvents(), "stays if it exists")
+	})
+}
+
+// TestUnreadServerGroupsHoldNoPreservedNLB: a new process cannot read the server groups of a deleted Service whose load balancer its author
+// keeps. The Service is released after a while.
+func TestUnreadServerGroupsHoldNoPreservedNLB(t *testing.T) {
+	t.Parallel()
+	inWorld(t, func(t *testing.T, w *world) {
+		w.serve(1, testkit.TCP(80), with(annotation.PreserveOnDelete, "true"))
+		id := w.balancer("web").ID
+		w.account.Fault(`{"action":"ListServerGroups","code":"Forbidden.RAM","status":403,"times":0}`)
+		w.restart()
+		w.remove("web")
+		w.passes("web", waits.LeftoverUnread+10*time.Minute)
+		if len(w.get("web").Finalizers) > 0 || len(w.listeners(id)) != 1 {
+			t.Errorf("the Service is held by %v, listeners %v", w.get("web").Finalizers, w.listeners(id))
+		}
 	})
 }
 

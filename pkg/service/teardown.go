@@ -2,6 +2,7 @@ package service
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -119,9 +120,18 @@ func (r *Reconciler) removeFromCloud(
 	if svc, known, err = r.settleCreation(ctx, svc, known); err != nil {
 		return known, driver.Removal{}, err
 	}
-	if known, err = r.leaveBalancers(ctx, svc, known, held); err != nil {
-		return known, driver.Removal{}, err
+	known, left := r.leaveBalancers(ctx, svc, known, held)
+	if left != nil && !driver.IsUnread(left) {
+		return known, driver.Removal{}, left
 	}
+	known, done, err = r.removeFromPlace(ctx, svc, known, held)
+	return known, done, errors.Join(err, left)
+}
+
+// removeFromPlace tears down what the Service has where it is now.
+func (r *Reconciler) removeFromPlace(
+	ctx context.Context, svc *corev1.Service, known state, held *locks,
+) (after state, done driver.Removal, err error) {
 	params, _ := known.engine.Params(svc)
 	known.balancer, err = r.readLocked(ctx, svc, params, held, known.balancer, func(balancer driver.Balancer) (driver.Balancer, error) {
 		return balancer.RefreshForRemoval(ctx, svc, known.record)

@@ -56,6 +56,7 @@ func (c clb) RefreshForRemoval(ctx context.Context, svc *corev1.Service, applied
 	}
 	found := c.withKnown(observed{
 		presence: at.presence, access: driver.Part[*alicloud.AccessList]{Value: c.access.Value}, leavingDoubt: c.leavingDoubt,
+		left: c.left, formerDoubts: c.formerDoubts,
 	})
 	if found.wholeModel() == nil {
 		return found, nil
@@ -268,7 +269,7 @@ func (c clb) Removed(removal driver.Removal) (known driver.Balancer, leftovers b
 		id = ""
 	}
 	c.leftGroup(removal)
-	after := observed{presence: c.presence.AfterRelease(id), access: c.access}
+	after := observed{presence: c.presence.AfterRelease(id), access: c.access, left: c.left, formerDoubts: c.formerDoubts}
 	return c.withKnown(after), c.access.Value != nil || c.access.Doubt != "" || c.access.Known()
 }
 

@@ -107,6 +107,10 @@ func TestUnreadGroupsOfALeftPlaceHoldNoListener(t *testing.T) {
 					w.fault(map[string]any{"action": "DescribeVServerGroups", "code": "Forbidden.RAM", "status": 403, "times": 0})
 					w.newEvents()
 					w.change("web", deleteService)
+					w.passesOver("web", time.Minute)
+					if listeners, _ := w.served(); len(listeners) > 0 {
+						t.Errorf("listeners %v after a minute", listeners)
+					}
 					w.passesOver("web", 2*waits.LeftoverUnread+10*time.Minute)
 					listeners, groups := w.served()
 					if held := w.get("web").Finalizers; len(listeners) > 0 || len(held) > 0 {
