@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"net/netip"
-	"slices"
 	"strings"
 )
 
@@ -71,37 +70,8 @@ func (c *Client) DescribeRouteEntries(ctx context.Context, tableID string, ipv6 
 	return append(entries, more...), nil
 }
 
-// maxRouteCIDRs is how many destinations one list may be asked for.
-// Source: https://www.alibabacloud.com/help/en/vpc/api-describerouteentrylist.
-const maxRouteCIDRs = 20
-
-// DescribeRouteEntriesOf returns the entries of a table for the destinations, of every type: also those that the cloud has made
-// itself or has learned from a CEN or a border router. Without destinations it returns all entries.
-func (c *Client) DescribeRouteEntriesOf(ctx context.Context, tableID string, cidrs []string) ([]RouteEntry, error) {
-	if len(cidrs) == 0 {
-		return c.pagesOfRouteEntries(ctx, tableID, params{})
-	}
-	var all []RouteEntry
-	for chunk := range slices.Chunk(cidrs, maxRouteCIDRs) {
-		in := params{}
-		for i, cidr := range chunk {
-			in[fmt.Sprintf("DestCidrBlockList.%d", i+1)] = cidr
-		}
-		entries, err := c.pagesOfRouteEntries(ctx, tableID, in)
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, entries...)
-	}
-	return all, nil
-}
-
 func (c *Client) listRouteEntries(ctx context.Context, tableID, ipVersion string) ([]RouteEntry, error) {
-	return c.pagesOfRouteEntries(ctx, tableID, params{"RouteEntryType": RouteTypeCustom}.set("IpVersion", ipVersion))
-}
-
-// pagesOfRouteEntries reads all pages of the entries that match.
-func (c *Client) pagesOfRouteEntries(ctx context.Context, tableID string, filter params) ([]RouteEntry, error) {
+	filter := params{"RouteEntryType": RouteTypeCustom}.set("IpVersion", ipVersion)
 	large := !c.smallRoutePages.Load()
 	entries, err := c.describeRouteEntries(ctx, tableID, maps.Clone(filter), large)
 	if large && HasCode(err, "InvalidParameter", "InvalidParameter.MaxResult", "InvalidMaxResult", "InvalidMaxResults") {

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"sync"
 
 	"k8s.io/klog/v2"
 
@@ -162,24 +161,4 @@ func ReadConfigFile(path string) (Config, error) {
 	}
 	defer file.Close()
 	return ReadConfig(file)
-}
-
-// keyGeneration returns a function that counts the keys that were in use. Keys that cannot be had now count as those before.
-func keyGeneration(provider alicloud.CredentialsProvider) func(context.Context) int {
-	if provider == nil {
-		return nil
-	}
-	var mu sync.Mutex
-	var last alicloud.Credentials
-	generation := 0
-	return func(ctx context.Context) int {
-		keys, err := provider.Credentials(ctx)
-		mu.Lock()
-		defer mu.Unlock()
-		if err == nil && keys != last {
-			last = keys
-			generation++
-		}
-		return generation
-	}
 }

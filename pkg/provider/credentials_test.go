@@ -116,33 +116,6 @@ func TestCloudConfigIsReloaded(t *testing.T) {
 	})
 }
 
-// TestKeyGeneration: another key, or another secret of the same, counts; a file that cannot be used does not.
-func TestKeyGeneration(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		path := filepath.Join(t.TempDir(), "cloud-config.conf")
-		var generation func(context.Context) int
-		for i, step := range []struct {
-			text string
-			want int
-		}{
-			{configText("first", ""), 1}, {configText("first", ""), 1}, {"{", 1}, {configText("second", ""), 2},
-			{strings.Replace(configText("second", ""), base64.StdEncoding.EncodeToString([]byte("s3cret-of-second")), "b3RoZXI=", 1), 3},
-			{configText("first", ""), 4},
-		} {
-			testkit.Check(t, os.WriteFile(path, []byte(step.text), 0o600))
-			if generation == nil {
-				provider, _ := Credentials(CredentialsOptions{Config: testkit.Must(ReadConfigFile(path))(t)})
-				generation = keyGeneration(provider)
-			}
-			time.Sleep(time.Minute)
-			if got := generation(t.Context()); got != step.want {
-				t.Errorf("step %d: generation %d, want %d", i, got, step.want)
-			}
-		}
-	})
-}
-
 // TestRotatedKeyCostsNoCall: the old key is deleted in the cloud before the kubelet brings the new one; the call that finds
 // out is made again.
 func TestRotatedKeyCostsNoCall(t *testing.T) {

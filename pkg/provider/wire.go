@@ -88,7 +88,7 @@ func (c *Cloud) wire(factory informers.SharedInformerFactory) *engines {
 			API: c.client, Config: c.routeConfig(), Client: c.kube, Recorder: recorder(routeEvents), Nodes: nodes,
 			InstanceID: instanceID, SkipSourceDestCheck: c.settings.SkipSourceDestCheck, VSwitches: c.vSwitches, VSwitchesRead: c.vSwitchesRead,
 			Quota:     func() vpcroute.Quota { return routeQuota(services.Quotas) },
-			BatchSize: c.settings.RouteBatch, KeyGeneration: keyGeneration(c.credentials), Paused: c.pause.active,
+			BatchSize: c.settings.RouteBatch, Paused: c.pause.active,
 		},
 		instances: node.NewInstances(node.Options{
 			API: c.client, Region: c.client.Region(), VPCID: c.place.vpcID, Nodes: nodes, Recorder: recorder(nodeEvents),

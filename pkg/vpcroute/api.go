@@ -22,7 +22,6 @@ import (
 type API interface {
 	DescribeRouteTables(ctx context.Context, vpcID string) ([]alicloud.RouteTable, error)
 	DescribeRouteEntries(ctx context.Context, tableID string, ipv6 bool) ([]alicloud.RouteEntry, error)
-	DescribeRouteEntriesOf(ctx context.Context, tableID string, cidrs []string) ([]alicloud.RouteEntry, error)
 	CreateRouteEntries(ctx context.Context, routes []alicloud.NewRoute) ([]error, error)
 	DeleteRouteEntries(ctx context.Context, entries []alicloud.RouteEntry) ([]error, error)
 	DescribeVSwitches(ctx context.Context, vpcID string) ([]alicloud.VSwitch, error)
@@ -69,9 +68,6 @@ type Options struct {
 	Nodes coreinformers.NodeInformer
 	// InstanceID gives the ECS instance of a node, an error for nodes without one. Required.
 	InstanceID func(*corev1.Node) (string, error)
-	// KeyGeneration changes when another access key comes into use: what was refused is then tried again at once. Without it,
-	// refusals wait for their time.
-	KeyGeneration func(ctx context.Context) int
 	// Paused keeps the controller from writing to the cloud while it says true; it goes on to read and to report. nil never pauses.
 	Paused func() bool
 	// SkipSourceDestCheck leaves the source/destination check of the nodes' network interfaces as it is.

@@ -1,6 +1,7 @@
 package vpcroute
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -33,10 +34,9 @@ func (w *Writer) carryOut(ctx context.Context, o *observation, changes []*change
 		}
 	}
 	now := time.Now()
-	taken := map[string][]route{} // by table
 	for _, c := range changes {
 		if errors.Is(c.err, errPostponed) {
-			o.again(now.Add(w.pace.delay(now)))
+			o.again(now.Add(w.pace.delay(now, c.remove == nil && len(changes) < w.opts.BatchSize)))
 			continue
 		}
 		tried = append(tried, c)
@@ -53,14 +53,7 @@ func (w *Writer) carryOut(ctx context.Context, o *observation, changes []*change
 			w.retries.full(c.table, w.tables[c.table].custom, c.err, now)
 		default:
 			w.retries.failed(c.key(), c.err, now)
-			if alicloud.IsDuplicate(c.err) {
-				taken[c.table] = append(taken[c.table], c.route)
-			}
 		}
-	}
-	o.writing = o.writing || len(changes) > 0
-	for table, routes := range taken {
-		w.lookUp(ctx, table, routes)
 	}
 	return tried
 }
@@ -79,8 +72,9 @@ func (w *Writer) write(ctx context.Context, batches iter.Seq[[]*change]) (stop e
 }
 
 func (w *Writer) writeBatch(ctx context.Context, batch []*change) (stop error) {
-	wait := w.pace.delay(time.Now())
-	if wait > 0 && len(batch) < w.opts.BatchSize {
+	full, creates := len(batch) == w.opts.BatchSize, batch[0].remove == nil
+	wait := w.pace.delay(time.Now(), creates && !full)
+	if wait > 0 && !full {
 		fail(batch, errPostponed) // further routes may fill the batch meanwhile
 		return nil
 	}
@@ -99,7 +93,7 @@ func (w *Writer) writeBatch(ctx context.Context, batch []*change) (stop error) {
 	case err != nil:
 		return w.refused(ctx, batch, err)
 	}
-	w.pace.accepted(time.Now())
+	w.pace.accepted(time.Now(), creates)
 	for i, c := range batch {
 		w.note(c, results[i])
 	}
@@ -187,6 +181,7 @@ func (w *Writer) note(c *change, err error) {
 	switch {
 	case c.remove != nil && (err == nil || alicloud.IsNotFound(err)):
 		t.removed(c.cidr, now)
+		t.stale = t.stale || err != nil // somebody else has changed it since it was read
 		return
 	case err == nil:
 		t.created(c.route, w.opts.Config.mark(), now)
@@ -207,51 +202,50 @@ func fail(batch []*change, err error) {
 
 // Bounds of the pace of writes.
 const (
-	// likelySettle is how long the cloud is taken to need for a batch while nothing is known: each try and each read of
-	// the tables before that is likely to be a wasted call.
-	likelySettle = time.Second
-	// relearn is after how long without writes the learned time is dropped: the cloud may be faster by then.
+	// firstPause is the pause after a batch while nothing is known of the cloud: about what the rate limit of 90 calls per minute leaves
+	// between two.
+	firstPause = 650 * time.Millisecond
+	// relearn is after how long without writes what was learned is dropped: the cloud may be faster by then.
 	relearn = 2 * time.Minute
+	// collectFor is how long after the last creations new routes that fill no batch wait for further ones: nodes that join one after the other
+	// share calls.
+	collectFor = 2 * time.Second
 )
 
-// pace learns how long the cloud needs between two batches, so that it is neither asked in vain nor left idle: the longest time that was
-// too short, and the shortest that was enough, 0 while that is not known. It tries the middle until one is half of the other; closer, a
-// refused call costs more than it saves.
+// pace is how long the cloud is left alone after a batch, so that it is not asked in vain.
 type pace struct {
-	last          time.Time // when the last batch was accepted
-	short, enough time.Duration
-	refused       bool // since the last batch was accepted
+	last, created time.Time // when the last batch, and the last creations, were accepted
+	// settle is a quarter longer than the longest time after which the cloud was still at work on a batch, 0 while none is known.
+	settle time.Duration
 }
 
-// delay is how long to wait before the next batch.
-func (p *pace) delay(now time.Time) time.Duration {
+// delay is how long to wait before the next batch, which may be one that collects routes.
+func (p *pace) delay(now time.Time, collects bool) time.Duration {
 	since := now.Sub(p.last)
 	if since >= relearn {
-		p.short, p.enough = 0, 0
+		p.settle = 0
 	}
-	target := p.enough
-	if p.enough-p.short > p.enough/2 && !p.refused {
-		target = (p.enough + p.short) / 2
+	wait := cmp.Or(p.settle, firstPause) - since
+	if collects {
+		wait = max(wait, collectFor-now.Sub(p.created))
 	}
-	return max(0, target-since)
+	return max(0, wait)
 }
 
 // busy notes that a batch was refused. It reports whether our own last batch is the likely reason.
 func (p *pace) busy(now time.Time) bool {
 	since := now.Sub(p.last)
-	if since > 4*max(p.enough, likelySettle) {
+	if since > 4*max(p.settle, likelySettle) {
 		return false
 	}
-	p.refused = true
-	p.short = max(p.short, since)
-	if p.enough <= p.short {
-		p.enough = max(likelySettle, p.short*5/4)
-	}
+	p.settle = max(p.settle, since*5/4)
 	return true
 }
 
 // accepted notes that a batch was accepted.
-func (p *pace) accepted(now time.Time) {
-	p.enough = min(p.enough, now.Sub(p.last))
-	p.last, p.refused = now, false
+func (p *pace) accepted(now time.Time, creates bool) {
+	p.last = now
+	if creates {
+		p.created = now
+	}
 }

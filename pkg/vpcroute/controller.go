@@ -17,7 +17,6 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/controller-manager/pkg/healthz"
-	"k8s.io/klog/v2"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/events"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/nodes"
@@ -28,18 +27,13 @@ import (
 // controllerName is the stock route controller's, so that --controllers and RBAC names mean the same.
 const controllerName = "node-route-controller"
 
-const (
-	// keyCheck is how often the controller asks whether another access key is in use.
-	keyCheck = 5 * time.Second
-	// quiet is how long a pass waits for further events, so that nodes that join together share a batch.
-	quiet = 100 * time.Millisecond
-)
+// quiet is how long a pass waits for further events, so that nodes that join together share a batch.
+const quiet = 100 * time.Millisecond
 
 // The keys of the controller's queue, which is its only clock.
 const (
 	comparison       = "routes" // all nodes with all route tables
 	sourceDestChecks = "checks" // of those instances that are due
-	accessKey        = "key"    // whether another one is in use, for which what was refused is tried again
 )
 
 // Controller compares all nodes anew after every change of one, and when time is over. What it compares them with is the route tables of
@@ -54,8 +48,6 @@ type Controller struct {
 	// run makes a pass and returns when the next one is due, zero for never.
 	run  func(ctx context.Context) (time.Time, error)
 	pass *pass // nil without a writer
-	// generation is that of the access key in use, of the worker that has [accessKey].
-	generation int
 }
 
 // NewController returns the controller that keeps the route tables and the nodes' conditions as the nodes want them, through the writer. It
@@ -162,42 +154,24 @@ func (c *Controller) Run(ctx context.Context) {
 	var group sync.WaitGroup
 	defer group.Wait()
 	group.Go(func() { c.conditions.run(ctx) })
-	if c.opts.KeyGeneration != nil && c.pass != nil {
-		c.generation = c.opts.KeyGeneration(ctx)
-		c.queue.AddAfter(accessKey, keyCheck)
-	}
 	c.queue.Add(comparison)
-	workers.Run(ctx, c.queue, 3, c.handle) // none of the keys waits for another
+	workers.Run(ctx, c.queue, 2, c.handle) // neither of the keys waits for the other
 }
 
 // handle does what is due.
 func (c *Controller) handle(ctx context.Context, key string) error {
-	switch key {
-	case comparison:
+	if key == comparison {
 		return c.compare(ctx)
-	case sourceDestChecks:
-		if err := c.checks.pass(ctx); err != nil && ctx.Err() == nil {
-			utilruntime.HandleErrorWithContext(ctx, err, "Switching source/destination checks off")
-		}
-		c.signal() // what is known now may be what nodes waited for
-	case accessKey:
-		c.queue.AddAfter(accessKey, keyCheck)
-		if now := c.opts.KeyGeneration(ctx); now != c.generation {
-			c.generation = now
-			klog.FromContext(ctx).Info("Another access key is in use; retrying what the cloud rejected")
-			c.pass.newKey.Store(true)
-			c.Resync()
-		}
 	}
+	if err := c.checks.pass(ctx); err != nil && ctx.Err() == nil {
+		utilruntime.HandleErrorWithContext(ctx, err, "Switching source/destination checks off")
+	}
+	c.signal() // what is known now may be what nodes waited for
 	return nil
 }
 
 // Resync compares nodes and tables now, when something changed that concerns all.
-func (c *Controller) Resync() {
-	c.checks.resync()
-	c.queue.Forget(comparison)
-	c.queue.Add(comparison)
-}
+func (c *Controller) Resync() { c.queue.Add(comparison) }
 
 // signal asks for a pass after a node event.
 func (c *Controller) signal() { c.queue.AddAfter(comparison, quiet) }

@@ -186,9 +186,8 @@ func TestDiff(t *testing.T) {
 			t.Parallel()
 			d := desiredOf(test.nodes, testConfig(), instanceOf, time.Now())
 			known := evidence{
-				occupant: nothingOccupied,
-				former:   func(r route) bool { return slices.Contains(test.former, r) },
-				gone:     func(instance string) bool { return instance == test.gone },
+				former: func(r route) bool { return slices.Contains(test.former, r) },
+				gone:   func(instance string) bool { return instance == test.gone },
 			}
 			p := diff(d, newTable(testTable, test.entries, testConfig(), time.Now()), testConfig(), known)
 			var create, remove, unowned []string
@@ -244,7 +243,7 @@ func TestDiffConverges(t *testing.T) {
 			}
 		}
 		d := desiredOf(nodes, testConfig(), instanceOf, time.Now())
-		known := evidence{occupant: nothingOccupied, former: func(route) bool { return false }, gone: func(string) bool { return false }}
+		known := evidence{former: func(route) bool { return false }, gone: func(string) bool { return false }}
 		table := newTable(testTable, entries, testConfig(), time.Now())
 		for range 3 {
 			p := diff(d, table, testConfig(), known)
@@ -292,5 +291,3 @@ func TestParseClusterCIDRs(t *testing.T) {
 		}
 	}
 }
-
-func nothingOccupied(routeKey) *entry { return nil }

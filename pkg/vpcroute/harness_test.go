@@ -203,7 +203,11 @@ func (c *cluster) waitsToRetry() bool {
 
 // checkAll makes a pass over all source/destination checks that are not known to be off, whenever they are due.
 func (c *cluster) checkAll(ctx context.Context) error {
-	c.checks.resync()
+	for _, check := range c.checks.checks {
+		if check.state != up {
+			check.due = time.Time{}
+		}
+	}
 	return c.checks.pass(ctx)
 }
 

@@ -20,7 +20,7 @@ var (
 		"Custom entries of a managed route table, including those that the manager did not create, as of the last read.", "table")
 	quotaGauge = instruments.NewGaugeVec(metricsSubsystem, "table_entries_quota",
 		"Quota of custom entries of a managed route table: configured, from the Quota Center, or published. While the table holds more than a value that nobody has configured, the quota "+
-			"is larger: what the table held when the cloud refused another entry, and no value before that.", "table")
+			"is larger, and has no value here.", "table")
 	conflictsGauge = instruments.NewGaugeVec(metricsSubsystem, "table_conflicts",
 		"Pod CIDRs of nodes for which a managed route table has an entry that the manager did not create.", "table")
 	missingRoutes = instruments.NewGaugeVec(metricsSubsystem, "table_missing_routes",

@@ -4,7 +4,6 @@ import (
 	"context"
 	"math/rand/v2"
 	"slices"
-	"sync/atomic"
 	"time"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/waits"
@@ -13,33 +12,28 @@ import (
 
 // Times of a pass.
 const (
-	// confirmEvery is how long after a batch its table is read although more batches wait: nodes whose routes work by then need
-	// not wait for the last batch. Large tables are not read more often than they are written: each page adds confirmPage.
-	confirmEvery = 30 * time.Second
-	confirmPage  = 5 * time.Second
-	// pageEntries is how many entries a page has.
-	pageEntries = 500
+	// confirmEvery is how long after a batch its table is read although more batches wait: nodes whose routes work by then need not wait for
+	// the last batch.
+	confirmEvery = time.Minute
+	// likelySettle is how long the cloud is taken to need for a batch while nothing is known.
+	likelySettle = time.Second
 	// firstRead is the wait before a read that hopes for a fast cloud.
 	firstRead = 50 * time.Millisecond
 	// againConfirm and maxConfirm bound the wait between further reads.
 	againConfirm = 200 * time.Millisecond
 	maxConfirm   = 5 * time.Second
-	// collectFor is how long routes wait for those of further nodes that are about to join, so that they share a call.
-	collectFor = 2 * time.Second
 	// busyAttempts is how often an entry may be busy before an event says so.
 	busyAttempts = 6
 )
 
 // pass is one comparison of nodes and tables, at most one batch of writes per table and kind, and what must be remembered
-// until the next one. But for newKey it is used by one goroutine.
+// until the next one. It is used by one goroutine.
 type pass struct {
 	opts       Options
 	writer     *Writer
 	report     reporter
 	conditions *conditions
 	checks     *sourceDest
-	// newKey says that another access key has come into use since the last pass.
-	newKey atomic.Bool
 
 	// settledBefore says that the last pass found nothing to change.
 	settledBefore bool
@@ -52,8 +46,6 @@ type pass struct {
 	// at work on. poll is zero when nothing settles; polls counts the reads for it.
 	drift, poll time.Time
 	polls       int
-	// held is since when routes wait for further ones, zero when none do.
-	held time.Time
 }
 
 // run makes the pass and returns when the next one is due if nothing happens.
@@ -63,9 +55,6 @@ func (p *pass) run(ctx context.Context) (time.Time, error) {
 		return time.Time{}, err
 	}
 	defer p.writer.turn.Release(1)
-	if p.newKey.Swap(false) {
-		p.writer.forgetFailures()
-	}
 	now := time.Now()
 	drifting := !now.Before(p.drift)
 	if drifting || (!p.poll.IsZero() && !now.Before(p.poll)) {
@@ -98,7 +87,7 @@ func (p *pass) run(ctx context.Context) (time.Time, error) {
 	paused := p.opts.paused()
 	p.report.paused(o, paused)
 	if !paused {
-		changes = p.choose(o, now)
+		changes = append(o.removable(), p.writer.creations(o, now)...)
 	}
 	if drifting && p.settledBefore {
 		driftFound.Add(float64(len(changes)))
@@ -111,7 +100,7 @@ func (p *pass) run(ctx context.Context) (time.Time, error) {
 			p.report.change(ctx, c, d.routes[c.cidr].node, p.writer.retries.failures[c.key()], p.writer.tables[c.table].custom, began)
 		}
 	}
-	p.schedule(o, len(tried))
+	p.schedule(o, len(changes), len(tried))
 	return o.next, nil
 }
 
@@ -128,30 +117,17 @@ func (p *pass) emit(o *observation) {
 		}
 		conflictsGauge.WithLabelValues(plan.id).Set(float64(len(plan.conflicts)))
 		missingRoutes.WithLabelValues(plan.id).Set(float64(len(plan.states) - plan.count(stateAvailable)))
-		if limit, known := p.writer.retries.limit(plan.table, quota); known {
-			quotaGauge.WithLabelValues(plan.id).Set(float64(limit))
-		} else { // any number would be taken for the quota
+		if quota.exceeded(plan.custom) { // any number would be taken for the quota
 			quotaGauge.Delete(map[string]string{"table": plan.id})
+		} else {
+			quotaGauge.WithLabelValues(plan.id).Set(float64(quota.Value))
 		}
 		p.report.tableQuota(plan, newest, quota)
 	}
 	p.report.withheld(len(o.removals.withheld), newest)
 }
 
-// choose takes the next batch of each table: up to one call of deletions and one of creations. More would keep routes
-// waiting that are wanted since.
-func (p *pass) choose(o *observation, now time.Time) []*change {
-	changes := o.removable()
-	creations, most := p.writer.creations(o, now)
-	if until := p.hold(most, o.arriving, now); !until.IsZero() {
-		o.again(until)
-		o.writing = true
-		return changes
-	}
-	return append(changes, creations...)
-}
-
-// removable returns the next batch of deletions of each table.
+// removable returns the next batch of deletions of each table. More than a call would keep routes waiting that are wanted since.
 func (o *observation) removable() (changes []*change) {
 	for _, plan := range o.plans {
 		removable := plan.removable(o.removals)
@@ -160,50 +136,33 @@ func (o *observation) removable() (changes []*change) {
 	return changes
 }
 
-// creations returns the next batch of creations of each table, and how many the largest has. Failures of what is not wanted any more are
-// forgotten.
-func (w *Writer) creations(o *observation, now time.Time) (changes []*change, most int) {
-	wanted := func(key routeKey) bool { return o.routes[key.cidr].instance == key.instance }
+// creations returns the next batch of creations of each table. Failures of what is not wanted any more are forgotten.
+func (w *Writer) creations(o *observation, now time.Time) (changes []*change) {
 	for what := range w.retries.failures {
-		if key, ok := what.(routeKey); ok && !wanted(key) {
+		if key, ok := what.(routeKey); ok && o.routes[key.cidr].instance != key.instance {
 			w.retries.succeeded(key)
 		}
 	}
 	for _, plan := range o.plans {
-		var batch []*change
 		room, until := w.retries.room(plan.table, now)
 		for _, missing := range plan.create {
 			switch due := w.retries.until(routeKey{plan.id, missing}, now); {
 			case w.network.obstacle(missing.cidr) != "":
-			case len(batch) == room:
+			case room == 0:
 				o.again(until)
 			case !due.IsZero():
 				o.again(due)
 			default:
-				batch = append(batch, &change{table: plan.id, route: missing})
+				changes = append(changes, &change{table: plan.id, route: missing})
+				room--
 			}
 		}
-		changes, most = append(changes, batch...), max(most, len(batch))
 	}
-	return changes, most
+	return changes
 }
 
-// hold returns until when so many new routes wait for further ones, because they fill no batch and further nodes are about to join, zero
-// for not at all.
-func (p *pass) hold(creations, arriving int, now time.Time) time.Time {
-	if p.held.IsZero() {
-		p.held = now
-	}
-	until := p.held.Add(collectFor)
-	if creations == 0 || creations >= p.opts.BatchSize || arriving == 0 || !now.Before(until) {
-		p.held = time.Time{}
-		return time.Time{}
-	}
-	return until
-}
-
-// schedule decides when the next pass is due without an event, after one that tried so many changes.
-func (p *pass) schedule(o *observation, tried int) {
+// schedule decides when the next pass is due without an event, after one that chose so many changes and tried some of them.
+func (p *pass) schedule(o *observation, chosen, tried int) {
 	now := time.Now()
 	for _, node := range o.withoutCIDR {
 		if at := node.CreationTimestamp.Add(waits.PodCIDRMissing); at.After(now) {
@@ -211,10 +170,12 @@ func (p *pass) schedule(o *observation, tried int) {
 		}
 	}
 	switch {
-	case o.writing:
+	case chosen > 0:
 		// The next batch follows; a read only when one is due, or nothing is left to write.
 		p.poll, p.polls = time.Time{}, 0
-		confirm := slices.ContainsFunc(o.plans, func(plan *plan) bool { return plan.confirmDue(now) })
+		confirm := slices.ContainsFunc(o.plans, func(plan *plan) bool {
+			return !plan.unread.IsZero() && now.Sub(plan.unread) >= confirmEvery
+		})
 		if confirm {
 			p.readAfter = now
 		}
@@ -225,7 +186,7 @@ func (p *pass) schedule(o *observation, tried int) {
 		p.poll, p.polls = time.Time{}, 0
 	default:
 		if !now.Before(p.poll) {
-			p.poll = now.Add(confirmAfter(p.polls, p.writer.pace.enough))
+			p.poll = now.Add(confirmAfter(p.polls, p.writer.pace.settle))
 			p.polls++
 		}
 		o.again(p.poll)

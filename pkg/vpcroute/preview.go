@@ -65,11 +65,6 @@ func (w *Writer) Preview(ctx context.Context) (Preview, error) {
 
 // foresee compares as some minutes from now, as if the cloud went on to answer as it does.
 func (w *Writer) foresee(ctx context.Context, o *observation) {
-	for _, plan := range o.plans {
-		if len(plan.create) > 0 {
-			w.lookUp(ctx, plan.id, plan.create)
-		}
-	}
 	now, removals := time.Now(), newRemovals()
 	known := w.evidence(now)
 	w.compare(o, known, removals, now)

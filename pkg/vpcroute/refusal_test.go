@@ -138,8 +138,8 @@ func TestDuplicateOfInvisibleEntryIsNotSilent(t *testing.T) {
 	}
 }
 
-// TestEntryOfAnotherTypeIsAConflict: an entry that the list of custom ones leaves out, such as one of a CEN, is named in an event at the
-// first refusal, costs no attempt for a period, and keeps no other route waiting.
+// TestEntryOfAnotherTypeIsAConflict: an entry that the list of custom ones leaves out, such as one of a CEN, becomes an event, costs no
+// attempt for a period, and keeps no other route waiting.
 func TestEntryOfAnotherTypeIsAConflict(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -155,8 +155,8 @@ func TestEntryOfAnotherTypeIsAConflict(t *testing.T) {
 				conflict = append(conflict, event)
 			}
 		}
-		if len(conflict) != 1 || !strings.Contains(conflict[0], "type CEN") || !strings.Contains(conflict[0], "tr-1") {
-			t.Errorf("events %q, want one that names the entry", conflict)
+		if len(conflict) != 1 || !strings.Contains(conflict[0], "CEN") || !strings.Contains(conflict[0], cen.Spec.PodCIDR) {
+			t.Errorf("events %q, want one that names the pod CIDR", conflict)
 		}
 		if yes, no := c.available(); !slices.Equal(yes, []string{"node-1"}) || !slices.Equal(no, []string{cen.Name}) {
 			t.Errorf("with network: %v, without: %v", yes, no)
@@ -170,30 +170,6 @@ func TestEntryOfAnotherTypeIsAConflict(t *testing.T) {
 			t.Errorf("%d deletions", n)
 		}
 	})
-}
-
-// TestHold: routes that fill no batch wait for nodes that are about to join.
-func TestHold(t *testing.T) {
-	t.Parallel()
-	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	for name, test := range map[string]struct {
-		creations, arriving int
-		since               time.Duration // from now
-		want                time.Duration // 0 for no wait
-	}{
-		"nothing to make":             {arriving: 9},
-		"one":                         {creations: 1},
-		"a full batch":                {creations: 50, arriving: 100},
-		"others join":                 {creations: 1, arriving: 9, want: collectFor},
-		"others join for long":        {creations: 49, arriving: 9, since: -collectFor},
-		"others join, some time gone": {creations: 49, arriving: 9, since: -collectFor / 2, want: collectFor / 2},
-	} {
-		p := pass{opts: Options{BatchSize: 50}, held: now.Add(test.since)}
-		until := p.hold(test.creations, test.arriving, now)
-		if until.IsZero() != (test.want == 0) || test.want > 0 && !until.Equal(now.Add(test.want)) {
-			t.Errorf("%s: until %v, want %v", name, until, test.want)
-		}
-	}
 }
 
 // TestNodesThatJoinOneByOne: 950 nodes that join while the controller runs fill their batches.

@@ -303,7 +303,7 @@ func TestPreviewIsWhatHappens(t *testing.T) {
 		"two tables, one unreadable": {nodes: []*corev1.Node{nodeOf(0)}, change: func(o *Options) {
 			o.Config.TableIDs = []string{testTable, "vtb-none"}
 		}, problems: 1},
-		"entry of a CEN": {nodes: []*corev1.Node{nodeOf(cenNode, withProviderID("cn-hangzhou.i-0")), nodeOf(1)}, problems: 1},
+		"entry of a CEN": {nodes: []*corev1.Node{nodeOf(cenNode, withProviderID("cn-hangzhou.i-0")), nodeOf(1)}, refused: cidrOf(cenNode)},
 		"literal mark, gone": {nodes: []*corev1.Node{nodeOf(0)},
 			entries: map[string]map[string]string{"k8s/pod-cidr/clusterid": {cidrOf(5): "i-5", cidrOf(6): "i-6"}}, released: []string{"i-5"}},
 		"literal id of this cluster": {nodes: []*corev1.Node{nodeOf(0)},

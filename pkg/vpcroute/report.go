@@ -181,17 +181,16 @@ func problemsOf(o *observation, known subnets) []problem {
 // explained returns the context of a call whose line in the log says which routes it is about, whose they are, and why they change. Without
 // the Node, nobody could tell later why pods lost their route.
 func explained(ctx context.Context, batch []*change) context.Context {
-	routes := make([]string, 0, len(batch))
 	why := "nodes have these pod CIDRs and no route"
-	for _, c := range batch {
-		route := fmt.Sprintf("%s to %s", c.cidr, c.instance)
-		if c.remove != nil {
-			why = "no node has these pod CIDRs on these instances"
-		}
+	if batch[0].remove != nil {
+		why = "no node has these pod CIDRs on these instances"
+	}
+	routes := make([]string, len(batch))
+	for i, c := range batch {
+		routes[i] = fmt.Sprintf("%s to %s", c.cidr, c.instance)
 		if c.node != "" {
-			route += " of node " + c.node
+			routes[i] += " of node " + c.node
 		}
-		routes = append(routes, route)
 	}
 	return klog.NewContext(ctx, klog.FromContext(ctx).WithValues("why", why, "routes", routes))
 }

@@ -46,8 +46,6 @@ type retries struct {
 type failure struct {
 	err      error
 	attempts int
-	// occupant is the entry that has the destination of a route, nil where none was found. It counts until the next attempt.
-	occupant *entry
 	// entries is what a full table held. It stays the limit until the table holds more, for the quota may have been raised.
 	entries int
 	until   time.Time
@@ -96,12 +94,6 @@ func (r retries) succeeded(what any) {
 	delete(r.failures, what)
 }
 
-// occupied notes whose the destination of a route is.
-func (r retries) occupied(key routeKey, by entry, now time.Time) {
-	r.backoff.Forget(key)
-	r.failures[key] = failure{err: r.failures[key].err, occupant: &by, until: now.Add(waits.RouteRefused)}
-}
-
 // full notes that a table has no room beyond the entries that it holds.
 func (r retries) full(id string, entries int, err error, now time.Time) {
 	r.failures[fullTable(id)] = failure{err: err, entries: entries, until: now.Add(waits.RouteRefused)}
@@ -115,16 +107,6 @@ func (r retries) room(t *table, now time.Time) (int, time.Time) {
 		return alicloud.MaxRouteEntriesPerCall, until
 	}
 	return min(alicloud.MaxRouteEntriesPerCall, max(0, r.failures[fullTable(t.id)].entries-t.custom)), until
-}
-
-// limit is how many entries the table may hold: the quota, or, where the table shows that it is larger, what the table held when the cloud
-// refused more. It reports whether that is known.
-func (r retries) limit(t *table, quota Quota) (int, bool) {
-	if !quota.exceeded(t.custom) {
-		return quota.Value, true
-	}
-	full, ok := r.failures[fullTable(t.id)]
-	return full.entries, ok && t.custom <= full.entries
 }
 
 // permanent reports whether a repetition of the call would end alike.

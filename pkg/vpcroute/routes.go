@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
-	"strings"
+	"slices"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -31,44 +31,29 @@ type Routes struct {
 // NewRoutes returns the adapter over the writer.
 func NewRoutes(writer *Writer, config Config) *Routes { return &Routes{writer: writer, config: config} }
 
-// ListRoutes lists the routes that are ours. Foreign entries are left out, because the stock controller deletes whatever
-// it cannot explain; so are entries that may not go yet, and entries that do not work in every table yet, because it takes listed
-// ones for working.
+// ListRoutes removes what no node wants any more and may go, and lists the routes of nodes that work in every table. The stock controller,
+// which begins each pass with it, takes listed routes for working, and would delete whatever it cannot explain.
 func (r *Routes) ListRoutes(ctx context.Context, _ string) ([]*cloudprovider.Route, error) {
 	o, err := r.writer.takeAndObserve(ctx, time.Now())
 	if err != nil {
 		return nil, err
 	}
 	defer r.writer.turn.Release(1)
-	nodes := map[route]string{} // their names, empty where the node is gone
+	r.writer.carryOut(ctx, o, o.removable())
+	var routes []*cloudprovider.Route
 	for cidr, want := range o.routes {
 		if o.available(cidr) {
-			nodes[route{cidr, want.instance}] = want.node.Name
+			routes = append(routes, &cloudprovider.Route{
+				Name: cidr.String(), TargetNode: types.NodeName(want.node.Name), DestinationCIDR: cidr.String(),
+			})
 		}
-	}
-	for _, c := range o.removable() {
-		nodes[c.route] = ""
-		if node := o.instances[c.instance]; node != nil {
-			nodes[c.route] = node.Name
-		}
-	}
-	routes := make([]*cloudprovider.Route, 0, len(nodes))
-	for at, node := range nodes {
-		routes = append(routes, &cloudprovider.Route{
-			Name: routeName(at), TargetNode: types.NodeName(node), DestinationCIDR: at.cidr.String(), Blackhole: node == "",
-		})
 	}
 	return routes, nil
 }
 
 // available reports whether a wanted route works in all tables that can be read.
 func (o *observation) available(cidr netip.Prefix) bool {
-	for _, plan := range o.plans {
-		if plan.err == nil && plan.states[cidr] != stateAvailable {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(o.plans, func(plan *plan) bool { return plan.err == nil && plan.states[cidr] != stateAvailable })
 }
 
 // CreateRoute has the route made in every table and waits a short while for it to be available. An entry of ours that leads
@@ -79,8 +64,7 @@ func (r *Routes) CreateRoute(ctx context.Context, _, _ string, asked *cloudprovi
 		return fmt.Errorf("route destination %q: %w", asked.DestinationCIDR, err)
 	}
 	deadline := time.Now().Add(waits.RouteOfAdapter)
-	var notBefore time.Time
-	for attempt := 0; ; attempt++ {
+	for attempt, notBefore := 0, (time.Time{}); ; attempt++ {
 		done, settle, err := r.advance(ctx, asked, cidr.Masked(), notBefore)
 		if err != nil || done {
 			return err
@@ -108,15 +92,16 @@ func (r *Routes) advance(
 		return false, 0, err
 	}
 	defer r.writer.turn.Release(1)
-	if want, ok := o.routes[cidr]; !ok || want.node.Name != string(asked.TargetNode) {
+	want, ok := o.routes[cidr]
+	switch {
+	case !ok || want.node.Name != string(asked.TargetNode):
 		return false, 0,
 			fmt.Errorf("route destination %s: not the pod CIDR of node %s, or one that overlaps with that of another node, or an IPv6 range "+
 				"without IPv6 in %s", cidr, asked.TargetNode, r.config.VPCID)
-	}
-	if o.available(cidr) {
+	case o.available(cidr):
 		return true, 0, nil
 	}
-	changes, _ := r.writer.creations(o, time.Now())
+	changes := r.writer.creations(o, time.Now())
 	for _, plan := range o.plans {
 		changes = append(changes, plan.removable(decision{})...) // what is in the way of routes
 	}
@@ -127,45 +112,14 @@ func (r *Routes) advance(
 				fmt.Errorf("route table %s has an entry for %s that leads to %v and that this cluster does not own", plan.id, cidr, e.NextHops)
 		}
 		// A duplicate was made by somebody else since the read: the next one shows whose it is.
-		err = r.writer.refusal(routeKey{plan.id, route{cidr, o.routes[cidr].instance}})
+		err = r.writer.refusal(routeKey{plan.id, route{cidr, want.instance}})
 		if err != nil && !alicloud.IsDuplicate(err) && !alicloud.IsAmbiguous(err) && !alicloud.IsBusy(err) {
 			return false, 0, err
 		}
 	}
-	return false, r.writer.pace.enough, nil
+	return false, r.writer.pace.settle, nil
 }
 
-// DeleteRoute removes a listed route from every table, if it may still go and leads where it led then: the stock controller deletes and
-// creates at the same time when a CIDR moves.
-func (r *Routes) DeleteRoute(ctx context.Context, _ string, asked *cloudprovider.Route) error {
-	at, err := parseRouteName(asked.Name)
-	if err != nil {
-		return err
-	}
-	o, err := r.writer.takeAndObserve(ctx, time.Time{})
-	if err != nil {
-		return err
-	}
-	defer r.writer.turn.Release(1)
-	changes := o.removable()
-	r.writer.carryOut(ctx, o, changes)
-	var errs []error
-	for _, c := range changes {
-		if c.route == at {
-			errs = append(errs, c.err)
-		}
-	}
-	return errors.Join(errs...)
-}
-
-// routeName holds what DeleteRoute needs to know of a listed route: where it led. The node may be gone by then.
-func routeName(at route) string { return at.instance + "/" + at.cidr.String() }
-
-func parseRouteName(name string) (route, error) {
-	hop, text, ok := strings.Cut(name, "/")
-	cidr, err := netip.ParsePrefix(text)
-	if !ok || err != nil {
-		return route{}, fmt.Errorf("route name %q: expected one of ListRoutes, \"<instance>/<CIDR>\"", name)
-	}
-	return route{cidr: cidr, instance: hop}, nil
-}
+// DeleteRoute leaves to the next [Routes.ListRoutes] what may go: the stock controller calls it for listed routes that its own view of the
+// nodes does not explain, and while it creates a route for the same CIDR.
+func (r *Routes) DeleteRoute(context.Context, string, *cloudprovider.Route) error { return nil }

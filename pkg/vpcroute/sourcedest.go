@@ -114,19 +114,6 @@ func (s *sourceDest) availability(instance string) availability {
 	}
 }
 
-// resync makes everything due that is not known to be off.
-func (s *sourceDest) resync() {
-	defer s.scheduleNext()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for instance, c := range s.checks {
-		if c.state != up {
-			c.due = time.Time{}
-			s.backoff.Forget(instance)
-		}
-	}
-}
-
 // pass reads the interface of every instance that is due, switches its check off, and returns all that went wrong.
 func (s *sourceDest) pass(ctx context.Context) error {
 	defer s.scheduleNext()

@@ -84,11 +84,6 @@ func (t *table) removed(cidr netip.Prefix, now time.Time) {
 	}
 }
 
-// confirmDue reports whether the table has had unconfirmed entries for so long that they are worth a read.
-func (t *table) confirmDue(now time.Time) bool {
-	return !t.unread.IsZero() && now.Sub(t.unread) >= max(confirmEvery, confirmPage*time.Duration(1+t.custom/pageEntries))
-}
-
 // markPrefix begins the description of every entry that this program makes. It must not change: entries carry it for years,
 // and it is how an entry is recognized whose node went away while this program was down.
 const markPrefix = "k8s/pod-cidr"
@@ -183,8 +178,6 @@ type evidence struct {
 	gone func(instance string) bool
 	// stands reports whether a table had an entry for the route when it was last read.
 	stands func(route) bool
-	// occupant returns the entry of another type than Custom that has a destination, nil for none.
-	occupant func(routeKey) *entry
 }
 
 // diff compares the nodes with one table. It changes neither.
@@ -215,10 +208,6 @@ func (p *plan) compare(d *desired, t *table, config Config, known evidence, want
 	owner := ownerOf(config, e)
 	switch {
 	case !exists:
-		if other := known.occupant(routeKey{t.id, want}); other != nil {
-			p.conflicts[want.cidr] = *other
-			return stateConflict
-		}
 		p.create = append(p.create, want)
 		return stateMissing
 	case e.instance == want.instance && e.Status == alicloud.RouteAvailable:

@@ -4,12 +4,10 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"net/netip"
 	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/klog/v2"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
@@ -158,7 +156,7 @@ func (w *Writer) selection(ctx context.Context, d *desired) (Selection, error) {
 
 // read makes sure that the table is known as it was at notBefore or later. After an error it is read again at its time, and after a write
 // with an unknown result at once.
-func (w *Writer) read(ctx context.Context, id string, notBefore time.Time) {
+func (w *Writer) read(ctx context.Context, d *desired, id string, notBefore time.Time) {
 	known := w.tables[id]
 	switch {
 	case known == nil:
@@ -170,7 +168,7 @@ func (w *Writer) read(ctx context.Context, id string, notBefore time.Time) {
 		return
 	}
 	t, err := w.fetch(ctx, id)
-	if err == nil && w.shrunk(known, t) {
+	if err == nil && lacksMany(d, known, t) {
 		// One answer is not enough to take the network from many nodes.
 		t, err = w.fetch(ctx, id)
 	}
@@ -201,51 +199,17 @@ func (w *Writer) fetch(ctx context.Context, id string) (*table, error) {
 	return newTable(id, entries, w.opts.Config, asked), nil
 }
 
-// shrunk reports whether many of the entries that worked are not there any more. Before the first read of this process they are those of
-// the nodes whose network is said to be available.
-func (w *Writer) shrunk(before, now *table) bool {
-	var worked []netip.Prefix
-	for cidr, e := range before.entries {
-		if e.Status == alicloud.RouteAvailable {
-			worked = append(worked, cidr)
-		}
-	}
-	if before.read.IsZero() {
-		all, _ := w.opts.Nodes.Lister().List(labels.Everything()) // the pass says what is wrong with the cache
-		for cidr, want := range desiredOf(all, w.opts.Config, w.opts.InstanceID, time.Now()).routes {
-			if conditionHolds(want.node, true) {
-				worked = append(worked, cidr)
+// lacksMany reports whether many of the wanted entries are not there any more that worked, as the read before shows or, in a new process, the
+// conditions of the nodes.
+func lacksMany(d *desired, before, now *table) bool {
+	worked, lost := 0, 0
+	for cidr, want := range d.routes {
+		if before.entries[cidr].Status == alicloud.RouteAvailable || before.read.IsZero() && conditionHolds(want.node, true) {
+			worked++
+			if _, still := now.entries[cidr]; !still {
+				lost++
 			}
 		}
 	}
-	lost := 0
-	for _, cidr := range worked {
-		if _, still := now.entries[cidr]; !still {
-			lost++
-		}
-	}
-	return lost > removalCap(len(worked))
-}
-
-// lookUp finds out which entries have the destinations that the cloud calls taken. The lists of a table leave out those of another type
-// than Custom, which the cloud has made itself or has learned from a CEN or a border router, because there may be many of them.
-func (w *Writer) lookUp(ctx context.Context, table string, taken []route) {
-	cidrs := make([]string, 0, len(taken))
-	for _, each := range taken {
-		cidrs = append(cidrs, each.cidr.String())
-	}
-	if len(cidrs) > alicloud.MaxRouteEntriesPerCall {
-		cidrs = nil // of a preview: all entries take fewer calls
-	}
-	entries, err := w.opts.API.DescribeRouteEntriesOf(ctx, table, cidrs)
-	if err != nil {
-		klog.FromContext(ctx).Error(err, "Cannot determine which entries have the pod CIDRs of nodes", "table", table, "cidrs", len(cidrs))
-	}
-	for i := range entries {
-		e, ok := entryOf(entries[i])
-		at := slices.IndexFunc(taken, func(each route) bool { return each.cidr == e.cidr })
-		if ok && at >= 0 && e.Type != alicloud.RouteTypeCustom {
-			w.retries.occupied(routeKey{table, taken[at]}, e, time.Now())
-		}
-	}
+	return lost > removalCap(worked)
 }

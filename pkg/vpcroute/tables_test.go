@@ -156,29 +156,16 @@ func TestQuotaText(t *testing.T) {
 	}
 }
 
-// TestQuotaMetric: a table that holds more than a value that nobody has configured shows no quota, until the cloud refuses another entry.
-func TestQuotaMetric(t *testing.T) {
+// TestQuotaExceeded: a table that holds more than a value that nobody has configured shows that the quota is larger.
+func TestQuotaExceeded(t *testing.T) {
 	t.Parallel()
-	assumed, configured := Quota{Value: 20, Assumed: true}, Quota{Value: 20}
-	for name, test := range map[string]struct {
-		quota          Quota
-		holds, refused int
-		want           int
-		known          bool
-	}{
-		"assumed":              {assumed, 20, 0, 20, true},
-		"raised":               {assumed, 21, 0, 0, false},
-		"raised and used up":   {assumed, 30, 30, 30, true},
-		"raised again":         {assumed, 31, 30, 0, false},
-		"configured, and more": {configured, 21, 0, 20, true},
-	} {
-		r := newRetries()
-		if test.refused > 0 {
-			r.full(testTable, test.refused, nil, time.Now())
+	for holds, want := range map[int]bool{20: false, 21: true} {
+		if got := (Quota{Value: 20, Assumed: true}).exceeded(holds); got != want {
+			t.Errorf("%d entries of an assumed quota of 20: exceeded %t", holds, got)
 		}
-		if value, known := r.limit(&table{id: testTable, custom: test.holds}, test.quota); known != test.known || known && value != test.want {
-			t.Errorf("%s: %d, %v", name, value, known)
-		}
+	}
+	if (Quota{Value: 20}).exceeded(21) {
+		t.Error("a configured quota counts as exceeded")
 	}
 }
 

@@ -52,8 +52,6 @@ type observation struct {
 	removals decision
 	// next is when the pass is to be made again although nothing happens; zero for never.
 	next time.Time
-	// writing says that changes were made or are about to be.
-	writing bool
 }
 
 // again asks for another pass at a time, never for zero.
@@ -68,7 +66,7 @@ func (w *Writer) observe(ctx context.Context, d *desired, notBefore time.Time) (
 		return o, err
 	}
 	for _, id := range selection.IDs {
-		w.read(ctx, id, notBefore)
+		w.read(ctx, d, id, notBefore)
 		o.again(w.retries.until(readOf(id), time.Now()))
 	}
 	if ctx.Err() != nil {
@@ -157,12 +155,6 @@ func (w *Writer) evidence(now time.Time) evidence {
 		former: func(r route) bool { _, ok := w.former[r]; return ok },
 		gone:   func(instance string) bool { return w.sightings.gone(instance, now) },
 		stands: w.hasEntry,
-		occupant: func(key routeKey) *entry {
-			if w.retries.until(key, now).IsZero() {
-				return nil
-			}
-			return w.retries.failures[key].occupant
-		},
 	}
 }
 
@@ -194,12 +186,4 @@ func (w *Writer) refusal(key routeKey) error {
 		return nil
 	}
 	return cmp.Or(w.retries.failures[key].err, w.retries.failures[fullTable(key.table)].err)
-}
-
-// forgetFailures makes everything due that failed.
-func (w *Writer) forgetFailures() {
-	if w.network.err != nil {
-		w.network.read, w.network.tried = time.Time{}, time.Time{}
-	}
-	w.retries = newRetries()
 }
