@@ -23,33 +23,13 @@ func TestProgressReportsEachNodeOnce(t *testing.T) {
 	p.show([]rollout.NodeState{pendingState, failedState})
 	p.show([]rollout.NodeState{setState, failedState})
 	p.show([]rollout.NodeState{setState, failedState})
-	p.end()
 	want := "1/2 b: failed metadata is off\n2/2 a: set cn-hangzhou.i-1\n"
 	if diff := cmp.Diff(want, out.String()); diff != "" {
 		t.Errorf("progress (-want +got):\n%s", diff)
 	}
 }
 
-func TestProgressBar(t *testing.T) {
-	t.Parallel()
-	var out strings.Builder
-	p := newProgress(&out)
-	p.terminal = true
-	p.show(nil)
-	p.show([]rollout.NodeState{pendingState, failedState})
-	p.show([]rollout.NodeState{pendingState, failedState})
-	p.show([]rollout.NodeState{setState, failedState})
-	p.end()
-	want := "\r[##############################] 0/0 nodes, 0 failed" +
-		"\r[###############...............] 1/2 nodes, 1 failed" +
-		"\r[##############################] 2/2 nodes, 1 failed\n"
-	if diff := cmp.Diff(want, out.String()); diff != "" {
-		t.Errorf("progress (-want +got):\n%s", diff)
-	}
-}
-
-// TestProgressShowsWhyPodsCannotStart: each reason is written once, with how many nodes it holds up, long before the nodes fail. A bar on a
-// terminal makes room for it.
+// TestProgressShowsWhyPodsCannotStart: each reason is written once, with how many nodes it holds up, long before the nodes fail.
 func TestProgressShowsWhyPodsCannotStart(t *testing.T) {
 	t.Parallel()
 	blocked := func(node, reason string) rollout.NodeState {
@@ -61,21 +41,9 @@ func TestProgressShowsWhyPodsCannotStart(t *testing.T) {
 		blocked("c", "Unschedulable: too full")}
 	p.show(pull)
 	p.show(pull)
-	p.end()
 	want := "waiting: the pod of a and 1 more cannot start: ErrImagePull: not found\nwaiting: the pod of c cannot start: Unschedulable: too full\n"
 	if diff := cmp.Diff(want, out.String()); diff != "" {
 		t.Errorf("progress (-want +got):\n%s", diff)
-	}
-	out.Reset()
-	p = newProgress(&out)
-	p.terminal = true
-	p.show([]rollout.NodeState{pendingState})
-	p.show([]rollout.NodeState{blocked("a", "no image")})
-	p.end()
-	bar := "[..............................] 0/1 nodes, 0 failed"
-	want = "\r" + bar + "\r" + strings.Repeat(" ", len(bar)) + "\rwaiting: the pod of a cannot start: no image\n\r" + bar + "\n"
-	if diff := cmp.Diff(want, out.String()); diff != "" {
-		t.Errorf("progress on a terminal (-want +got):\n%s", diff)
 	}
 }
 

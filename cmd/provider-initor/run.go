@@ -8,12 +8,10 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"strings"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
-	"golang.org/x/term"
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/initor"
@@ -43,13 +41,11 @@ func newRunCommand() *cobra.Command {
 }
 
 func runRun(command *cobra.Command, w *workstation) error {
-	shown := newProgress(command.ErrOrStderr())
-	r, err := w.rollout(shown.show)
+	r, err := w.rollout(newProgress(command.ErrOrStderr()).show)
 	if err != nil {
 		return err
 	}
 	states, err := r.Run(command.Context())
-	shown.end()
 	switch {
 	case errors.Is(err, rollout.ErrNoOpenKruise):
 		return fmt.Errorf("%w: install it, or use --driver job, which creates one Job per node", err)
@@ -82,41 +78,25 @@ func resultOf(states []rollout.NodeState, finished bool) error {
 	return nil
 }
 
-// barWidth leaves room for the figures on a narrow terminal.
-const barWidth = 30
-
-// progress shows how far a run is: a bar on a terminal, else a line for each node when it is finished. Writing errors are
-// dropped, for a reader of the progress that has gone is no reason to stop.
+// progress writes a line for each node when it is finished. Writing errors are dropped, for a reader of the progress that has gone is no reason
+// to stop.
 type progress struct {
 	to       io.Writer
-	terminal bool
 	finished map[string]bool // by node
 	blocked  map[string]bool // reasons that were written
-	bar      string          // as it was drawn last
 }
 
 func newProgress(to io.Writer) *progress {
-	file, ok := to.(*os.File)
-	return &progress{to: to, terminal: ok && term.IsTerminal(int(file.Fd())), finished: map[string]bool{}, blocked: map[string]bool{}}
+	return &progress{to: to, finished: map[string]bool{}, blocked: map[string]bool{}}
 }
 
 func (p *progress) show(states []rollout.NodeState) {
 	p.showBlocked(states)
-	failed := 0
 	for _, s := range states {
-		if s.Result == rollout.ResultFailed {
-			failed++
-		}
-		if s.Result == rollout.ResultPending || p.finished[s.Node] {
-			continue
-		}
-		p.finished[s.Node] = true
-		if !p.terminal {
+		if s.Result != rollout.ResultPending && !p.finished[s.Node] {
+			p.finished[s.Node] = true
 			_, _ = fmt.Fprintf(p.to, "%d/%d %s: %s %s\n", len(p.finished), len(states), s.Node, s.Result, cmp.Or(s.Reason, s.ProviderID))
 		}
-	}
-	if p.terminal {
-		p.draw(len(p.finished), len(states), failed)
 	}
 }
 
@@ -139,31 +119,7 @@ func (p *progress) showBlocked(states []rollout.NodeState) {
 		if sharing > 0 {
 			others = fmt.Sprintf(" and %d more", sharing)
 		}
-		if p.bar != "" {
-			_, _ = fmt.Fprint(p.to, "\r"+strings.Repeat(" ", len(p.bar))+"\r")
-			p.bar = ""
-		}
 		_, _ = fmt.Fprintf(p.to, "waiting: the pod of %s%s cannot start: %s\n", s.Node, others, s.Reason)
-	}
-}
-
-func (p *progress) draw(finished, all, failed int) {
-	filled := barWidth
-	if all > 0 {
-		filled = min(barWidth, barWidth*finished/all)
-	}
-	bar := fmt.Sprintf("[%s%s] %d/%d nodes, %d failed",
-		strings.Repeat("#", filled), strings.Repeat(".", barWidth-filled), finished, all, failed)
-	if bar != p.bar {
-		_, _ = fmt.Fprintf(p.to, "\r%s", bar)
-		p.bar = bar
-	}
-}
-
-// end leaves the bar's line, so that what comes next has one of its own.
-func (p *progress) end() {
-	if p.bar != "" {
-		_, _ = fmt.Fprintln(p.to)
 	}
 }
 

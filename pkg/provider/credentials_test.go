@@ -1,7 +1,6 @@
 package provider
 
 import (
-	"context"
 	"encoding/base64"
 	"errors"
 	"fmt"

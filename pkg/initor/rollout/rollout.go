@@ -1,6 +1,7 @@
 package rollout
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -182,7 +183,7 @@ func (r *Rollout) follow(ctx context.Context, names sets.Set[string], jobs owner
 			return nil, fmt.Errorf("read nodes and pods: %w", synced.Err)
 		}
 	}
-	gone, waiting, creations := newReplaced(), newPatience(), r.newRefused()
+	waiting, creations := newPatience(), r.newRefused()
 	err = wait.PollUntilContextCancel(ctx, followPeriod, true, func(ctx context.Context) (bool, error) {
 		nodes, err := nodeLister.List(labels.Everything())
 		if err != nil {
@@ -192,9 +193,6 @@ func (r *Rollout) follow(ctx context.Context, names sets.Set[string], jobs owner
 		pods, err := podLister.List(labels.Everything())
 		if err != nil {
 			return false, fmt.Errorf("list the pods: %w", err)
-		}
-		if pods, err = gone.remove(ctx, r.opts.Kube.CoreV1().Pods(r.opts.Config.Namespace), pods, jobs); err != nil {
-			return false, err
 		}
 		creations.follow(ctx, jobs)
 		current = states(nodes, pods, jobs, creations)
@@ -216,9 +214,7 @@ type refused struct {
 	kube   kubernetes.Interface
 	config Config
 	next   time.Time
-	// broadcast is the text for nodes of the BroadcastJob, byJob that for the node of a Job by the name of the Job.
-	broadcast string
-	byJob     map[string]string
+	texts  map[string]string // by the name of the job
 }
 
 // newRefused knows nothing, and reads the events after a period.
@@ -248,22 +244,11 @@ func (r *refused) read(ctx context.Context, jobs owners) {
 
 // take takes in the latest event of each job.
 func (r *refused) take(events []corev1.Event, jobs owners) {
-	r.broadcast, r.byJob = "", map[string]string{}
-	latest := map[string]metav1.Time{}
+	slices.SortStableFunc(events, func(a, b corev1.Event) int { return a.LastTimestamp.Compare(b.LastTimestamp.Time) })
+	r.texts = map[string]string{}
 	for i := range events {
-		event := &events[i]
-		job := &event.InvolvedObject
-		if event.Reason != reasonFailedCreate || jobs[job.UID] == "" {
-			continue
-		}
-		if at, known := latest[job.Name]; known && event.LastTimestamp.Before(&at) {
-			continue
-		}
-		latest[job.Name] = event.LastTimestamp
-		if text := joined(event.Reason, event.Message); jobs[job.UID] == kindBroadcastJob {
-			r.broadcast = text
-		} else {
-			r.byJob[job.Name] = text
+		if job := &events[i].InvolvedObject; events[i].Reason == reasonFailedCreate && jobs[job.UID] != "" {
+			r.texts[job.Name] = joined(events[i].Reason, events[i].Message)
 		}
 	}
 }
@@ -273,10 +258,7 @@ func (r *refused) why(node string) string {
 	if r == nil {
 		return ""
 	}
-	if text := r.byJob[jobName(r.config, node)]; text != "" {
-		return text
-	}
-	return r.broadcast
+	return cmp.Or(r.texts[jobName(r.config, node)], r.texts[r.config.Name])
 }
 
 // stuckAfter is how long the pod of a node may be impossible to create, or unable to start, before the node counts as failed. The kubelet

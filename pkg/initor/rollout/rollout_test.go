@@ -112,42 +112,21 @@ func TestRunFollowsAPodToItsEnd(t *testing.T) {
 	})
 }
 
-func TestRunReplacesEvictedPods(t *testing.T) {
+// TestEvictedPodFailsItsNode: OpenKruise makes no other pod for a node whose pod was evicted; another run does.
+func TestEvictedPodFailsItsNode(t *testing.T) {
 	t.Parallel()
-	for name, test := range map[string]struct {
-		evictions int // of the node's pods, one after the other
-		refused   bool
-		want      NodeState
-		wantErr   bool
-	}{
-		"evicted once":            {evictions: 1, want: NodeState{Node: "a-set", ProviderID: "cn-hangzhou.i-1", Result: ResultSet}},
-		"evicted again and again": {evictions: 9, want: NodeState{Node: "a-set", Result: ResultFailed, Reason: "Evicted: disk is full"}},
-		"not allowed":             {evictions: 1, refused: true, wantErr: true},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				c := newCluster(evictTimes(test.evictions), node("a-set", ""))
-				c.installOpenKruise()
-				if test.refused {
-					c.kube.PrependReactor("delete", "pods", func(clienttesting.Action) (bool, runtime.Object, error) {
-						return true, nil, apierrors.NewForbidden(corev1.Resource("pods"), "a", errors.New("no role"))
-					})
-				}
-				got, err := c.rollout(t, Config{Driver: DriverBroadcastJob}, nil).Run(t.Context())
-				if test.wantErr {
-					if !apierrors.IsForbidden(err) {
-						t.Errorf("error %v, want the API server's", err)
-					}
-				} else if diff := cmp.Diff([]NodeState{test.want}, got); err != nil || diff != "" {
-					t.Errorf("error %v, states (-want +got):\n%s", err, diff)
-				}
-				if left := c.left(t); len(left) > 0 {
-					t.Errorf("left in the cluster: %q", left)
-				}
-			})
-		})
-	}
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(evicted, node("a-set", ""))
+		c.installOpenKruise()
+		got, err := c.rollout(t, Config{Driver: DriverBroadcastJob}, nil).Run(t.Context())
+		want := []NodeState{{Node: "a-set", Result: ResultFailed, Reason: "Evicted: disk is full"}}
+		if diff := cmp.Diff(want, got); err != nil || diff != "" {
+			t.Errorf("error %v, states (-want +got):\n%s", err, diff)
+		}
+		if left := c.left(t); len(left) > 0 {
+			t.Errorf("left in the cluster: %q", left)
+		}
+	})
 }
 
 func TestRunEnds(t *testing.T) {
@@ -255,17 +234,6 @@ func endByName(pod *corev1.Pod) {
 		end(pod, corev1.PodRunning, 2, "Trying\nthe ID is another one\n")
 	case "c-skipped":
 		end(pod, corev1.PodSucceeded, 0, `{"outcome":"skipped","reason":"not an ECS instance"}`)
-	}
-}
-
-// evictTimes evicts that many pods and lets the next one end as its node's name says.
-func evictTimes(n int) func(*corev1.Pod) {
-	return func(pod *corev1.Pod) {
-		if n--; n >= 0 {
-			evicted(pod)
-			return
-		}
-		endByName(pod)
 	}
 }
 
