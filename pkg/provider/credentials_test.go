@@ -14,7 +14,6 @@ import (
 
 	"k8s.io/client-go/kubernetes/fake"
 
-	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 )
 

@@ -165,9 +165,6 @@ func (w *Writer) shownInVPC(ctx context.Context, batch []*change, refusal error)
 // shownOf asks ECS for instances and returns the ids of those that it shows.
 func shownOf(ctx context.Context, api API, query alicloud.InstanceQuery) (sets.Set[string], error) {
 	shown := sets.New[string]()
-	if len(query.IDs) == 0 {
-		return shown, nil
-	}
 	found, err := api.DescribeInstances(ctx, query)
 	for i := range found {
 		shown.Insert(found[i].ID)

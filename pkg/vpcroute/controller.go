@@ -74,10 +74,7 @@ func NewController(opts Options, writer *Writer) (*Controller, error) {
 		c.run = c.pass.run
 	}
 	_, err := opts.Nodes.Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc: func(object any) {
-			c.begin(object)
-			c.signal()
-		},
+		AddFunc:    func(any) { c.signal() },
 		DeleteFunc: func(any) { c.signal() },
 		UpdateFunc: func(before, after any) {
 			if changed(before, after) {
@@ -96,18 +93,6 @@ func NewController(opts Options, writer *Writer) (*Controller, error) {
 func NewLeftOutController(opts Options) (*Controller, error) {
 	opts.SkipSourceDestCheck, opts.clearAfter = true, waits.NodeUnrouted
 	return NewController(opts, nil)
-}
-
-// begin makes the network of a node that joins unavailable, without waiting for a pass.
-func (c *Controller) begin(object any) {
-	node, ok := object.(*corev1.Node)
-	if !ok || c.pass == nil {
-		return
-	}
-	_, err := c.opts.InstanceID(node)
-	if lacksCondition(node, err == nil && nodes.ExclusionLabel(node) == "", time.Now()) {
-		c.conditions.require(node)
-	}
 }
 
 // changed reports whether a node changed in what routes and conditions depend on. Kubelets update their nodes every few

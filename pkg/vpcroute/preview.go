@@ -47,7 +47,6 @@ func (w *Writer) Preview(ctx context.Context) (Preview, error) {
 	for _, problem := range problemsOf(o, known) {
 		p.Problems = append(p.Problems, problem.node.Name+": "+problem.message)
 	}
-	p.Problems = append(p.Problems, w.unshown(ctx, o.desired)...)
 	if n := len(o.removals.withheld); n > 0 {
 		p.Problems = append(p.Problems,
 			fmt.Sprintf("%d routes without a node are kept: more than can be deleted at once, or there is no node, and nothing proves that their instances are gone", n))
@@ -97,23 +96,6 @@ func (p *plan) writes(d *desired, removals decision, known subnets) (lines []str
 		}
 	}
 	return lines, holds
-}
-
-// unshown lists the nodes whose instances ECS does not show in the VPC.
-func (w *Writer) unshown(ctx context.Context, d *desired) (lines []string) {
-	ids := slices.Sorted(maps.Keys(d.instances))
-	shown, err := shownOf(ctx, w.opts.API, alicloud.InstanceQuery{IDs: ids, VPCID: w.opts.Config.VPCID})
-	if err != nil {
-		return []string{fmt.Sprintf("cannot find out whether the nodes' instances are in %s: %v", w.opts.Config.VPCID, err)}
-	}
-	for _, id := range ids {
-		if !shown.Has(id) {
-			lines = append(lines,
-				fmt.Sprintf("%s: ECS does not show instance %s in %s, so the cloud may refuse its route", d.instances[id].Name, id,
-					w.opts.Config.VPCID))
-		}
-	}
-	return lines
 }
 
 // previewChecks lists the source/destination checks that are on.

@@ -194,14 +194,12 @@ func (s *sourceDest) note(instance string, state availability) {
 func interfacesOf(ctx context.Context, api API, vpcID string, wanted map[string]check) (map[string]alicloud.NetworkInterface, error) {
 	found := map[string]alicloud.NetworkInterface{}
 	var errs []error
-	instances := slices.Sorted(maps.Keys(wanted))
-	for _, ofFamily := range []func(netip.Addr) bool{netip.Addr.Is4, netip.Addr.Is6} {
-		var addresses []netip.Addr
-		for _, instance := range instances {
-			if address := wanted[instance].address; ofFamily(address) {
-				addresses = append(addresses, address)
-			}
-		}
+	families := map[bool][]netip.Addr{} // by whether they are of IPv6
+	for _, instance := range slices.Sorted(maps.Keys(wanted)) {
+		address := wanted[instance].address
+		families[address.Is6()] = append(families[address.Is6()], address)
+	}
+	for _, addresses := range families {
 		all, err := readInterfaces(ctx, api, vpcID, addresses)
 		if err != nil {
 			errs = append(errs, fmt.Errorf("read the network interfaces of %d nodes: %w", len(addresses), err))
@@ -221,9 +219,6 @@ func interfacesOf(ctx context.Context, api API, vpcID string, wanted map[string]
 // readInterfaces reads the interfaces with the addresses. Where the cloud refuses a call for what it asks, the halves are read alone, so
 // that no address keeps the others from being read; it is an error only if all fail.
 func readInterfaces(ctx context.Context, api API, vpcID string, addresses []netip.Addr) ([]alicloud.NetworkInterface, error) {
-	if len(addresses) == 0 {
-		return nil, nil
-	}
 	query := alicloud.NetworkInterfaceQuery{VPCID: vpcID}
 	for _, address := range addresses {
 		if address.Is4() {
