@@ -12,9 +12,10 @@ import (
 
 // Times of a pass.
 const (
-	// confirmEvery is how long after a batch its table is read although more batches wait: nodes whose routes work by then need not wait for
-	// the last batch.
-	confirmEvery = time.Minute
+	// confirmPage is for each page of entries how long after a batch its table is read although more batches wait: nodes whose routes work by
+	// then need not wait for the last batch, and large tables are not read more often than they are written.
+	confirmPage = 5 * time.Second
+	pageEntries = 100
 	// likelySettle is how long the cloud is taken to need for a batch while nothing is known.
 	likelySettle = time.Second
 	// firstRead is the wait before a read that hopes for a fast cloud.
@@ -174,7 +175,7 @@ func (p *pass) schedule(o *observation, chosen, tried int) {
 		// The next batch follows; a read only when one is due, or nothing is left to write.
 		p.poll, p.polls = time.Time{}, 0
 		confirm := slices.ContainsFunc(o.plans, func(plan *plan) bool {
-			return !plan.unread.IsZero() && now.Sub(plan.unread) >= confirmEvery
+			return !plan.unread.IsZero() && now.Sub(plan.unread) >= confirmPage*time.Duration(1+plan.custom/pageEntries)
 		})
 		if confirm {
 			p.readAfter = now
