@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
@@ -211,28 +212,17 @@ func writeNodes[T any](w io.Writer, output, result string, nodes []T, row func(T
 		}
 		return nil
 	}
-	rows := [][]string{{"NODE", "PROVIDER ID", result, "REASON"}}
-	for _, n := range nodes {
-		rows = append(rows, row(n))
-	}
-	return writeTable(w, rows)
-}
-
-// writeTable shows an empty cell as a dash, so that blanks separate the columns.
-func writeTable(w io.Writer, rows [][]string) error {
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	for _, row := range rows {
-		for i, cell := range row {
-			end := "\t"
-			if i == len(row)-1 {
-				end = "\n"
-			}
-			if _, err := io.WriteString(table, cmp.Or(cell, "-")+end); err != nil {
-				return fmt.Errorf("write the result: %w", err)
-			}
+	_, err := fmt.Fprintf(table, "NODE\tPROVIDER ID\t%s\tREASON\n", result)
+	for _, n := range nodes {
+		cells := row(n)
+		for i := range cells {
+			cells[i] = cmp.Or(cells[i], "-") // so that blanks separate the columns
 		}
+		_, rowErr := fmt.Fprintln(table, strings.Join(cells, "\t"))
+		err = cmp.Or(err, rowErr)
 	}
-	if err := table.Flush(); err != nil {
+	if err = cmp.Or(err, table.Flush()); err != nil {
 		return fmt.Errorf("write the result: %w", err)
 	}
 	return nil
