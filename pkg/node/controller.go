@@ -85,19 +85,9 @@ func (c *Controller) Name() string { return "alicloud-node-controller" }
 
 // needsReconcile reports whether a change of a Node may make it differ from its instance, or the instance worth reading.
 func needsReconcile(old, node *corev1.Node) bool {
-	if old.Spec.ProviderID != node.Spec.ProviderID || nodes.Uninitialized(old) != nodes.Uninitialized(node) ||
-		nodes.ExclusionLabel(old) != nodes.ExclusionLabel(node) || nodes.Ready(node) && !nodes.Ready(old) {
-		return true
-	}
-	if node.Spec.ProviderID == "" && nodeAddress(old) != nodeAddress(node) {
-		return true
-	}
-	for _, key := range reconciledLabels {
-		if old.Labels[key] != node.Labels[key] {
-			return true
-		}
-	}
-	return false
+	return old.Spec.ProviderID != node.Spec.ProviderID || !maps.Equal(old.Labels, node.Labels) ||
+		nodes.Uninitialized(old) != nodes.Uninitialized(node) || nodes.Ready(node) && !nodes.Ready(old) ||
+		node.Spec.ProviderID == "" && nodeAddress(old) != nodeAddress(node)
 }
 
 // Run works until the context ends.
@@ -151,12 +141,6 @@ func (c *Controller) reconcile(ctx context.Context, name string) error {
 	klog.FromContext(ctx).Info("Patched a Node", "node", name, "providerID", diff.providerID, "labels", diff.labels,
 		"initialized", diff.initialize)
 	return nil
-}
-
-// reconciledLabels are the labels that follow the instance.
-var reconciledLabels = []string{
-	corev1.LabelInstanceType, corev1.LabelInstanceTypeStable, corev1.LabelFailureDomainBetaZone, corev1.LabelTopologyZone,
-	corev1.LabelFailureDomainBetaRegion, corev1.LabelTopologyRegion, LabelChargeType, LabelSpotStrategy, LabelNodePoolID,
 }
 
 // change is what a Node lacks.

@@ -51,20 +51,16 @@ func (s *snapshot) fillIDs(asked sets.Set[string], refused func(string) bool, ro
 // withControl makes sure that a call that would name only missing instances names one that exists too, as far as the last answers
 // show any: without, its answer proves nothing. The id of the lowest rank gives way.
 func (s *snapshot) withControl(asked sets.Set[string], ids []string, room int) []string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if room == 0 || slices.ContainsFunc(slices.Concat(ids, asked.UnsortedList()), s.mayBeShown) {
+	mayBeShown := func(id string) bool { return !s.knownOf(id).lacked() } // the last answer about it did, or there was none
+	if room == 0 || slices.ContainsFunc(slices.Concat(ids, asked.UnsortedList()), mayBeShown) {
 		return ids
 	}
-	shown := s.recentLocked("", 1)
+	shown := s.recent("", 1)
 	if len(ids) == room && len(shown) > 0 {
 		ids = ids[:room-1]
 	}
 	return append(ids, shown...)
 }
-
-// mayBeShown reports whether the last answer about the instance showed it, or there was none; s.mu is locked.
-func (s *snapshot) mayBeShown(id string) bool { return !s.instances[id].lacked() }
 
 // candidate ranks one instance.
 func (s *snapshot) candidate(node *corev1.Node, id string) candidate {

@@ -128,20 +128,22 @@ func (i *Instances) byAddress(ctx context.Context, node *corev1.Node) (alicloud.
 		return alicloud.Instance{}, err
 	}
 	if len(found) != 1 {
-		i.events.Warnf(node, reasonInstanceAmbiguous, "The node has no provider ID, and %d ECS instances of %s have its address %s; exactly one "+
-			"is needed. Set the provider ID with provider-initor, or with the kubelet's --provider-id; if there are none, %s",
-			len(found), i.opts.VPCID, address, checkPermission)
-		return alicloud.Instance{}, fmt.Errorf("node %s: %w and %w: %d instances of %s have %s; if there are none, %s",
-			node.Name, ErrProviderIDEmpty, errAmbiguous, len(found), i.opts.VPCID, address, checkPermission)
+		return alicloud.Instance{}, i.ambiguous(node, fmt.Sprintf("%d ECS instances of %s have its address %s; exactly one is needed. Set the "+
+			"provider ID with provider-initor, or with the kubelet's --provider-id; if there are none, %s", len(found), i.opts.VPCID, address,
+			checkPermission))
 	}
 	// An address is what a kubelet says of itself: it must not make a second Node of somebody else's instance.
 	if owner := i.ownerOf(found[0].ID, node.Name); owner != nil {
-		i.events.Warnf(node, reasonInstanceAmbiguous, "The node has no provider ID, and instance %s with its address %s belongs to node %s. If "+
-			"the machine was renamed, delete node %s", found[0].ID, address, owner.Name, owner.Name)
-		return alicloud.Instance{}, fmt.Errorf("node %s: %w and %w: instance %s with %s belongs to node %s",
-			node.Name, ErrProviderIDEmpty, errAmbiguous, found[0].ID, address, owner.Name)
+		return alicloud.Instance{}, i.ambiguous(node, fmt.Sprintf("instance %s with its address %s belongs to node %s. If the machine was "+
+			"renamed, delete node %s", found[0].ID, address, owner.Name, owner.Name))
 	}
 	return found[0], nil
+}
+
+// ambiguous says, in an event and an error, why a node without provider ID does not get that of an instance with its address.
+func (i *Instances) ambiguous(node *corev1.Node, why string) error {
+	i.events.Warnf(node, reasonInstanceAmbiguous, "The node has no provider ID, and %s", why)
+	return fmt.Errorf("node %s: %w and %w: %s", node.Name, ErrProviderIDEmpty, errAmbiguous, why)
 }
 
 // Labels that are written on initialized nodes, as the official CCM writes them; schedulers and dashboards read them.

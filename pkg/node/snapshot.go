@@ -67,16 +67,20 @@ type knowledge struct {
 func (k knowledge) seen() bool   { return !k.read.IsZero() }
 func (k knowledge) lacked() bool { return k.batch != nil }
 
-// miss is a row of answers that lacked an instance: the last of them, and when the first one was asked for.
+// miss is a row of answers that lacked an instance: the last of them, and when the first one was asked for; of an address, zero where the
+// last answer has it.
 type miss struct {
 	*batch
 	since time.Time
 }
 
-// age is how long the last answer of the row is good for.
+// age is how long the last answer is good for.
 func (m miss) age() time.Duration {
-	if m.batch == nil {
+	switch {
+	case m.batch == nil:
 		return missAge
+	case m.since.IsZero():
+		return addressAge
 	}
 	return max(missAge, min(maxMissAge, m.asked.Sub(m.since)/4))
 }
@@ -137,8 +141,11 @@ func (s *snapshot) ask(ctx context.Context, id string) (alicloud.Instance, *batc
 
 // atAddress returns the instances of the VPC that have the private address.
 func (s *snapshot) atAddress(ctx context.Context, address string) ([]alicloud.Instance, error) {
-	answer := s.addressAnswer(address)
-	if answer == nil {
+	s.mu.Lock()
+	last := s.addresses[address]
+	s.mu.Unlock()
+	answer := last.batch
+	if answer == nil || time.Since(answer.asked) >= last.age() {
 		var err error
 		if answer, err = s.byAddress.ask(ctx, address); err != nil {
 			return nil, fmt.Errorf("read the instance with address %s: %w", address, err)
@@ -169,10 +176,6 @@ func (s *snapshot) onlyEver(id string) bool {
 func (s *snapshot) recent(other string, n int) []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.recentLocked(other, n)
-}
-
-func (s *snapshot) recentLocked(other string, n int) []string {
 	var ids []string
 	for id, known := range s.instances {
 		if id != other && known.seen() && !known.lacked() {
@@ -205,25 +208,6 @@ func (s *snapshot) rememberMisses(answer *batch) {
 	maps.DeleteFunc(s.instances, func(_ string, known knowledge) bool {
 		return time.Since(known.expires) > forgetAfter && (!known.lacked() || time.Since(known.asked) > forgetAfter)
 	})
-}
-
-// addressAnswer returns the last answer about the address, nil when it is too old.
-func (s *snapshot) addressAnswer(address string) *batch {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	answer := s.addresses[address]
-	if answer.batch == nil || time.Since(answer.asked) >= answer.addressAge() {
-		return nil
-	}
-	return answer.batch
-}
-
-// addressAge is how long the last answer about an address is good for.
-func (m miss) addressAge() time.Duration {
-	if m.since.IsZero() {
-		return addressAge
-	}
-	return m.age()
 }
 
 func (s *snapshot) rememberAddresses(answer *batch) {
