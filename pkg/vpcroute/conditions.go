@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"net/netip"
 	"slices"
 	"sync"
@@ -56,8 +55,6 @@ type conditions struct {
 type conditionFor struct {
 	uid    types.UID
 	reason string
-	// version is that of the node on top of which it was written, so that it is not written again before the cache shows it.
-	version string
 }
 
 func (c conditionFor) available() bool { return c.reason != conditionMissing }
@@ -69,19 +66,12 @@ func newConditions(client kubernetes.Interface, nodes corelisters.NodeLister) *c
 	}
 }
 
-// set replaces the wanted conditions. Nodes that are not named are left alone.
+// set replaces the wanted conditions, and keeps the map. Nodes that are not named are left alone. Like require, it is called by one goroutine.
 func (c *conditions) set(all map[string]conditionFor) {
-	all = maps.Clone(all) // nodes that join are added to it
-	names := slices.Collect(maps.Keys(all))
 	c.mu.Lock()
-	for name, condition := range all {
-		if known := c.wanted[name]; known.uid == condition.uid && known.reason == condition.reason {
-			all[name] = known
-		}
-	}
 	c.wanted = all
 	c.mu.Unlock()
-	for _, name := range names {
+	for name := range all {
 		c.enqueue(name)
 	}
 }
@@ -120,19 +110,10 @@ func (c *conditions) write(ctx context.Context, name string) error {
 	if node == nil {
 		return nil
 	}
-	if err := patchCondition(ctx, c.client, node, conditionOf(condition.reason)); err != nil {
-		return err
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.wanted[name] == condition {
-		condition.version = node.ResourceVersion
-		c.wanted[name] = condition
-	}
-	return nil
+	return patchCondition(ctx, c.client, node, conditionOf(condition.reason))
 }
 
-// due returns the node, and the condition that it is to have, if it has another one as far as the cache and our own last write show.
+// due returns the node, and the condition that it is to have, if it has another one as far as the cache shows.
 func (c *conditions) due(name string) (*corev1.Node, conditionFor) {
 	node, err := c.nodes.Get(name)
 	if err != nil {
@@ -141,7 +122,7 @@ func (c *conditions) due(name string) (*corev1.Node, conditionFor) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	want, ok := c.wanted[name]
-	if !ok || want.uid != node.UID || conditionHolds(node, want.available()) || want.version != "" && want.version == node.ResourceVersion {
+	if !ok || want.uid != node.UID || conditionHolds(node, want.available()) {
 		return nil, conditionFor{}
 	}
 	return node, want
