@@ -15,12 +15,8 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 )
 
-const (
-	// vSwitchTTL is how long the vSwitches of the VPC are remembered where no table is chosen by them.
-	vSwitchTTL = time.Hour
-	// vSwitchRetry is the least time between two attempts to read the vSwitches.
-	vSwitchRetry = time.Minute
-)
+// vSwitchRetry is the least time between two attempts to read the vSwitches.
+const vSwitchRetry = time.Minute
 
 // reserved is the range of the cloud's own services, which no route may touch:
 // https://www.alibabacloud.com/help/en/vpc/user-guide/route-table-overview.
@@ -83,30 +79,28 @@ type network struct {
 	read, tried time.Time
 }
 
-// vSwitches returns the vSwitches of the VPC, read within maxAge if the cloud answers. One of the nodes with an address in no known vSwitch
-// shows that somebody has made a new one.
-func (w *Writer) vSwitches(ctx context.Context, maxAge time.Duration, of map[string]*corev1.Node) subnets {
-	n, vpcID := &w.network, w.opts.Config.VPCID
+// readVSwitches reads the vSwitches of the VPC, unless that was done not long ago. Where they choose the tables, one of the nodes with an
+// address in no known vSwitch shows that somebody has made a new one.
+func (w *Writer) readVSwitches(ctx context.Context, of map[string]*corev1.Node) {
+	n, config := &w.network, w.opts.Config
+	fresh := n.known() && time.Since(n.read) < config.choiceAge()
 	for _, node := range of {
-		if n.known() && nodes.InternalIP(node) != "" && n.tableOf(node) == "" {
-			maxAge = 0
-		}
+		fresh = fresh && (!config.usesNodeTables() || nodes.InternalIP(node) == "" || n.tableOf(node) != "")
 	}
-	if n.known() && time.Since(n.read) < maxAge || time.Since(n.tried) < vSwitchRetry {
-		return n.subnets
+	if fresh || time.Since(n.tried) < vSwitchRetry {
+		return
 	}
 	asked := time.Now()
-	vSwitches, err := w.opts.API.DescribeVSwitches(ctx, vpcID)
+	vSwitches, err := w.opts.API.DescribeVSwitches(ctx, config.VPCID)
 	if err == nil && len(vSwitches) == 0 {
 		err = errors.New("the VPC shows no vSwitch")
 	}
 	n.tried = asked
 	if err != nil {
-		klog.FromContext(ctx).Error(err, "Cannot read the vSwitches of the VPC; using those known so far", "vpc", vpcID, "known",
+		klog.FromContext(ctx).Error(err, "Cannot read the vSwitches of the VPC; using those known so far", "vpc", config.VPCID, "known",
 			len(n.subnets.vSwitches))
-		n.err = fmt.Errorf("read the vSwitches of %s: %w", vpcID, err)
-		return n.subnets
+		n.err = fmt.Errorf("read the vSwitches of %s: %w", config.VPCID, err)
+		return
 	}
 	n.subnets, n.read = subnets{vSwitches: vSwitches}, asked
-	return n.subnets
 }

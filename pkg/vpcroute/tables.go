@@ -28,6 +28,9 @@ func (c Config) usesNodeTables() bool {
 	return len(c.TableIDs) == 0 && len(c.VSwitchIDs) == 0 && c.TableTag == nil
 }
 
+// choiceAge is how old what tables are chosen by may be: less than the shortest time between two reads for drift.
+func (c Config) choiceAge() time.Duration { return c.Period * 4 / 5 }
+
 // SelectNodeTables chooses the tables of the vSwitches in which nodes are. Without a node in a known vSwitch it is the system
 // table, if a vSwitch uses it.
 func SelectNodeTables(nodes []*corev1.Node, vSwitches []alicloud.VSwitch) Selection {
@@ -122,9 +125,8 @@ func (w *Writer) selection(ctx context.Context, d *desired) (Selection, error) {
 	if len(config.TableIDs) > 0 {
 		return Selection{IDs: config.TableIDs}, nil
 	}
-	maxAge := config.Period * 4 / 5 // less than the shortest time between two reads for drift
 	if config.usesNodeTables() {
-		known := w.vSwitches(ctx, min(maxAge, vSwitchTTL), d.instances)
+		known := w.network
 		if selection := SelectNodeTables(slices.Collect(maps.Values(d.instances)), known.vSwitches); len(selection.IDs) > 0 {
 			return selection, nil
 		}
@@ -133,7 +135,7 @@ func (w *Writer) selection(ctx context.Context, d *desired) (Selection, error) {
 		}
 	}
 	switch {
-	case len(w.selected.IDs) > 0 && now.Sub(w.listed) < maxAge:
+	case len(w.selected.IDs) > 0 && now.Sub(w.listed) < config.choiceAge():
 		return w.selected, nil
 	case !w.retries.until(tableChoice{}, now).IsZero():
 		return Selection{}, w.retries.failures[tableChoice{}].err

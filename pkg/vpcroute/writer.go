@@ -119,7 +119,8 @@ func (w *Writer) desired(ctx context.Context) (*desired, error) {
 	for cidr := range d.routes {
 		w.ipv6 = w.ipv6 || cidr.Addr().Is6()
 	}
-	if !w.vSwitches(ctx, vSwitchTTL, nil).hasIPv6() {
+	w.readVSwitches(ctx, d.instances)
+	if !w.network.hasIPv6() {
 		d.giveUpIPv6(w.opts.Config.VPCID)
 	}
 	return d, nil
