@@ -15,8 +15,11 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 )
 
-// errPostponed says of a change that it was not made, and not for its own sake, because the cloud is at work on our last batch.
-var errPostponed = errors.New("the cloud is at work on another batch")
+// postponedError says of a change that it was not made, and not for its own sake, because the cloud is at work on our last batch, or others
+// may join it.
+type postponedError struct{ until time.Time }
+
+func (postponedError) Error() string { return "other routes come first" }
 
 // carryOut makes the changes, deletions first: a CIDR that moves must be free before it is taken again. It sets the error of each, nil for
 // one that is done or that the cloud accepted, remembers what failed, and returns those that were tried. A call never spans tables: the
@@ -35,8 +38,8 @@ func (w *Writer) carryOut(ctx context.Context, o *observation, changes []*change
 	}
 	now := time.Now()
 	for _, c := range changes {
-		if errors.Is(c.err, errPostponed) {
-			o.again(now.Add(w.pace.delay(now, c.remove == nil && len(changes) < w.opts.BatchSize)))
+		if postponed, ok := errors.AsType[postponedError](c.err); ok {
+			o.again(postponed.until)
 			continue
 		}
 		tried = append(tried, c)
@@ -72,10 +75,13 @@ func (w *Writer) write(ctx context.Context, batches iter.Seq[[]*change]) (stop e
 }
 
 func (w *Writer) writeBatch(ctx context.Context, batch []*change) (stop error) {
-	full, creates := len(batch) == w.opts.BatchSize, batch[0].remove == nil
-	wait := w.pace.delay(time.Now(), creates && !full)
+	full, collects := len(batch) == w.opts.BatchSize, ""
+	if !full && batch[0].remove == nil {
+		collects = batch[0].table
+	}
+	wait := w.pace.delay(time.Now(), collects)
 	if wait > 0 && !full {
-		fail(batch, errPostponed) // further routes may fill the batch meanwhile
+		fail(batch, postponedError{time.Now().Add(wait)}) // further routes may fill the batch meanwhile
 		return nil
 	}
 	if err := sleep.For(ctx, wait); err != nil {
@@ -85,7 +91,7 @@ func (w *Writer) writeBatch(ctx context.Context, batch []*change) (stop error) {
 	results, err := w.call(ctx, batch)
 	switch {
 	case alicloud.IsBusy(err) && w.pace.busy(time.Now()):
-		fail(batch, errPostponed)
+		fail(batch, postponedError{time.Now().Add(w.pace.delay(time.Now(), collects))})
 		return nil
 	case alicloud.IsBusy(err), alicloud.IsThrottled(err): // nothing was changed
 		fail(batch, err)
@@ -93,7 +99,10 @@ func (w *Writer) writeBatch(ctx context.Context, batch []*change) (stop error) {
 	case err != nil:
 		return w.refused(ctx, batch, err)
 	}
-	w.pace.accepted(time.Now(), creates)
+	w.pace.last = time.Now()
+	if batch[0].remove == nil {
+		w.pace.created[batch[0].table] = w.pace.last
+	}
 	for i, c := range batch {
 		w.note(c, results[i])
 	}
@@ -211,20 +220,21 @@ const (
 
 // pace is how long the cloud is left alone after a batch, so that it is not asked in vain.
 type pace struct {
-	last, created time.Time // when the last batch, and the last creations, were accepted
+	last time.Time // when the last batch was accepted
 	// settle is a quarter longer than the longest time after which the cloud was still at work on a batch, 0 while none is known.
-	settle time.Duration
+	settle  time.Duration
+	created map[string]time.Time // when the last creations were accepted, by table
 }
 
-// delay is how long to wait before the next batch, which may be one that collects routes.
-func (p *pace) delay(now time.Time, collects bool) time.Duration {
+// delay is how long to wait before the next batch. One that collects routes for a table also waits for further ones; "" collects none.
+func (p *pace) delay(now time.Time, collects string) time.Duration {
 	since := now.Sub(p.last)
 	if since >= relearn {
 		p.settle = 0
 	}
 	wait := cmp.Or(p.settle, firstPause) - since
-	if collects {
-		wait = max(wait, collectFor-now.Sub(p.created))
+	if collects != "" {
+		wait = max(wait, collectFor-now.Sub(p.created[collects]))
 	}
 	return max(0, wait)
 }
@@ -237,12 +247,4 @@ func (p *pace) busy(now time.Time) bool {
 	}
 	p.settle = max(p.settle, since*5/4)
 	return true
-}
-
-// accepted notes that a batch was accepted.
-func (p *pace) accepted(now time.Time, creates bool) {
-	p.last = now
-	if creates {
-		p.created = now
-	}
 }

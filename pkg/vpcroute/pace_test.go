@@ -15,15 +15,15 @@ func TestPace(t *testing.T) {
 		now, free, refusals := start, start, 0
 		const batches = 20
 		for range batches {
-			now = now.Add(p.delay(now, false))
+			now = now.Add(p.delay(now, ""))
 			for now.Before(free) {
 				refusals++
-				if wait := p.delay(now, false); !p.busy(now) || p.delay(now, false) <= 0 {
+				if wait := p.delay(now, ""); !p.busy(now) || p.delay(now, "") <= 0 {
 					t.Fatalf("settle %s: waits %s after a refusal", settle, wait)
 				}
-				now = now.Add(p.delay(now, false))
+				now = now.Add(p.delay(now, ""))
 			}
-			p.accepted(now, false)
+			p.last = now
 			free = now.Add(settle)
 		}
 		least := settle * (batches - 1)
@@ -46,9 +46,9 @@ func TestPaceOfOthers(t *testing.T) {
 	t.Parallel()
 	var p pace
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	p.accepted(now, false)
+	p.last = now
 	now = now.Add(30 * time.Second)
-	if wait := p.delay(now, false); wait != 0 {
+	if wait := p.delay(now, ""); wait != 0 {
 		t.Errorf("a batch long after the last one waits %s", wait)
 	}
 	for range 3 {
@@ -56,10 +56,10 @@ func TestPaceOfOthers(t *testing.T) {
 			t.Error("a refusal long after the last batch counts as its work")
 		}
 		now = now.Add(time.Second)
-		p.delay(now, false)
+		p.delay(now, "")
 	}
-	p.accepted(now, false)
-	if wait := p.delay(now, false); wait != firstPause {
+	p.last = now
+	if wait := p.delay(now, ""); wait != firstPause {
 		t.Errorf("the next batch waits %s, want %s as after the first one", wait, firstPause)
 	}
 }
@@ -68,7 +68,7 @@ func TestPaceForgets(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	p := pace{last: now, settle: 2 * time.Second}
-	if got := p.delay(now.Add(relearn), false); got != 0 {
+	if got := p.delay(now.Add(relearn), ""); got != 0 {
 		t.Errorf("delay after %s without writes = %s, want 0", relearn, got)
 	}
 	if p.settle != 0 {
@@ -76,22 +76,23 @@ func TestPaceForgets(t *testing.T) {
 	}
 }
 
-// TestPaceCollects: routes that fill no batch wait for further ones after the last creations, and not after anything else.
+// TestPaceCollects: routes that fill no batch wait for further ones of their table after its last creations, and not after anything else.
 func TestPaceCollects(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	var p pace
-	if wait := p.delay(now, true); wait != 0 {
+	p := pace{created: map[string]time.Time{}}
+	if wait := p.delay(now, testTable); wait != 0 {
 		t.Errorf("the first routes wait %s", wait)
 	}
-	p.accepted(now, true)
+	p.last, p.created[testTable] = now, now
 	now = now.Add(firstPause)
-	if full, more := p.delay(now, false), p.delay(now, true); full != 0 || more != collectFor-firstPause {
-		t.Errorf("a full batch waits %s, want 0, and further routes %s, want %s", full, more, collectFor-firstPause)
+	if wait := p.delay(now, ""); wait != 0 {
+		t.Errorf("a full batch waits %s", wait)
 	}
-	now = now.Add(time.Minute)
-	p.accepted(now, false)
-	if wait := p.delay(now, true); wait != firstPause {
-		t.Errorf("after a deletion, new routes wait %s, want %s", wait, firstPause)
+	if wait := p.delay(now, testTable); wait != collectFor-firstPause {
+		t.Errorf("further routes wait %s, want %s", wait, collectFor-firstPause)
+	}
+	if wait := p.delay(now, "vtb-second"); wait != 0 {
+		t.Errorf("routes of another table wait %s", wait)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/waits"
@@ -268,4 +269,28 @@ func TestBatchSize(t *testing.T) {
 			c.wantRoutes(testTable, routes)
 		})
 	}
+}
+
+// TestTwoTables: nodes that join one after the other get their routes in two tables in few passes, though no batch is ever full.
+func TestTwoTables(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		a := newAccount(t, emulator.Options{Settle: 300 * time.Millisecond})
+		a.put(70)
+		c := newCluster(t, a, func(o *Options) { o.Config.TableIDs = []string{testTable, "vtb-second"} })
+		nodes, want := nodesOf(70)
+		for _, joining := range [][]*corev1.Node{nodes[:30], nodes[30:]} {
+			c.set(joining...)
+			passes := 0
+			for end := time.Now().Add(5 * time.Second); time.Now().Before(end); passes++ {
+				next, err := c.pass.run(t.Context())
+				if err != nil || passes > 30 {
+					t.Fatalf("%d passes in five seconds, %v", passes, err)
+				}
+				time.Sleep(min(time.Until(next), time.Until(end)))
+			}
+		}
+		c.wantRoutes(testTable, want)
+		c.wantRoutes("vtb-second", want)
+	})
 }

@@ -39,6 +39,7 @@ func NewWriter(opts Options) *Writer {
 		opts: opts.withDefaults(), turn: semaphore.NewWeighted(1),
 		network: network{subnets: subnets{vSwitches: opts.VSwitches}, read: opts.VSwitchesRead}, tables: map[string]*table{},
 		former: map[route]struct{}{}, sightings: sightings{}, removals: newRemovals(), retries: newRetries(),
+		pace: pace{created: map[string]time.Time{}},
 	}
 }
 
