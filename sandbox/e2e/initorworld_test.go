@@ -83,16 +83,12 @@ func (w *initorWorld) patch(name, patch string) {
 func (w *initorWorld) initor(args ...string) (code int, stdout, stderr string) {
 	w.Helper()
 	var out, errs bytes.Buffer
-	cmd := w.initorCommand(args...)
+	cmd := exec.CommandContext(w.Context(), filepath.Join(binDir, "provider-initor"), append(args, "--kubeconfig="+w.admin)...)
 	cmd.Stdout, cmd.Stderr = &out, &errs
 	if err := cmd.Run(); err != nil && cmd.ProcessState == nil {
 		w.Fatal(err)
 	}
 	return cmd.ProcessState.ExitCode(), out.String(), errs.String()
-}
-
-func (w *initorWorld) initorCommand(args ...string) *exec.Cmd {
-	return exec.CommandContext(w.Context(), filepath.Join(binDir, "provider-initor"), append(args, "--kubeconfig="+w.admin)...)
 }
 
 func (w *initorWorld) kubectl(args ...string) (string, error) {

@@ -3,15 +3,12 @@
 package e2e
 
 import (
-	"bytes"
 	"context"
 	"fmt"
-	"io"
 	"os"
 	"strings"
 	"testing"
 
-	"golang.org/x/sys/unix"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -53,29 +50,13 @@ func (w *initorWorld) cloudConfig() string {
 		`{"Global":{"accessKeyID":"ZW11bGF0b3I=","accessKeySecret":"ZW11bGF0b3Itc2VjcmV0","region":"cn-hangzhou","vpcid":"vpc-emulator"}}`)
 }
 
-// failsOnConflict runs with a terminal on standard error.
 func (w *initorWorld) failsOnConflict() {
 	w.Helper()
 	w.addMachine("other")
 	w.setProviderID("other", "cn-hangzhou.i-another")
-	cmd := w.initorCommand("run", "--timeout", "90s")
-	var table bytes.Buffer
-	cmd.Stdout = &table
-	master, terminal := w.terminal()
-	cmd.Stderr = terminal
-	err := cmd.Run()
-	if cmd.ProcessState == nil {
-		w.Fatal(err)
-	}
-	if err := terminal.Close(); err != nil {
-		w.Fatal(err)
-	}
-	shown, _ := io.ReadAll(master) // ends with an error when the last writer has gone
-	if !strings.Contains(string(shown), "\r[##############################] 5/5 nodes, 1 failed\r\n") {
-		w.Errorf("no progress bar on a terminal:\n%q", shown)
-	}
-	if code := cmd.ProcessState.ExitCode(); code != 4 || !strings.Contains(table.String(), `spec.providerID is "cn-hangzhou.i-another"`) {
-		w.Errorf("run with a foreign ID: exit code %d, want 4 and the reason:\n%s", code, table.String())
+	code, stdout, stderr := w.initor("run", "--timeout", "90s")
+	if code != 4 || !strings.Contains(stdout, `spec.providerID is "cn-hangzhou.i-another"`) {
+		w.Errorf("run with a foreign ID: exit code %d, want 4 and the reason:\n%s%s", code, stdout, stderr)
 	}
 	w.wantNothingLeft(broadcastJob)
 	if err := w.client.CoreV1().Nodes().Delete(w.Context(), "other", metav1.DeleteOptions{}); err != nil {
@@ -103,27 +84,4 @@ func (w *initorWorld) keeps() {
 		w.Errorf("run after run --keep: exit code %d with\n%s\n%s", code, stdout, stderr)
 	}
 	w.wantNothingLeft(broadcastJob)
-}
-
-// terminal returns the two sides of a pseudo-terminal.
-func (w *initorWorld) terminal() (master, terminal *os.File) {
-	w.Helper()
-	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)
-	if err != nil {
-		w.Fatal(err)
-	}
-	w.Cleanup(func() { _ = master.Close() })
-	fd := int(master.Fd())
-	if err := unix.IoctlSetPointerInt(fd, unix.TIOCSPTLCK, 0); err != nil {
-		w.Fatal(err)
-	}
-	number, err := unix.IoctlGetInt(fd, unix.TIOCGPTN)
-	if err != nil {
-		w.Fatal(err)
-	}
-	terminal, err = os.OpenFile(fmt.Sprintf("/dev/pts/%d", number), os.O_RDWR|unix.O_NOCTTY, 0)
-	if err != nil {
-		w.Fatal(err)
-	}
-	return master, terminal
 }
