@@ -32,8 +32,6 @@ type desired struct {
 	joining []*corev1.Node
 	// unmanaged are nodes outside of the cloud whose network this program made unavailable before it could know that.
 	unmanaged []*corev1.Node
-	// arriving counts the joining nodes that will want a route as soon as they have a provider ID and a pod CIDR.
-	arriving int
 	// problems are what keeps a node from having its route.
 	problems []problem
 }
@@ -63,22 +61,16 @@ func desiredOf(all []*corev1.Node, config Config, instanceID func(*corev1.Node) 
 	for _, node := range all {
 		instance, err := instanceID(node)
 		routable := err == nil && nodes.ExclusionLabel(node) == ""
-		waits := len(nodes.PodCIDRs(node)) == 0
 		switch {
-		case joins(node, routable, now):
-			if lacksCondition(node, routable, now) {
-				d.joining = append(d.joining, node)
-			}
-			if !routable || waits {
-				d.arriving++
-			}
+		case lacksCondition(node, routable, now):
+			d.joining = append(d.joining, node)
 		case foreign(node) && leftBehind(node):
 			d.unmanaged = append(d.unmanaged, node)
 		}
 		if routable && d.instances[instance] == nil {
 			d.instances[instance] = node
 		}
-		if routable && waits {
+		if routable && len(nodes.PodCIDRs(node)) == 0 {
 			d.withoutCIDR = append(d.withoutCIDR, node)
 		}
 		for _, text := range nodes.PodCIDRs(node) {
