@@ -26,7 +26,7 @@ func TestRefusedKeyIsReplaced(t *testing.T) {
 			waits.TableUnread + 15*time.Second},
 		"reads, right region again": {`{"action":"DescribeRouteEntryList","code":"InvalidRegionId.NotFound","status":404,"times":0}`,
 			waits.TableUnread + 15*time.Second},
-		"writes":     {`{"action":"CreateRouteEntries","code":"Forbidden.RAM","status":403,"times":0}`, waits.RouteRefused * 3 / 2},
+		"writes":     {`{"action":"CreateRouteEntries","code":"Forbidden.RAM","status":403,"times":0}`, waits.RouteRefused},
 		"interfaces": {`{"action":"DescribeNetworkInterfaces","code":"Forbidden.RAM","status":403,"times":0}`, waits.RouteRefused},
 		"vSwitches":  {`{"action":"DescribeVSwitches","code":"InvalidAccessKeyId.Inactive","status":403,"times":0}`, waits.RouteRefused},
 		"secret":     {`{"action":"*","code":"SignatureDoesNotMatch","status":400,"times":0}`, waits.RouteRefused},

@@ -81,9 +81,9 @@ func (r retries) failed(what any, err error, now time.Time) {
 	}
 	failed.until = now.Add(wait)
 	if _, ok := what.(routeKey); ok {
-		// Up to half a wait later than its time, so that routes that fail one after the other are tried in one call.
+		// Up to half a wait sooner, the first time, so that routes that fail one after the other are tried in one call.
 		step := wait / 2
-		failed.until = r.begun.Add((now.Sub(r.begun) + wait + step - 1) / step * step)
+		failed.until = r.begun.Add((now.Sub(r.begun) + wait) / step * step)
 	}
 	r.failures[what] = failed
 }
