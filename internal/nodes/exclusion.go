@@ -52,10 +52,6 @@ func IsVirtualKubelet(node *corev1.Node) bool { return node.Labels[LabelType] ==
 // for, no provider ID to wait for and no route to get.
 func IsOnPremises(node *corev1.Node) bool { return node.Labels[LabelOnPremises] == "true" }
 
-// ExcludedFromLoadBalancers reports whether a label keeps the node from being a backend. Labels that only say what kind of
-// node it is, such as that of virtual nodes and of the control plane, do not count.
-func ExcludedFromLoadBalancers(node *corev1.Node) bool { return BalancerExclusionLabel(node) != "" }
-
 // BalancerExclusionLabel returns the label that keeps the node from being a backend, "" for none.
 func BalancerExclusionLabel(node *corev1.Node) string {
 	if excludedByValue(node) {

@@ -55,7 +55,7 @@ func TestExclusion(t *testing.T) {
 		if got := nodes.ExclusionLabel(test.node); got != test.label {
 			t.Errorf("labels %v: exclusion label %q, want %q", test.node.Labels, got, test.label)
 		}
-		if got := nodes.ExcludedFromLoadBalancers(test.node); got != test.fromBalancer {
+		if got := nodes.BalancerExclusionLabel(test.node) != ""; got != test.fromBalancer {
 			t.Errorf("labels %v: excluded from load balancers = %v, want %v", test.node.Labels, got, test.fromBalancer)
 		}
 	}

@@ -76,11 +76,9 @@ const (
 	LeftUndeleted = 10 * time.Minute
 	// ElasticAddress is the longest wait before a CLB without an elastic address is asked for one again.
 	ElasticAddress = 30 * time.Minute
-	// QuotasAtStart is how long the first pass waits for the quotas of the account, QuotaRead how often they are read, and QuotaRefused how
-	// long what a refusal has shown of one counts at most: without the Quota Center, nothing else shows that somebody has raised it.
+	// QuotasAtStart is how long the first pass waits for the quotas of the account, and QuotaRead how often they are read.
 	QuotasAtStart = 3 * time.Second
 	QuotaRead     = time.Hour
-	QuotaRefused  = 6 * time.Hour
 	// CachesOfAdapter is how long a call of a stock service controller waits for the caches before it asks to be made again.
 	CachesOfAdapter = 30 * time.Second
 	// ChargeType is how long after the end of the day, at which a new charge type takes effect, the old one may still be read.
@@ -224,8 +222,6 @@ func services() []Wait {
 			"It is asked for again.", "event `FailedSetEIPAddress`"},
 		{"the quotas of the account, in a new process", "no Service is served", QuotasAtStart, "Published values count.", ""},
 		{"a raised quota to be seen", "the former one counts", QuotaRead, "It is read.", "event `QuotaReached`"},
-		{"the same where the Quota Center does not show it", "what was refused is not tried again", QuotaRefused,
-			"One call finds out.", "event `QuotaReached`"},
 		{"the caches, where a stock service controller calls", "nothing is changed", CachesOfAdapter,
 			"The controller calls again.", ""},
 		{"a new charge type of a CLB, after the end of the day", "it is not asked for again", ChargeType, "It is asked for again.", ""},

@@ -64,12 +64,12 @@ func (o observed) afterComparison(of driver.Request) observed {
 
 // readTogether returns an NLB that was read together with those of other Services, whose turn is soon.
 func (e *engine) readTogether(ctx context.Context, of driver.Request, known observed) (preload, bool) {
-	if read, ok := e.recentReading(known); ok {
+	if read, ok := e.readings.Recent(known.nlbID(), driftWindow, known.mayBeShared()); ok {
 		return read, true
 	}
 	at := time.Now()
 	ids := of.Together(known.nlbID(), alicloud.MaxNLBQuery, driftWindow, func(balancer driver.Balancer) string {
-		if other, ok := balancer.(nlb); ok && other.isTrusted() && len(other.jobs) == 0 && !e.hasReading(other.observed) {
+		if other, ok := balancer.(nlb); ok && other.isTrusted() && len(other.jobs) == 0 && !e.readings.HasRecent(other.nlbID(), driftWindow, other.mayBeShared()) {
 			return other.nlbID()
 		}
 		return ""
@@ -87,24 +87,7 @@ func (e *engine) readTogether(ctx context.Context, of driver.Request, known obse
 		read[all[i].ID] = preload{lb: all[i], listeners: listeners[all[i].ID]}
 	}
 	e.readings.Add(read, at)
-	return e.recentReading(known)
-}
-
-// recentReading returns what was read of an NLB a short time ago. For the next Service on it, it stays.
-func (e *engine) recentReading(known observed) (preload, bool) {
-	if known.mayBeShared() {
-		return e.readings.Fresh(known.nlbID(), driftWindow)
-	}
-	return e.readings.Take(known.nlbID())
-}
-
-// hasReading reports whether [engine.recentReading] would return something.
-func (e *engine) hasReading(known observed) bool {
-	if known.mayBeShared() {
-		_, ok := e.readings.Fresh(known.nlbID(), driftWindow)
-		return ok
-	}
-	return e.readings.Has(known.nlbID())
+	return e.readings.Recent(known.nlbID(), driftWindow, known.mayBeShared())
 }
 
 func (o observed) mayBeShared() bool { return !o.group.IsZero() || o.presence.Reused() }

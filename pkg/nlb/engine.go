@@ -124,24 +124,9 @@ func (e *engine) Repeat(
 	if err = json.Unmarshal(creation.Parameters, &lb); err != nil {
 		return "", since, fmt.Errorf("decode the parameters of the NLB: %w", err)
 	}
-	if id, err = e.api.CreateNLB(ctx, lb, creation.Token); err != nil {
-		return "", since, err
-	}
-	found, err := e.readNLB(ctx, id)
-	if err != nil {
-		return "", since, err
-	}
-	if missing, err = e.missing.Confirm(since, found == nil, "NLB "+id+" was created and not found"); err != nil || found == nil {
-		return "", missing, err
-	}
-	if !isTagged(found, svc) { // one of a group is none beside its own, and others of the group may be on it
-		return id, missing, nil
-	}
-	last, err := e.readNLB(ctx, driver.Labeled(svc))
-	if err != nil || last == nil || last.ID == id || !isTagged(last, svc) {
-		return id, missing, err
-	}
-	return last.ID, missing, e.discardNLB(ctx, svc, found)
+	return e.shared.Repeat(ctx, svc, since, func() (string, error) {
+		return e.api.CreateNLB(ctx, lb, creation.Token)
+	}, e.discardNLB)
 }
 
 // discardNLB deletes an NLB that was created although the Service has one: reads did not show that one for a time. One on which somebody
@@ -180,15 +165,7 @@ func (e *engine) Refuse(params annotation.Params) error {
 // Intent implements driver.Engine.
 func (e *engine) Intent(svc *corev1.Service, params annotation.Params) driver.Record {
 	id := params.Get(annotation.LoadBalancerID)
-	intent := recordOf(id, svc, params, id != "").Intent()
-	group, in := e.shared.Asked(svc)
-	if in {
-		intent.Group = group.Mark()
-	}
-	if id != "" || in {
-		intent.TagKeys = nil // which of them are its owner's, or decided on by another Service, is not known before the load balancer was read
-	}
-	return intent
+	return e.shared.Intent(svc, params, recordOf(id, svc, params, id != ""))
 }
 
 // nlb is what is known of the NLB of one Service.
@@ -225,26 +202,7 @@ func (n nlb) Reused() bool { return n.presence.Reused() }
 
 // SharedID implements driver.Balancer.
 func (n nlb) SharedID(svc *corev1.Service, params annotation.Params) string {
-	switch {
-	case n.Reused():
-		if group, in := n.clusterGroupOn(&n.lb.Value); in {
-			return groups.LockOf(group) // the last Service of the group may delete it
-		}
-		return n.ID()
-	case !n.group.IsZero():
-		return groups.LockOf(n.group)
-	case n.former != "":
-		if group, ok := mark.ParseGroup(n.former); ok {
-			return groups.LockOf(group)
-		}
-		return ""
-	case n.stays != nil:
-		return ""
-	}
-	if group, in := n.shared.Wanted(svc, params, n.group); in {
-		return groups.LockOf(group)
-	}
-	return params.Get(annotation.LoadBalancerID)
+	return n.shared.LockFor(svc, params, n.current())
 }
 
 // Trusted implements driver.Balancer.
@@ -267,19 +225,7 @@ func (n nlb) InvalidateShared(ids []string, reason string) (driver.Balancer, boo
 // Recorded implements driver.Balancer.
 func (n nlb) Recorded(applied driver.Record) driver.Record {
 	applied.LoadBalancerID, applied.Left = n.ID(), n.leftTags
-	return n.recordPlaces(applied)
-}
-
-// recordPlaces adds to a Record where the Service is, and was.
-func (n nlb) recordPlaces(record driver.Record) driver.Record {
-	record.Group, record.Leaving, record.Shows, record.Existing = "", n.leaving, "", n.Reused()
-	if len(n.leaving) > 0 {
-		record.Shows = n.showing
-	}
-	if !n.group.IsZero() {
-		record.Group = n.group.Mark()
-	}
-	return record
+	return n.knownPlace().RecordOn(applied)
 }
 
 // withKnown returns the NLB as it is known now.

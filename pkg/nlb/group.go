@@ -65,10 +65,7 @@ func (c groupCloud) Listeners(ctx context.Context, balancers []alicloud.NLB) (ma
 	all := map[string][]groups.Listener{}
 	for id, listeners := range found {
 		for i := range listeners {
-			l := &listeners[i]
-			listener := groups.Listener{Port: portOf(l)}
-			listener.Service, listener.ClusterID, _ = mark.ParseNLB(model.Text(l.Description))
-			all[id] = append(all[id], listener)
+			all[id] = append(all[id], listenerOf(&listeners[i]))
 		}
 	}
 	return all, err
@@ -157,15 +154,12 @@ func groupOn(lb *alicloud.NLB) (mark.Group, bool) {
 
 // clusterGroupOn returns the group of this cluster whose Services share an NLB, false for none.
 func (e *engine) clusterGroupOn(lb *alicloud.NLB) (mark.Group, bool) {
-	if group, in := groupOn(lb); in && group.ClusterID == e.config.ClusterID {
-		return group, true
-	}
-	return mark.Group{}, false
+	return e.shared.GroupOn(lb)
 }
 
 // knownPlace is what is known of where the Service is.
 func (o observed) knownPlace() groups.Known {
-	return groups.Known{Presence: o.presence, Group: o.group, Stays: o.stays}.Showing(o.showing, o.leaving)
+	return groups.Known{Presence: o.presence, Group: o.group, Stays: o.stays, From: o.from, Leaving: o.leaving, Showing: o.showing}
 }
 
 // doubtGroup puts in doubt which NLB the Service is on where its group, or other Services of that, have changed.
@@ -242,13 +236,18 @@ func (e *engine) leaveGroup(ctx context.Context, of driver.Request, known observ
 	return found, err
 }
 
+// current is what is known of the NLB, for what it has in common with other products.
+func (n nlb) current() groups.Current[alicloud.NLB] {
+	at := groups.Current[alicloud.NLB]{Known: n.knownPlace(), Former: n.former}
+	if n.presence.Present() {
+		at.LB = &n.lb.Value
+	}
+	return at
+}
+
 // sharedWith returns what it means for the Service that it shares its NLB, nil where it does not.
 func (n *nlb) sharedWith(svc *corev1.Service) (*sharing.Shared, error) {
-	var lb *alicloud.NLB
-	if n.ID() != "" {
-		lb = &n.lb.Value
-	}
-	shared, err := n.shared.Shared(n.group, svc, n.stays, lb, n.hasListener(svc))
+	shared, err := n.shared.Shared(svc, n.current(), n.hasListener(svc))
 	n.taken = shared.TakesPorts()
 	n.noteServers(svc)
 	return shared, err
@@ -262,42 +261,44 @@ func (n *nlb) servedPorts(svc *corev1.Service) []sharing.Port {
 	if !n.presence.Present() {
 		return nil
 	}
-	owner := n.ownerOf(svc, n.observed)
-	var ports []sharing.Port
-	for i := range n.listeners.Value {
-		if l := &n.listeners.Value[i]; owner.OwnsNLB(model.Text(l.Description)) {
-			ports = append(ports, portOf(l))
-		}
-	}
-	return ports
+	return groups.PortsOf(n.ownerOf(svc, n.observed), n.allListeners)
 }
 
 // hasOthersListener reports whether somebody else has a listener on the NLB.
 func (n *nlb) hasOthersListener(svc *corev1.Service) bool {
-	owner := n.ownerOf(svc, n.observed)
-	return slices.ContainsFunc(n.listeners.Value, func(l model.Listener) bool { return !owner.OwnsNLB(model.Text(l.Description)) })
+	return groups.HasOthers(n.ownerOf(svc, n.observed), n.allListeners)
 }
 
-// noteInGroup notes what a plan has done to an NLB of a group, and has passes made over the Services that may have waited for it.
+func (n *nlb) allListeners(yield func(groups.Listener) bool) {
+	for i := range n.listeners.Value {
+		if !yield(listenerOf(&n.listeners.Value[i])) {
+			return
+		}
+	}
+}
+
+func listenerOf(l *model.Listener) groups.Listener {
+	listener := groups.Listener{Port: portOf(l)}
+	listener.Service, listener.ClusterID, _ = mark.ParseNLB(model.Text(l.Description))
+	return listener
+}
+
+// noteInGroup notes what a plan has done to an NLB of a group.
 func (n *nlb) noteInGroup(svc *corev1.Service, done model.Plan, deleted bool) {
 	if n.group.IsZero() {
 		return
 	}
-	ports := n.servedPorts(svc)
-	n.shared.Deployed(n.group, svc, groups.Done{
-		ID: n.ID(), Ports: ports, Leaves: n.former != "", Removes: done.Has(model.OpDeleteLoadBalancer) && done.Has(model.OpSetProtection),
-		Protected: n.lb.Value.DeletionProtection, MaybeCreated: n.presence.MaybeCreated(),
+	n.noteServers(svc)
+	admits := ""
+	if done.Has(model.OpJoin) {
+		admits = fmt.Sprint("security groups ", n.lb.Value.SecurityGroups)
+	}
+	n.shared.Deployed(svc, n.current(), groups.Done{
+		Removes:   done.Has(model.OpDeleteLoadBalancer) && done.Has(model.OpSetProtection),
+		Protected: n.lb.Value.DeletionProtection, Deleted: deleted,
+		Ports: n.servedPorts(svc), Freed: freedBy(done), Admits: admits,
+		Listens: done.Has(model.OpCreateListener) || problem.HasReason(done.Problems, problem.ReasonListenerConflict),
 	})
-	if n.noteServers(svc); deleted {
-		n.shared.Lost(n.group, n.ID())
-	}
-	freed := freedBy(done)
-	switch {
-	case done.Has(model.OpJoin):
-		n.shared.WakeAll(n.group, svc, fmt.Sprint("security groups ", n.lb.Value.SecurityGroups))
-	case done.Has(model.OpCreateListener), len(freed) > 0, problem.HasReason(done.Problems, problem.ReasonListenerConflict):
-		n.shared.WakeConcerned(n.group, svc, n.ID(), freed)
-	}
 }
 
 // freedBy returns the ports of the listeners that a plan deletes.
@@ -313,8 +314,8 @@ func freedBy(done model.Plan) []sharing.Port {
 
 // noteCreation remembers whether the cloud takes one more NLB, see [groups.Groups.Creation].
 func (n *nlb) noteCreation(svc *corev1.Service, done model.Plan, refused, err error) (goesBack bool, failure error) {
-	goesBack, failure = n.shared.Creation(svc, n.group, groups.Outcome{
-		From: n.from, Refused: refused, MaybeCreated: n.presence.MaybeCreated(), Err: err,
+	goesBack, failure = n.shared.Creation(svc, n.knownPlace(), groups.Outcome{
+		Refused: refused, Err: err,
 		Created: n.ID() != "" && done.Has(model.OpCreateLoadBalancer), Deleted: done.Has(model.OpDeleteLoadBalancer),
 	})
 	if goesBack {

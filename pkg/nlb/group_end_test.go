@@ -35,7 +35,7 @@ func TestOrphansOfNLBGroups(t *testing.T) {
 		}
 		slices.Sort(shown)
 		want := []string{
-			"listener k8s.81.TCP.shop.default.c1: Service default/shop is not on this NLB",
+			"listener k8s.81.TCP.shop.default.c1: Service default/shop does not exist",
 			"load balancer k8s-group-default-alone: no Service is in load balancer group default/alone",
 			"server group k8s.30080.TCP.blog.default.c1: no Service has the UID of",
 			"server group k8s.30081.TCP.shop.default.c1: no Service has the UID of",

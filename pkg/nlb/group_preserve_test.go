@@ -57,7 +57,7 @@ func TestPreservedInAnNLBGroupIsNoOrphan(t *testing.T) {
 					grouped("shop", "edge", 2, testkit.TCP(81), with(annotation.PreserveOnDelete, lastPreserves)),
 				)
 				for _, step := range []struct{ deleted, kind, reason string }{
-					{"web", driver.OrphanListener, "Service default/web is not on this NLB"},
+					{"web", driver.OrphanListener, "Service default/web does not exist"},
 					{"shop", driver.OrphanLoadBalancer, "no Service is in load balancer group default/edge"},
 				} {
 					w.delete(step.deleted)

@@ -17,6 +17,7 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/driver"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/quota"
 )
 
@@ -145,8 +146,8 @@ func TestRefusedListenerTakesNothingAway(t *testing.T) {
 		b.account.NewCalls()
 		b.change("web", tcpPorts(listeners+1))
 		b.fits(b.keepsServing(nodes, 30*time.Minute), listeners, nodes)
-		if learned := b.config.Quotas.Refused(quota.ServersPerNLB); len(learned) > 0 {
-			t.Errorf("learned %v", learned)
+		if limit := b.config.Quotas.Of(quota.ServersPerNLB, b.get("web").Labels[driver.LabelLoadBalancerID]); limit.Source == quota.Refusal {
+			t.Errorf("learned %+v", limit)
 		}
 		removals := 0
 		for _, call := range b.account.NewCalls() {

@@ -118,7 +118,7 @@ func (n nlb) Plan(ctx context.Context, in driver.Inputs) (driver.Decision, error
 	steps := n.stepsTo(in.Service, desired)
 	steps.Steps = n.withoutUsed(in.Service, n.withoutUnread(steps.Steps))
 	decision.Problems = append(decision.Problems, append(problems, steps.Problems...)...)
-	record = n.recordPlaces(record)
+	record = n.knownPlace().RecordOn(record)
 	decision.Applied, decision.Plan = &record, plan{nlb: n, Plan: steps, desired: desired}
 	return decision, nil
 }
@@ -184,7 +184,7 @@ func (n nlb) tagsToRemove(in driver.Inputs, record driver.Record) ([]string, err
 	if !n.Reused() || len(removed) == 0 {
 		return removed, nil
 	}
-	return n.removableTags(in.Service, n.ID(), removed)
+	return n.shared.TagsNotAskedFor(in.Service, n.ID(), removed)
 }
 
 // isRestored reports whether the load balancer is back after a deletion that was withdrawn, so that what the deletion switched off is to be
@@ -215,14 +215,10 @@ func (n nlb) keepOwnersTags(desired *model.Model, record *driver.Record, applied
 	if !n.Reused() || len(desired.Want.Tags)+len(record.TagKeys) == 0 {
 		return nil, nil
 	}
-	owners, err := driver.OwnersTagsOf(n.ID(), n.lb.Value.Tags, desired.Override, n.services, applied)
-	if err != nil {
-		return nil, err
-	}
-	record.TagKeys = slices.DeleteFunc(slices.Clone(record.TagKeys), owners.Has)
 	var problems []problem.Problem
-	desired.Want.Tags, problems = owners.Ours(desired.Want.Tags)
-	return problems, nil
+	var err error
+	desired.Want.Tags, problems, err = driver.KeepOwnersTags(n.ID(), n.lb.Value.Tags, desired.Want.Tags, desired.Override, n.services, record, applied)
+	return problems, err
 }
 
 // isLocked reports whether the cloud refuses changes of the load balancer, for example because of an unpaid bill.

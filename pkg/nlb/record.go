@@ -2,12 +2,10 @@ package nlb
 
 import (
 	"cmp"
-	"fmt"
 	"maps"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/driver"
@@ -99,21 +97,4 @@ func lastRecord(remembered *driver.Record, svc *corev1.Service) driver.Record {
 // notIn returns the elements that are not in the other list.
 func notIn(all, some []string) []string {
 	return slices.DeleteFunc(slices.Clone(all), func(s string) bool { return slices.Contains(some, s) })
-}
-
-// removableTags leaves out the keys that another Service asks for on the same existing load balancer.
-func (e *engine) removableTags(svc *corev1.Service, id string, keys []string) ([]string, error) {
-	services, err := e.services.List(labels.Everything())
-	if err != nil {
-		return nil, fmt.Errorf("list the Services: %w", err)
-	}
-	for _, other := range services {
-		if other.UID == svc.UID || !Product.AskedBy(e.config, other) {
-			continue
-		}
-		if params, _ := e.Params(other); params.Get(annotation.LoadBalancerID) == id {
-			keys = notIn(keys, recordOf(id, other, params, true).TagKeys)
-		}
-	}
-	return keys, nil
 }

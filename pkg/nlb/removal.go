@@ -297,7 +297,7 @@ func (n nlb) PlanRemoval(svc *corev1.Service, applied *driver.Record) (driver.Re
 		if removal, err = n.forGuests(svc, removal); err != nil {
 			return removal, err
 		}
-		keys, err := n.removableTags(svc, n.ID(), loadRecord(applied, svc, n.observed).TagKeys)
+		keys, err := n.shared.TagsNotAskedFor(svc, n.ID(), loadRecord(applied, svc, n.observed).TagKeys)
 		if err != nil {
 			return removal, err
 		}

@@ -2,12 +2,9 @@ package slb
 
 import (
 	"context"
-	"fmt"
 	"slices"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
@@ -69,7 +66,7 @@ func (c clb) Plan(ctx context.Context, in driver.Inputs) (driver.Decision, error
 		c.marking = marking{c.ID(), id}
 	}
 	record := c.recordFor(in, shared)
-	removable, err := c.removableTags(in.Service, in.Applied, record)
+	removable, err := c.shared.TagsNotAskedFor(in.Service, in.Applied.LoadBalancerID, diff.NotIn(in.Applied.TagKeys, record.TagKeys))
 	if err != nil {
 		return decision, err
 	}
@@ -103,7 +100,7 @@ func (c clb) Plan(ctx context.Context, in driver.Inputs) (driver.Decision, error
 		steps = steps.Balancing(in.Nodes.Serves)
 	}
 	decision.Problems = append(append(decision.Problems, problems...), steps.Problems...)
-	record = c.recordPlaces(record)
+	record = c.knownPlace().RecordOn(record)
 	decision.Applied = &record
 	decision.Problems = append(decision.Problems, c.stays.Problems()...)
 	if !in.Invalid {
@@ -192,28 +189,6 @@ func revertedParams(params annotation.Params, applied driver.Record, actual *mod
 	return params.Revert(applied.Annotations)
 }
 
-// removableTags returns the keys of tags that left the annotation. On an existing CLB those stay that another Service asks for.
-func (e *engine) removableTags(svc *corev1.Service, applied, wanted driver.Record) ([]string, error) {
-	gone := diff.NotIn(applied.TagKeys, wanted.TagKeys)
-	if len(gone) == 0 {
-		return nil, nil
-	}
-	services, err := e.services.List(labels.Everything())
-	if err != nil {
-		return nil, fmt.Errorf("list the Services: %w", err)
-	}
-	for _, other := range services {
-		id, _ := annotation.Lookup(other.Annotations, annotation.LoadBalancerID)
-		if strings.TrimSpace(id) != applied.LoadBalancerID || mark.ServiceName(other) == mark.ServiceName(svc) || !e.wantsCLB(other) {
-			continue // reading all annotations of all Services would take long
-		}
-		if params, _ := annotation.Parse(other.Annotations); params.Get(annotation.LoadBalancerID) == applied.LoadBalancerID {
-			gone = diff.NotIn(gone, recordOf(applied.LoadBalancerID, params, true, false).TagKeys)
-		}
-	}
-	return gone, nil
-}
-
 // keepOwnersTags leaves out of what is wanted, and of the Record, tags that are the owner's of an existing CLB.
 func (e *engine) keepOwnersTags(
 	desired *model.Model, record *driver.Record, applied driver.Record, actual *model.Model,
@@ -221,14 +196,10 @@ func (e *engine) keepOwnersTags(
 	if actual == nil || !actual.Reused || len(desired.LoadBalancer.Tags) <= 1 && len(record.TagKeys) == 0 {
 		return nil, nil
 	}
-	owners, err := driver.OwnersTagsOf(actual.LoadBalancer.ID, actual.LoadBalancer.Tags, desired.Override, e.services, applied)
-	if err != nil {
-		return nil, err
-	}
-	record.TagKeys = slices.DeleteFunc(slices.Clone(record.TagKeys), owners.Has)
 	isMark := func(tag alicloud.Tag) bool { return tag.Key == mark.TagReused }
 	marks := slices.DeleteFunc(slices.Clone(desired.LoadBalancer.Tags), func(tag alicloud.Tag) bool { return !isMark(tag) })
-	ours, problems := owners.Ours(slices.DeleteFunc(slices.Clone(desired.LoadBalancer.Tags), isMark))
+	ours, problems, err := driver.KeepOwnersTags(actual.LoadBalancer.ID, actual.LoadBalancer.Tags,
+		slices.DeleteFunc(slices.Clone(desired.LoadBalancer.Tags), isMark), desired.Override, e.services, record, applied)
 	desired.LoadBalancer.Tags = slices.Concat(marks, ours)
-	return problems, nil
+	return problems, err
 }

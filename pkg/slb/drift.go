@@ -54,7 +54,7 @@ func (e *engine) isUnchanged(ctx context.Context, of driver.Request, known obser
 
 // readTogether returns a CLB that was read together with those of other Services, whose turn is soon.
 func (e *engine) readTogether(ctx context.Context, of driver.Request, known observed) (preload, bool) {
-	if read, ok := e.recentReading(known); ok {
+	if read, ok := e.readings.Recent(known.presence.ID(), driftWindow, known.mayBeShared()); ok {
 		return read, true
 	}
 	at := time.Now()
@@ -65,24 +65,7 @@ func (e *engine) readTogether(ctx context.Context, of driver.Request, known obse
 	if _, err = e.readListeners(ctx, all, at); err != nil {
 		return preload{}, false
 	}
-	return e.recentReading(known)
-}
-
-// recentReading returns what was read of a CLB a short time ago. For the next Service on it, it stays.
-func (e *engine) recentReading(known observed) (preload, bool) {
-	if known.mayBeShared() {
-		return e.readings.Fresh(known.presence.ID(), driftWindow)
-	}
-	return e.readings.Take(known.presence.ID())
-}
-
-// hasReading reports whether [engine.recentReading] would return something.
-func (e *engine) hasReading(known observed) bool {
-	if known.mayBeShared() {
-		_, ok := e.readings.Fresh(known.presence.ID(), driftWindow)
-		return ok
-	}
-	return e.readings.Has(known.presence.ID())
+	return e.readings.Recent(known.presence.ID(), driftWindow, known.mayBeShared())
 }
 
 // readListeners reads the listeners of up to ten CLBs that were read at a time, for all Services on them.
@@ -106,7 +89,7 @@ func (e *engine) readListeners(ctx context.Context, balancers []alicloud.LoadBal
 // comparedWith returns the id of a CLB, and those of others that are compared soon.
 func (e *engine) comparedWith(id string, of driver.Request) []string {
 	return of.Together(id, listenersPerCall, driftWindow, func(balancer driver.Balancer) string {
-		if other, ok := balancer.(clb); ok && other.comparisons > 0 && !e.hasReading(other.observed) {
+		if other, ok := balancer.(clb); ok && other.comparisons > 0 && !e.readings.HasRecent(other.ID(), driftWindow, other.mayBeShared()) {
 			return other.ID()
 		}
 		return ""

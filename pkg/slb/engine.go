@@ -15,7 +15,6 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/config"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/driver"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/groups"
-	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/presence"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/quota"
@@ -112,26 +111,10 @@ func (e *engine) Repeat(
 	if err = json.Unmarshal(creation.Parameters, &lb); err != nil {
 		return "", since, fmt.Errorf("decode the parameters of the CLB: %w", err)
 	}
-	made, err := e.api.CreateLoadBalancer(ctx, lb, creation.Token)
-	if err != nil {
-		return "", since, err
-	}
-	found, err := e.readCLB(ctx, made.ID)
-	if err != nil {
-		return "", since, err
-	}
-	if missing, err = e.missing.Confirm(since, found == nil, "CLB "+made.ID+" was created and not found"); err != nil || found == nil {
-		return "", missing, err
-	}
-	id = driver.Labeled(svc)
-	if id == "" || id == found.ID || !isTagged(found, svc) { // one of a group is none beside its own, and others of the group may be on it
-		return found.ID, missing, nil
-	}
-	last, err := e.readCLB(ctx, id)
-	if err != nil || last == nil || !isTagged(last, svc) {
-		return found.ID, missing, err
-	}
-	return last.ID, missing, e.discardCLB(ctx, svc, found)
+	return e.shared.Repeat(ctx, svc, since, func() (string, error) {
+		made, err := e.api.CreateLoadBalancer(ctx, lb, creation.Token)
+		return made.ID, err
+	}, e.discardCLB)
 }
 
 // discardCLB deletes a CLB that was created although the Service has one: reads did not show that one for a time. One on which somebody
@@ -164,20 +147,7 @@ func (e *engine) Refuse(params annotation.Params) error {
 // Intent implements driver.Engine.
 func (e *engine) Intent(svc *corev1.Service, params annotation.Params) driver.Record {
 	id := params.Get(annotation.LoadBalancerID)
-	intent := recordOf(id, params, id != "", len(annotation.SourceRangesOf(svc)) > 0).Intent()
-	group, in := e.shared.Asked(svc)
-	if in {
-		intent.Group = group.Mark()
-	}
-	if id != "" || in {
-		intent.TagKeys = nil // which of them are its owner's, or decided on by another Service, is not known before the CLB was read
-	}
-	return intent
-}
-
-// wantsCLB reports whether a Service is to have a CLB.
-func (e *engine) wantsCLB(svc *corev1.Service) bool {
-	return Product.AskedBy(e.config, svc)
+	return e.shared.Intent(svc, params, recordOf(id, params, id != "", len(annotation.SourceRangesOf(svc)) > 0))
 }
 
 // clb is what is known of the CLB of one Service.
@@ -226,26 +196,7 @@ func (c clb) Reused() bool { return c.presence.Reused() }
 
 // SharedID implements driver.Balancer.
 func (c clb) SharedID(svc *corev1.Service, params annotation.Params) string {
-	switch {
-	case c.Reused():
-		if group, in := c.clusterGroupOn(&c.loadBalancer.Value); in {
-			return groups.LockOf(group) // the last Service of the group may delete it
-		}
-		return c.ID()
-	case !c.group.IsZero():
-		return groups.LockOf(c.group)
-	case c.former != "":
-		if group, ok := mark.ParseGroup(c.former); ok {
-			return groups.LockOf(group)
-		}
-		return ""
-	case c.stays != nil:
-		return ""
-	}
-	if group, in := c.shared.Wanted(svc, params, c.observed.group); in {
-		return groups.LockOf(group)
-	}
-	return params.Get(annotation.LoadBalancerID)
+	return c.shared.LockFor(svc, params, c.current())
 }
 
 // Trusted implements driver.Balancer.
@@ -271,19 +222,7 @@ func (c clb) InvalidateShared(ids []string, reason string) (driver.Balancer, boo
 
 // Recorded implements driver.Balancer.
 func (c clb) Recorded(applied driver.Record) driver.Record {
-	return c.recordPlaces(asRecorded(applied, c.wholeModel()))
-}
-
-// recordPlaces adds to a Record where the Service is, and was.
-func (c clb) recordPlaces(record driver.Record) driver.Record {
-	record.Group, record.Leaving, record.Shows, record.Existing = "", c.left, "", c.Reused()
-	if len(c.left) > 0 {
-		record.Shows = c.showing
-	}
-	if !c.group.IsZero() {
-		record.Group = c.group.Mark()
-	}
-	return record
+	return c.knownPlace().RecordOn(asRecorded(applied, c.wholeModel()))
 }
 
 // withKnown returns the CLB as it is known now.

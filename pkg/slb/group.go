@@ -1,8 +1,6 @@
 package slb
 
 import (
-	"slices"
-
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
@@ -28,13 +26,18 @@ func portOf(listener alicloud.ListenerKey) sharing.Port {
 	return sharing.Port{Number: int32(listener.Port), UDP: listener.Protocol == alicloud.ProtocolUDP} //nolint:gosec // a port
 }
 
+// current is what is known of the CLB, for what it has in common with other products.
+func (c clb) current() groups.Current[alicloud.LoadBalancer] {
+	at := groups.Current[alicloud.LoadBalancer]{Known: c.knownPlace(), Former: c.former}
+	if c.presence.Present() {
+		at.LB = &c.loadBalancer.Value
+	}
+	return at
+}
+
 // sharedWith returns what it means for the Service that it shares its CLB, nil where it does not.
 func (c *clb) sharedWith(svc *corev1.Service) (*sharing.Shared, error) {
-	var lb *alicloud.LoadBalancer
-	if c.ID() != "" {
-		lb = &c.loadBalancer.Value
-	}
-	shared, err := c.shared.Shared(c.group, svc, c.stays, lb, c.hasListener(svc))
+	shared, err := c.shared.Shared(svc, c.current(), c.hasListener(svc))
 	c.taken = shared.TakesPorts()
 	c.noteServers(svc)
 	return shared, err
@@ -45,38 +48,40 @@ func (c *clb) hasListener(svc *corev1.Service) bool { return len(c.servedPorts(s
 
 // servedPorts are those on which the Service has listeners on the CLB of its group.
 func (c *clb) servedPorts(svc *corev1.Service) []sharing.Port {
-	owner := mark.OwnerOf(svc, c.group.ClusterID)
-	var ports []sharing.Port
-	for i := range c.listeners.Value {
-		if l := &c.listeners.Value[i]; owner.Owns(l.Description) {
-			ports = append(ports, portOf(l.ListenerKey))
-		}
-	}
-	return ports
+	return groups.PortsOf(mark.OwnerOf(svc, c.group.ClusterID), c.allListeners)
 }
 
 // hasOthersListener reports whether somebody else has a listener on the CLB of the group.
 func (c *clb) hasOthersListener(svc *corev1.Service) bool {
-	owner := mark.OwnerOf(svc, c.group.ClusterID)
-	return slices.ContainsFunc(c.listeners.Value, func(l model.Listener) bool { return !owner.Owns(l.Description) })
+	return groups.HasOthers(mark.OwnerOf(svc, c.group.ClusterID), c.allListeners)
 }
 
-// noteInGroup notes what a plan has done to a CLB of a group, and has passes made over the Services that may have waited for it.
+func (c *clb) allListeners(yield func(groups.Listener) bool) {
+	for i := range c.listeners.Value {
+		if l := &c.listeners.Value[i]; !yield(listenerOf(l.ListenerKey, l.Description)) {
+			return
+		}
+	}
+}
+
+func listenerOf(key alicloud.ListenerKey, description string) groups.Listener {
+	listener := groups.Listener{Port: portOf(key)}
+	listener.Service, listener.ClusterID, _ = mark.Parse(description)
+	return listener
+}
+
+// noteInGroup notes what a plan has done to a CLB of a group.
 func (c *clb) noteInGroup(svc *corev1.Service, done model.Plan) {
 	if c.group.IsZero() {
 		return
 	}
-	ports := c.servedPorts(svc)
-	c.shared.Deployed(c.group, svc, groups.Done{
-		ID: c.ID(), Ports: ports, Leaves: c.former != "", Removes: done.Has(model.OpDeleteLoadBalancer) && done.Has(model.OpSetProtection),
-		Protected: c.loadBalancer.Value.DeleteProtection == alicloud.ProtectionOn, MaybeCreated: c.presence.MaybeCreated(),
-		OnlyBackends: done.OnlyBackends(),
-	})
 	c.noteServers(svc)
-	freed := freedBy(done)
-	if done.Has(model.OpCreateListener) || len(freed) > 0 || problem.HasReason(done.Problems, problem.ReasonListenerConflict) {
-		c.shared.WakeConcerned(c.group, svc, c.ID(), freed)
-	}
+	c.shared.Deployed(svc, c.current(), groups.Done{
+		Removes:   done.Has(model.OpDeleteLoadBalancer) && done.Has(model.OpSetProtection),
+		Protected: c.loadBalancer.Value.DeleteProtection == alicloud.ProtectionOn, OnlyBackends: done.OnlyBackends(),
+		Ports: c.servedPorts(svc), Freed: freedBy(done),
+		Listens: done.Has(model.OpCreateListener) || problem.HasReason(done.Problems, problem.ReasonListenerConflict),
+	})
 }
 
 // freedBy returns the ports of the listeners that a plan deletes.

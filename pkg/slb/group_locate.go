@@ -47,9 +47,7 @@ func (c groupCloud) Listeners(ctx context.Context, balancers []alicloud.LoadBala
 		for id := range read {
 			for i := range read[id].listeners {
 				found := &read[id].listeners[i]
-				listener := groups.Listener{Port: portOf(found.ListenerKey)}
-				listener.Service, listener.ClusterID, _ = mark.Parse(found.Description)
-				all[id] = append(all[id], listener)
+				all[id] = append(all[id], listenerOf(found.ListenerKey, found.Description))
 			}
 		}
 	}
@@ -107,15 +105,12 @@ func groupOn(lb *alicloud.LoadBalancer) (mark.Group, bool) {
 
 // clusterGroupOn returns the group of this cluster whose Services share a CLB, false for none.
 func (e *engine) clusterGroupOn(lb *alicloud.LoadBalancer) (mark.Group, bool) {
-	if group, in := groupOn(lb); in && group.ClusterID == e.config.ClusterID {
-		return group, true
-	}
-	return mark.Group{}, false
+	return e.shared.GroupOn(lb)
 }
 
 // knownPlace is what is known of where the Service is.
 func (o observed) knownPlace() groups.Known {
-	return groups.Known{Presence: o.presence, Group: o.group, Stays: o.stays}.Showing(o.showing, o.left)
+	return groups.Known{Presence: o.presence, Group: o.group, Stays: o.stays, From: o.from, Leaving: o.left, Showing: o.showing}
 }
 
 // doubtGroup puts in doubt which CLB the Service is on where its group, or other Services of that, have changed.

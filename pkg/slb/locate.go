@@ -78,7 +78,7 @@ func (e *engine) locateOutside(
 func (e *engine) locateAfterGroup(
 	ctx context.Context, svc *corev1.Service, known observed, leaves []string, adopted bool,
 ) (location, error) {
-	if back, err := e.neverLeft(ctx, svc, known.knownPlace().Shows, leaves); err != nil || back.presence.Present() {
+	if back, err := e.neverLeft(ctx, svc, known.knownPlace().Shows(), leaves); err != nil || back.presence.Present() {
 		return back, err
 	}
 	from, err := e.formerInGroup(ctx, svc, known, leaves)

@@ -97,7 +97,7 @@ func TestOrphansOfEarlierIDs(t *testing.T) {
 	if got := w.orphans(); got != nil {
 		t.Errorf("with the id of today: %q", got)
 	}
-	literal := "load balancer lb (a0f5e8a1cliteral): the Service with the tag a0f5e8a1cliteral does not exist"
+	literal := "load balancer lb (a0f5e8a1cliteral): no Service has the UID of the tag kubernetes.do.not.delete=a0f5e8a1cliteral"
 	if diff := cmp.Diff([]string{literal}, w.orphans(driver.OrphanQuery{ClusterIDs: []string{"clusterid"}})); diff != "" {
 		t.Errorf("with the literal id (-want +got):\n%s", diff)
 	}
@@ -107,7 +107,7 @@ func TestOrphansOfEarlierIDs(t *testing.T) {
 	w.put(there)
 	want := []string{
 		"backend server i-far:80 weight 7 (k8s/80/old/default/c0) in rsp: Service default/old does not exist",
-		"load balancer lb (a0f5e8a1cbefore): the Service with the tag a0f5e8a1cbefore does not exist", literal,
+		"load balancer lb (a0f5e8a1cbefore): no Service has the UID of the tag kubernetes.do.not.delete=a0f5e8a1cbefore", literal,
 	}
 	if diff := cmp.Diff(want, w.orphans(driver.OrphanQuery{ClusterIDs: []string{"clusterid"}})); diff != "" {
 		t.Errorf("with a Service whose CLB has the earlier id (-want +got):\n%s", diff)

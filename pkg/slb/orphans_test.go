@@ -91,13 +91,13 @@ func TestOrphans(t *testing.T) {
 				w.vanish(name)
 			}
 		}, []string{
-			"access control list acl (k8s-clb-a0f5e8a1cclosed): the Service with the tag a0f5e8a1cclosed does not exist",
+			"access control list acl (k8s-clb-a0f5e8a1cclosed): no Service has the UID of the tag kubernetes.do.not.delete=a0f5e8a1cclosed",
 			"backend server i-a:30083 weight 100 (k8s/30083/joined/default/c1) in rsp: Service default/joined does not exist",
 			"backend server i-b:30083 weight 100 (k8s/30083/joined/default/c1) in rsp: Service default/joined does not exist",
 			"backend server i-c:30083 weight 100 (k8s/30083/joined/default/c1) in rsp: Service default/joined does not exist",
 			"listener tcp:82 (k8s/82/joining/default/c1) in lb: Service default/joining does not exist",
 			"listener tcp:83 (k8s/83/joined/default/c1) in lb: Service default/joined does not exist",
-			"load balancer lb (a0f5e8a1cclosed): the Service with the tag a0f5e8a1cclosed does not exist",
+			"load balancer lb (a0f5e8a1cclosed): no Service has the UID of the tag kubernetes.do.not.delete=a0f5e8a1cclosed",
 			"vServer group rsp (k8s/30082/joining/default/c1) in lb: Service default/joining does not exist",
 		}},
 		{"a Service that is on another CLB now", func(w *world) {
@@ -124,7 +124,7 @@ func TestOrphans(t *testing.T) {
 			w.makeCLB(alicloud.Tag{Key: mark.TagCluster, Value: testCluster})
 		}, nil},
 		{"what the official CCM made for this cluster", func(w *world) { w.officialCLB(testService("ours", 80), testCluster) },
-			[]string{"load balancer lb (a0f5e8a1cours): the Service with the tag a0f5e8a1cours does not exist"}},
+			[]string{"load balancer lb (a0f5e8a1cours): no Service has the UID of the tag kubernetes.do.not.delete=a0f5e8a1cours"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()

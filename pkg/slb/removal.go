@@ -198,7 +198,7 @@ func (c clb) PlanRemoval(svc *corev1.Service, applied *driver.Record) (driver.Re
 			return removal, nil // what is there may be another cluster's
 		}
 		record := loadRecord(applied, svc, actual)
-		tags, err := c.removableTags(svc, record, driver.Record{})
+		tags, err := c.shared.TagsNotAskedFor(svc, record.LoadBalancerID, record.TagKeys)
 		if err != nil {
 			return removal, err
 		}

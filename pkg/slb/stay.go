@@ -83,8 +83,8 @@ func (e *engine) stayUnlessReusable(ctx context.Context, svc *corev1.Service, id
 
 // noteCreation remembers whether the cloud takes one more CLB, see [groups.Groups.Creation].
 func (c *clb) noteCreation(svc *corev1.Service, done model.Plan, refused, err error) (goesBack bool, failure error) {
-	goesBack, failure = c.shared.Creation(svc, c.group, groups.Outcome{
-		From: c.from, Refused: refused, MaybeCreated: c.presence.MaybeCreated(), Err: err,
+	goesBack, failure = c.shared.Creation(svc, c.knownPlace(), groups.Outcome{
+		Refused: refused, Err: err,
 		Created: c.ID() != "" && done.Has(model.OpCreateLoadBalancer), Deleted: done.Has(model.OpDeleteLoadBalancer),
 	})
 	if goesBack {

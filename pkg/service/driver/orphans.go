@@ -1,16 +1,11 @@
 package driver
 
 import (
-	"fmt"
-	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/util/sets"
 
-	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
-	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
 )
 
 // Kinds of an [Orphan].
@@ -34,27 +29,6 @@ type OrphanQuery struct {
 	// Preserved has load balancers listed, too, that stayed because an annotation asked for that, and what stayed for that reason on those of
 	// groups and on existing CLBs.
 	Preserved bool
-}
-
-// Kept returns a load balancer as an orphan, if an annotation asked that it stay when its Service went, and no Service uses it. Its tags
-// name the cluster; clusterIDs are those that count. orphan says what it is. One of a group is none, and no CLB that existed before: others
-// may use it.
-func (q OrphanQuery) Kept(orphan Orphan, tags []alicloud.Tag, clusterIDs sets.Set[string]) (Orphan, bool) {
-	on := map[string]string{}
-	for _, tag := range tags {
-		on[tag.Key] = tag.Value
-	}
-	clusterID, name := mark.ParsePreserved(on[mark.TagPreserved])
-	_, owned := on[mark.TagOwner]
-	_, grouped := on[mark.TagGroup]
-	_, existed := on[mark.TagReused]
-	if owned || grouped || existed || !clusterIDs.Has(clusterID) || slices.ContainsFunc(q.Services, func(svc *corev1.Service) bool {
-		return Names(svc, orphan.ID)
-	}) {
-		return orphan, false
-	}
-	orphan.ClusterID, orphan.Reason = clusterID, fmt.Sprintf("Service %s left it with the annotation %s", name, annotation.PreserveOnDelete)
-	return orphan, true
 }
 
 // Names reports whether the label or the annotation of a Service names the load balancer, so that the Service is on it or is to be.
@@ -96,12 +70,4 @@ func (o Orphan) String() string {
 		text += " in " + o.In
 	}
 	return text + ": " + o.Reason
-}
-
-// Census is what one product has of the cluster in the cloud.
-type Census struct {
-	// Orphans are what no Service owns.
-	Orphans []Orphan
-	// ClusterIDs are those on load balancers of Services that exist, recognized by their UID: the cluster has or had these IDs.
-	ClusterIDs []string
 }

@@ -13,54 +13,38 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
 )
 
-// OwnersTags are the tags of an existing load balancer as far as they are its owner's to write: any tag where the Service does not manage
+// ownersTags are the tags of an existing load balancer as far as they are its owner's to write: any tag where the Service does not manage
 // the listeners, and those that the load balancer had before. Overwriting them could also grant or take permissions that depend on tags.
-type OwnersTags struct {
-	// Tags are all tags of the load balancer.
-	Tags []alicloud.Tag
-	// Override says that the Service manages the listeners.
-	Override bool
+type ownersTags struct {
+	tags []alicloud.Tag
+	// override says that the Service manages the listeners.
+	override bool
 	// written are the keys that Services of the cluster wrote.
 	written sets.Set[string]
 }
 
-// OwnersTagsOf returns the tags of a load balancer. Services are those of the cluster, and applied is the Record of the Service, which the
-// cache may lag behind.
-func OwnersTagsOf(id string, tags []alicloud.Tag, override bool, services corelisters.ServiceLister, applied Record) (OwnersTags, error) {
+// KeepOwnersTags leaves tags of an existing load balancer out of the Record that are its owner's. It returns those of the wanted ones that
+// the Service may write, and says which of the others are not as it wants them. override says that the Service manages the listeners,
+// services are those of the cluster, and applied is the last Record of the Service, which the cache may lag behind.
+func KeepOwnersTags(
+	id string, tags, wanted []alicloud.Tag, override bool, services corelisters.ServiceLister, record *Record, applied Record,
+) (ours []alicloud.Tag, problems []problem.Problem, err error) {
 	all, err := services.List(labels.Everything())
 	if err != nil {
-		return OwnersTags{}, fmt.Errorf("list the Services: %w", err)
+		return wanted, nil, fmt.Errorf("list the Services: %w", err)
 	}
-	written := sets.New(applied.TagKeys...)
+	owners := ownersTags{tags, override, sets.New(applied.TagKeys...)}
 	for _, svc := range all {
-		if record, ok := RecordOn(svc); ok && record.LoadBalancerID == id {
-			written.Insert(record.TagKeys...)
+		if written, ok := RecordOn(svc); ok && written.LoadBalancerID == id {
+			owners.written.Insert(written.TagKeys...)
 		}
 	}
-	return OwnersTags{Tags: tags, Override: override, written: written}, nil
-}
-
-// Has reports whether a tag is the owner's.
-func (o OwnersTags) Has(key string) bool {
-	_, there := o.tagValue(key)
-	return !o.written.Has(key) && (there || !o.Override)
-}
-
-func (o OwnersTags) tagValue(key string) (string, bool) {
-	at := slices.IndexFunc(o.Tags, func(tag alicloud.Tag) bool { return tag.Key == key })
-	if at < 0 {
-		return "", false
-	}
-	return o.Tags[at].Value, true
-}
-
-// Ours returns those of the tags that the Service may write, and says which of the others are not as it wants them.
-func (o OwnersTags) Ours(wanted []alicloud.Tag) (ours []alicloud.Tag, problems []problem.Problem) {
+	record.TagKeys = slices.DeleteFunc(slices.Clone(record.TagKeys), owners.has)
 	var kept []string
 	for _, tag := range wanted {
-		if o.Override && !o.Has(tag.Key) {
+		if override && !owners.has(tag.Key) {
 			ours = append(ours, tag)
-		} else if value, there := o.tagValue(tag.Key); o.Has(tag.Key) && (!there || value != tag.Value) {
+		} else if value, there := owners.tagValue(tag.Key); owners.has(tag.Key) && (!there || value != tag.Value) {
 			kept = append(kept, tag.Key)
 		}
 	}
@@ -69,5 +53,19 @@ func (o OwnersTags) Ours(wanted []alicloud.Tag) (ours []alicloud.Tag, problems [
 			problem.Newf(problem.ReasonAnnotationNoEffect, "%s: tags %s are not set: those of an existing load balancer are its owner's",
 				annotation.AdditionalTags, problem.Some(kept)))
 	}
-	return ours, problems
+	return ours, problems, nil
+}
+
+// has reports whether a tag is the owner's.
+func (o ownersTags) has(key string) bool {
+	_, there := o.tagValue(key)
+	return !o.written.Has(key) && (there || !o.override)
+}
+
+func (o ownersTags) tagValue(key string) (string, bool) {
+	at := slices.IndexFunc(o.tags, func(tag alicloud.Tag) bool { return tag.Key == key })
+	if at < 0 {
+		return "", false
+	}
+	return o.tags[at].Value, true
 }

@@ -50,6 +50,23 @@ func (p *Preloads[T]) Fresh(key string, age time.Duration) (T, bool) {
 	return found.value, found.isFresh(age)
 }
 
+// Recent returns what was read no longer than a time ago. Where several Services use the load balancer, it stays for the next one.
+func (p *Preloads[T]) Recent(key string, age time.Duration, shared bool) (T, bool) {
+	if shared {
+		return p.Fresh(key, age)
+	}
+	return p.Take(key)
+}
+
+// HasRecent reports whether [Preloads.Recent] would return something.
+func (p *Preloads[T]) HasRecent(key string, age time.Duration, shared bool) bool {
+	if !shared {
+		age = preloadAge
+	}
+	_, ok := p.Fresh(key, age)
+	return ok
+}
+
 // Drop has what was read up to now count no longer, because something was written since. That includes what was asked for before, and is
 // added later.
 func (p *Preloads[T]) Drop(key string) {

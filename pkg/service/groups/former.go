@@ -16,8 +16,8 @@ import (
 // elsewhere, else the one that it is or was on. Somebody may have removed its label: then its Record names that, unless it is about a place
 // in the group.
 func beforeOf(svc *corev1.Service, known Known, to mark.Group) string {
-	if known.Shows != "" && !known.Group.Is(to) {
-		return known.Shows
+	if known.Shows() != "" && !known.Group.Is(to) {
+		return known.Shows()
 	}
 	recorded := ""
 	if record, _ := driver.RecordOn(svc); record.Group != to.Mark() {
@@ -29,7 +29,7 @@ func beforeOf(svc *corev1.Service, known Known, to mark.Group) string {
 // begunPlace returns what a Service leaves where it has begun a move that it gives up for another place, or to go back to what it shows:
 // nothing that it shows says that it was ever there.
 func begunPlace(known Known, to mark.Group) []string {
-	if known.Shows == "" || known.Group.Is(to) {
+	if known.Shows() == "" || known.Group.Is(to) {
 		return nil
 	}
 	return withoutEmpty(known.Presence.ID(), known.Group.Mark())
@@ -132,7 +132,7 @@ func (g *Groups[LB]) WasOnShared(svc *corev1.Service, known Known, in mark.Group
 	case in.ClusterID != g.Config.ClusterID:
 		return false
 	}
-	return known.Presence.ID() == id || known.Shows == id || driver.ShownBy(svc) == id || slices.Contains(record.Leaving, id)
+	return known.Presence.ID() == id || known.Shows() == id || driver.ShownBy(svc) == id || slices.Contains(record.Leaving, id)
 }
 
 // WasIn reports whether the Service was on a load balancer as one of the group.

@@ -2,10 +2,12 @@ package groups
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	corelisters "k8s.io/client-go/listers/core/v1"
 
@@ -175,43 +177,55 @@ func foreignPorts(listeners []Listener, members []*corev1.Service, clusterID str
 
 // Done is what a plan has done to a load balancer of a group.
 type Done struct {
-	// ID is that of the load balancer, empty for none.
-	ID string
-	// Removes says that its removal was begun, and Protected that its deletion protection is on.
+	// Removes says that the removal of the load balancer was begun, and Protected that its deletion protection is on.
 	Removes, Protected bool
-	// MaybeCreated says that a creation was not answered.
-	MaybeCreated bool
-	// Ports are those on which the Service has listeners on it, and Leaves says that the Service is to have none.
-	Ports  []sharing.Port
-	Leaves bool
+	// Ports are those on which the Service has listeners now, and Freed those of the listeners that the plan deletes.
+	Ports, Freed []sharing.Port
+	// Listens says that the plan creates a listener, or that another Service has a port which is to be this one's.
+	Listens bool
+	// Admits is what has changed for all Services that may not be on the load balancer yet, empty for nothing.
+	Admits string
+	// Deleted says that the deletion of the load balancer was accepted.
+	Deleted bool
 	// OnlyBackends says that no more was changed than backend servers.
 	OnlyBackends bool
 }
 
-// Deployed notes what a plan for a Service has done.
-func (g *Groups[LB]) Deployed(group mark.Group, svc *corev1.Service, done Done) {
-	if len(done.Ports) > 0 && !done.Leaves {
-		g.Put(svc.UID, done.ID)
+// Deployed notes what a plan has done to the load balancer of a group, and has passes made over the Services that may have waited for it.
+func (g *Groups[LB]) Deployed(svc *corev1.Service, at Current[LB], done Done) {
+	id := at.id()
+	if len(done.Ports) > 0 && at.Former == "" {
+		g.Put(svc.UID, id)
 	}
 	if !done.OnlyBackends {
-		g.dropSearch(group)
+		g.dropSearch(at.Group)
 	}
-	g.Note(group.Mark(), func(known *sharing.State) {
-		known.NoteProtection(done.ID, done.Removes, done.Protected)
-		known.MaybeCreated = known.MaybeCreated || done.ID == "" && done.MaybeCreated
-		known.NoteListeners(mark.ServiceName(svc), done.ID, done.Ports)
-		if done.ID != "" && !known.Has(done.ID) {
-			known.LoadBalancers = append(slices.Clone(known.LoadBalancers), sharing.LoadBalancer{ID: done.ID})
+	g.Note(at.Group.Mark(), func(known *sharing.State) {
+		known.NoteProtection(id, done.Removes, done.Protected)
+		known.MaybeCreated = known.MaybeCreated || id == "" && at.Presence.MaybeCreated()
+		known.NoteListeners(mark.ServiceName(svc), id, done.Ports)
+		if id != "" && !known.Has(id) {
+			known.LoadBalancers = append(slices.Clone(known.LoadBalancers), sharing.LoadBalancer{ID: id})
 		}
 	})
+	if done.Deleted {
+		g.Lost(at.Group, id)
+	}
+	switch {
+	case done.Admits != "":
+		g.WakeAll(at.Group, svc, done.Admits)
+	case done.Listens, len(done.Freed) > 0:
+		g.WakeConcerned(at.Group, svc, id, done.Freed)
+	}
 }
 
 // LockOf names the lock of a group.
 func LockOf(group mark.Group) string { return "group " + group.Mark() }
 
-// Shared returns what it means for a Service that it shares the load balancer of a group, nil for one that is in none. stays is why it only
-// stays there, nil where it does not; lb is nil while there is none. It fails for a Service without a listener there that may have none.
-func (g *Groups[LB]) Shared(group mark.Group, svc *corev1.Service, stays *StayReason, lb *LB, hasListener bool) (*sharing.Shared, error) {
+// Shared returns what it means for a Service that it shares the load balancer of a group, nil for one that is in none. It fails for a
+// Service without a listener there that may have none.
+func (g *Groups[LB]) Shared(svc *corev1.Service, at Current[LB], hasListener bool) (*sharing.Shared, error) {
+	group := at.Group
 	if group.IsZero() {
 		return nil, nil
 	}
@@ -223,15 +237,15 @@ func (g *Groups[LB]) Shared(group mark.Group, svc *corev1.Service, stays *StayRe
 		return nil, err
 	}
 	shared := &sharing.Shared{
-		Group: group, Place: place, Product: g.Product.Name, Room: g.roomText(place.ID), Leads: leader.UID == svc.UID && stays.In(group),
+		Group: group, Place: place, Product: g.Product.Name, Room: g.roomText(place.ID), Leads: leader.UID == svc.UID && at.Stays.In(group),
 		Leader: leader.Service, Params: leader.params,
 	}
 	if hasListener {
 		return shared, nil
 	}
 	var view *LoadBalancer
-	if lb != nil {
-		view = g.viewOf(lb)
+	if at.LB != nil {
+		view = g.viewOf(at.LB)
 	}
 	return shared, g.refusesSharing(own, group, leader, view)
 }
@@ -251,18 +265,25 @@ func (g *Groups[LB]) TagsOfNobody(group mark.Group, svc *corev1.Service, keys []
 	return keys
 }
 
-// MayBeOn reports whether a Service says that it is, or is to be, on a load balancer, or that it is about to leave it. shared is the group
-// of that, zero for none.
-func MayBeOn(svc *corev1.Service, id string, shared mark.Group) bool {
-	if driver.Names(svc, id) || driver.IsKeptFor(svc, id) {
-		return true
+// TagsNotAskedFor returns those of the tag keys that no other Service asks for on the same existing load balancer.
+func (g *Groups[LB]) TagsNotAskedFor(svc *corev1.Service, id string, keys []string) ([]string, error) {
+	if len(keys) == 0 {
+		return nil, nil
 	}
-	record, _ := driver.RecordOn(svc)
-	if slices.Contains(record.Leaving, id) || !shared.IsZero() && slices.Contains(record.Leaving, shared.Mark()) {
-		return true
+	services, err := g.Services.List(labels.Everything())
+	if err != nil {
+		return nil, fmt.Errorf("list the Services: %w", err)
 	}
-	namespace, name, grouped := annotation.GroupOf(svc)
-	return !shared.IsZero() && grouped && shared.Is(mark.Group{ClusterID: shared.ClusterID, Namespace: namespace, Name: name})
+	for _, other := range services {
+		if other.UID == svc.UID || !driver.NamesByID(other, id) || !g.Product.AskedBy(g.Config, other) {
+			continue // reading all annotations of all Services would take long
+		}
+		if params := g.Cloud.Params(other); params.Get(annotation.LoadBalancerID) == id {
+			asked := g.Cloud.TagKeys(params)
+			keys = slices.DeleteFunc(slices.Clone(keys), func(key string) bool { return slices.Contains(asked, key) })
+		}
+	}
+	return keys, nil
 }
 
 // Lost notes that a load balancer of the group is gone, or about to be.

@@ -23,24 +23,28 @@ type Known struct {
 	// Group is that of a load balancer that the Service shares, zero for any other one.
 	Group mark.Group
 	Stays *StayReason
-	// Shows is the load balancer that the Service leaves and still shows, because it moves and is not served elsewhere yet, empty for none.
-	Shows string
+	// From is the id of the load balancer that it is on until there is another one for it, empty for none.
+	From string
+	// Leaving are ids of load balancers and marks of groups that it has left, and on which it may have something, and Showing is the id of the
+	// load balancer that its status shows, empty where that is not known.
+	Leaving []string
+	Showing string
 }
 
-// Showing returns what is known with the load balancer that the Service shows, if that is one of those that it leaves.
-func (k Known) Showing(id string, leaves []string) Known {
-	if id != k.Presence.ID() && slices.Contains(leaves, id) {
-		k.Shows = id
+// Shows returns the load balancer that the Service leaves and still shows, because it moves and is not served elsewhere yet, empty for none.
+func (k Known) Shows() string {
+	if !ShowsFormer(k.Showing, k.Leaving, k.Presence.ID()) {
+		return ""
 	}
-	return k
+	return k.Showing
 }
 
 // ShownFirst returns what a Service leaves, the load balancer that it shows in the middle of a move first: there it stays if it has to.
 func (k Known) ShownFirst(leaves []string) []string {
-	if k.Shows == "" || len(leaves) == 0 {
+	if k.Shows() == "" || len(leaves) == 0 {
 		return leaves
 	}
-	return append([]string{k.Shows}, slices.DeleteFunc(slices.Clone(leaves), func(place string) bool { return place == k.Shows })...)
+	return append([]string{k.Shows()}, slices.DeleteFunc(slices.Clone(leaves), func(place string) bool { return place == k.Shows() })...)
 }
 
 // Location is the load balancer that a Service is on, if it is present.
@@ -82,7 +86,7 @@ func (g *Groups[LB]) Doubts(svc *corev1.Service, params annotation.Params, known
 // movesIn reports whether the place of a Service in its group has changed, or why it is there. An unreadable group changes nothing.
 func (g *Groups[LB]) movesIn(group mark.Group, svc *corev1.Service, known Known) bool {
 	place, _, _, err := g.decidePlace(group, svc)
-	return err == nil && (place.ID != known.Presence.ID() || place.Kept || known.Shows != "" && place.Lacks())
+	return err == nil && (place.ID != known.Presence.ID() || place.Kept || known.Shows() != "" && place.Lacks())
 }
 
 // Locate finds the load balancer of the group that the Service is to be on. What it was on before, it leaves, unless it would not get its
@@ -173,7 +177,7 @@ func (g *Groups[LB]) stayInPlace(
 	ctx context.Context, svc *corev1.Service, group mark.Group, known Known, former Location[LB], found []LB, place sharing.Place,
 ) (Location[LB], error) {
 	switch {
-	case g.balancerByID(found, known.Shows) != nil: // it turns back before it shows another place, so that it has never left the group
+	case g.balancerByID(found, known.Shows()) != nil: // it turns back before it shows another place, so that it has never left the group
 		return Location[LB]{}, nil
 	case former.Stays != nil:
 		return former, nil
@@ -187,18 +191,18 @@ func (g *Groups[LB]) stayInPlace(
 func (g *Groups[LB]) goesBack(
 	ctx context.Context, svc *corev1.Service, group mark.Group, known Known, place sharing.Place,
 ) (Location[LB], error) {
-	if known.Shows == "" || !place.Lacks() {
+	if known.Shows() == "" || !place.Lacks() {
 		return Location[LB]{}, nil
 	}
-	back, _, err := g.readOutside(ctx, svc, group, known, known.Shows, nil)
+	back, _, err := g.readOutside(ctx, svc, group, known, known.Shows(), nil)
 	if err != nil || !back.Presence.Present() {
 		return Location[LB]{}, err
 	}
-	back.Stays, back.Leaves = g.stayingWithoutPorts(known.Shows, group, place), append(back.Leaves, group.Mark())
+	back.Stays, back.Leaves = g.stayingWithoutPorts(known.Shows(), group, place), append(back.Leaves, group.Mark())
 	if at := g.On(group, svc); at != "" {
 		back.Leaves = append(back.Leaves, at)
 	}
-	g.Put(svc.UID, known.Shows)
+	g.Put(svc.UID, known.Shows())
 	return back, nil
 }
 

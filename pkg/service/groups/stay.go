@@ -262,11 +262,8 @@ const stayAtOnce = time.Millisecond
 
 // Outcome is what came of a plan for a Service, as far as it concerns whether the cloud takes one more load balancer.
 type Outcome struct {
-	// From is the id of the load balancer that the Service is on until there is another one, empty for none.
-	From string
-	// Refused is why the cloud refuses to create one, nil where it did not. MaybeCreated says that an earlier attempt may have created it.
-	Refused      error
-	MaybeCreated bool
+	// Refused is why the cloud refuses to create one, nil where it did not.
+	Refused error
 	// Created and Deleted say what was done, and Err is the error of the plan.
 	Created, Deleted bool
 	Err              error
@@ -274,12 +271,13 @@ type Outcome struct {
 
 // Creation remembers whether the cloud takes one more load balancer, and returns the error of the pass. A Service that was refused one and
 // has another place goes back to that at once: then its place is to be put in doubt.
-func (g *Groups[LB]) Creation(svc *corev1.Service, to mark.Group, came Outcome) (goesBack bool, err error) {
-	isRefused := came.Refused != nil && !came.MaybeCreated && !g.maybeMade(to)
-	if isRefused && (came.From != "" || !to.IsZero() && !refusal.OfQuota(came.Refused)) {
+func (g *Groups[LB]) Creation(svc *corev1.Service, at Known, came Outcome) (goesBack bool, err error) {
+	to := at.Group
+	isRefused := came.Refused != nil && !at.Presence.MaybeCreated() && !g.maybeMade(to)
+	if isRefused && (at.From != "" || !to.IsZero() && !refusal.OfQuota(came.Refused)) {
 		g.noteCreationRefused(svc, to, came.Refused)
-		if came.From != "" {
-			return true, &problem.WaitError{Reason: "the Service stays on " + came.From, For: stayAtOnce}
+		if at.From != "" {
+			return true, &problem.WaitError{Reason: "the Service stays on " + at.From, For: stayAtOnce}
 		}
 	}
 	switch {

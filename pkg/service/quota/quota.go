@@ -132,22 +132,11 @@ type subject struct {
 	id   string
 }
 
-// lesson is what a refusal has shown, until somebody may have raised the quota. lasts is for how long that counts from the refusal on.
+// lesson is what a refusal has shown. It counts until then; afterwards one call finds out whether it still holds.
 type lesson struct {
 	value int
 	until time.Time
-	lasts time.Duration
 }
-
-const (
-	// lessonTime is how long a refusal counts. Afterwards one call finds out whether it still holds. If it does, the next one counts twice as
-	// long.
-	lessonTime = time.Hour
-	// lessonMost is how long one counts at most: without the Quota Center, nothing else shows that somebody has raised the quota.
-	lessonMost = waits.QuotaRefused
-	// repeats is until how long after the end of a lesson another one repeats it. Each Service has a pass every 10 to 12 minutes.
-	repeats = time.Hour
-)
 
 // NewBook returns a book with the values that somebody has configured, see [Check].
 func NewBook(configured map[string]int) *Book {
@@ -223,7 +212,7 @@ func (b *Book) Of(code Code, id string) Limit {
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if found, ok := b.learned[subject{code, id}]; ok && found.counts(time.Now()) {
+	if found, ok := b.learned[subject{code, id}]; ok && time.Now().Before(found.until) {
 		limit.Value, limit.Source, limit.Abroad = found.value, Refusal, 0
 	}
 	return limit
@@ -240,58 +229,8 @@ func (b *Book) Learn(code Code, id string, has int) {
 		b.learned = map[subject]lesson{}
 	}
 	now := time.Now()
-	maps.DeleteFunc(b.learned, func(_ subject, l lesson) bool { return now.Sub(l.until) >= repeats })
-	lasts := b.learned[subject{code, id}].next(now)
-	b.learned[subject{code, id}] = lesson{has, now.Add(lasts), lasts}
-}
-
-// counts reports whether what the refusal has shown still counts.
-func (l lesson) counts(now time.Time) bool { return now.Before(l.until) }
-
-// next returns how long a further refusal counts. The first one after what the lesson has shown no longer counted says that it still holds.
-// It may show more, because calls of others were under way as well: only what a resource has shows that it may have more, see [Book.Raise].
-func (l lesson) next(now time.Time) time.Duration {
-	switch {
-	case l.lasts == 0:
-		return lessonTime
-	case l.counts(now):
-		return l.lasts
-	}
-	return min(2*l.lasts, lessonMost)
-}
-
-// Raise notes that a resource has more than it had, as far as was known, when the cloud refused more. What the refusal has shown was wrong,
-// and does not last longer.
-func (b *Book) Raise(code Code, id string, has int) {
-	if b == nil {
-		return
-	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if found, ok := b.learned[subject{code, id}]; ok && has > found.value {
-		found.value, found.lasts = has, 0
-		b.learned[subject{code, id}] = found
-	}
-}
-
-// Refused returns for a quota of each resource how much those may have that the cloud refused more, nil for none.
-func (b *Book) Refused(code Code) map[string]int {
-	if b == nil {
-		return nil
-	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	var refused map[string]int
-	for of, found := range b.learned {
-		if of.code != code || !found.counts(time.Now()) {
-			continue
-		}
-		if refused == nil {
-			refused = map[string]int{}
-		}
-		refused[of.id] = found.value
-	}
-	return refused
+	maps.DeleteFunc(b.learned, func(_ subject, l lesson) bool { return !now.Before(l.until) })
+	b.learned[subject{code, id}] = lesson{has, now.Add(waits.LoadBalancerFull)}
 }
 
 // Check returns what is wrong with configured values, a line for each.

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/waits"
 )
 
 // TestWhichValueCounts: configured values count before those of the Quota Center, and these before published ones; what a refusal has shown
@@ -32,9 +34,6 @@ func TestWhichValueCounts(t *testing.T) {
 			t.Errorf("%s (-want +got):\n%s", name, d)
 		}
 	}
-	if d := cmp.Diff(map[string]int{"i-1": 49}, b.Refused(CLBsPerInstance)); d != "" {
-		t.Errorf("refused instances (-want +got):\n%s", d)
-	}
 }
 
 // TestRaisedQuota: what refusals have shown ends with the time, or as soon as the Quota Center shows that somebody has raised the quota.
@@ -54,12 +53,9 @@ func TestRaisedQuota(t *testing.T) {
 			t.Error("a refusal outlives the quota")
 		}
 		b.Learn(BackendsPerCLB, "lb-1", 150)
-		time.Sleep(lessonTime)
+		time.Sleep(waits.LoadBalancerFull)
 		if got := b.Of(BackendsPerCLB, "lb-1").Value; got != 400 {
-			t.Errorf("after %s: %d", lessonTime, got)
-		}
-		if b.Refused(BackendsPerCLB) != nil {
-			t.Error("an old refusal is shown")
+			t.Errorf("after an hour: %d", got)
 		}
 		if used, known := b.Used(BackendsPerCLB); known {
 			t.Errorf("%d used, and nobody counts", used)
@@ -69,62 +65,6 @@ func TestRaisedQuota(t *testing.T) {
 			t.Errorf("used %d, %v", used, known)
 		}
 	})
-}
-
-// TestRepeatedRefusals: a refusal that shows the same once more, after it no longer counted, counts twice as long as the one before, up to
-// a bound. Others do not, and what shows that the quota is larger begins anew.
-func TestRepeatedRefusals(t *testing.T) {
-	t.Parallel()
-	type step struct {
-		// after is how long after the step before the cloud refuses more than has, raise what the resource has then, and read what the Quota
-		// Center shows.
-		after            time.Duration
-		has, raise, read int
-	}
-	const minute = time.Minute
-	for name, test := range map[string]struct {
-		steps []step
-		want  time.Duration
-	}{
-		"the first":  {[]step{{has: 3}}, time.Hour},
-		"the second": {[]step{{has: 3}, {after: 70 * minute, has: 3}}, 2 * time.Hour},
-		"with less":  {[]step{{has: 3}, {after: 70 * minute, has: 2}}, 2 * time.Hour},
-		"with more":  {[]step{{has: 3}, {after: 70 * minute, has: 4}}, 2 * time.Hour},
-		"the third":  {[]step{{has: 3}, {after: 70 * minute, has: 3}, {after: 130 * minute, has: 3}}, 4 * time.Hour},
-		"the fourth": {[]step{{has: 3}, {after: 70 * minute, has: 3}, {after: 130 * minute, has: 3},
-			{after: 250 * minute, has: 3}}, lessonMost},
-		"several at once":                   {[]step{{has: 3}, {has: 3}, {after: 70 * minute, has: 3}, {after: minute, has: 3}}, 2 * time.Hour},
-		"long after the end":                {[]step{{has: 3}, {after: 120 * minute, has: 3}}, time.Hour},
-		"after the resource had more":       {[]step{{has: 3}, {after: 70 * minute, raise: 4}, {has: 4}}, time.Hour},
-		"after the Quota Center shows more": {[]step{{has: 3}, {after: 70 * minute, read: 60}, {has: 3}}, time.Hour},
-		"after the Quota Center shows less": {[]step{{has: 3}, {after: 70 * minute, read: 40}, {has: 3}}, 2 * time.Hour},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				b := NewBook(nil)
-				for _, step := range test.steps {
-					time.Sleep(step.after)
-					switch {
-					case step.raise > 0:
-						b.Raise(CLBsPerInstance, "i-1", step.raise)
-					case step.read > 0:
-						b.Read(map[Code]Reading{CLBsPerInstance: {Value: step.read}})
-					default:
-						b.Learn(CLBsPerInstance, "i-1", step.has)
-					}
-				}
-				time.Sleep(test.want - time.Second)
-				if len(b.Refused(CLBsPerInstance)) != 1 || b.Of(CLBsPerInstance, "i-1").Source != Refusal {
-					t.Errorf("the refusal does not count for %s", test.want)
-				}
-				time.Sleep(time.Second)
-				if len(b.Refused(CLBsPerInstance)) != 0 || b.Of(CLBsPerInstance, "i-1").Source == Refusal {
-					t.Errorf("the refusal counts longer than %s", test.want)
-				}
-			})
-		})
-	}
 }
 
 // TestQuotaOfTheOtherSite: nothing tells the manager to which site an account belongs, so that the lower published value counts until more
