@@ -183,6 +183,12 @@ func (w *ruled) putPods(svc *corev1.Service, names ...string) {
 			}
 		}
 	}
+	w.putEndpoints(svc, items...)
+}
+
+// putEndpoints makes addresses the only endpoints of the Service, such as "10.1.200.9@n1".
+func (w *ruled) putEndpoints(svc *corev1.Service, items ...string) {
+	w.t.Helper()
 	all := w.kube.DiscoveryV1().EndpointSlices(testkit.Namespace)
 	slice := testkit.EndpointSlice("web", svc.Spec.Ports[0], items...)
 	slice.Name, slice.Ports = "web-1", nil
