@@ -36,9 +36,7 @@ func (n nlb) Backends(in driver.Inputs) backend.Input {
 func (n nlb) buildInput(in driver.Inputs) build.Input {
 	return build.Input{
 		Service: in.Service, Params: in.Params, Config: n.config, ClusterID: n.clusterID(n.config.ClusterID), Observed: n.wholeModel(),
-		Nodes: in.Nodes, Slices: in.Slices,
-		Waiting: in.Waiting, Held: in.Held, Interfaces: in.Interfaces, InterfacesUnread: in.InterfacesUnread, Blocks: in.Blocks, Now: in.Now,
-		Choice: in.Choice,
+		Facts: in.Facts,
 	}
 }
 

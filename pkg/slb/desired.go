@@ -29,9 +29,7 @@ func (c clb) buildInput(in driver.Inputs) build.Input {
 	actual := c.wholeModel()
 	clusterID, _ := c.markedOn(in.Service, serverOf(in))
 	return build.Input{
-		Service: in.Service, Params: in.Params, Config: c.config, ClusterID: clusterID, Observed: actual,
-		Nodes: in.Nodes, Slices: in.Slices, Waiting: in.Waiting, Held: in.Held, Interfaces: in.Interfaces, InterfacesUnread: in.InterfacesUnread,
-		Blocks: in.Blocks, Now: in.Now, Choice: in.Choice,
+		Service: in.Service, Params: in.Params, Config: c.config, ClusterID: clusterID, Observed: actual, Now: in.Now, Facts: in.Facts,
 	}
 }
 

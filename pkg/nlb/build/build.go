@@ -2,10 +2,8 @@ package build
 
 import (
 	"cmp"
-	"net/netip"
 	"slices"
 	"strings"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -23,6 +21,8 @@ import (
 
 // Input is everything that the desired model depends on.
 type Input struct {
+	backend.Facts
+
 	Service *corev1.Service
 	Params  annotation.Params
 	Config  config.Config
@@ -30,17 +30,6 @@ type Input struct {
 	ClusterID string
 	// Observed is the NLB as it is, nil for none.
 	Observed *model.Model
-
-	Nodes  *backend.NodeSet
-	Slices []*discoveryv1.EndpointSlice
-	// Waiting, Held, Interfaces, Blocks and Choice are those of [backend.Input].
-	Waiting, Held sets.Set[string]
-	Interfaces    map[string]string
-	Blocks        []netip.Prefix
-	Choice        backend.Choice
-	Now           time.Time
-	// InterfacesUnread is that of [backend.Input].
-	InterfacesUnread bool
 
 	// Zones are those of a new NLB that neither the annotations nor the cloud-config name, see [Input.DiscoverZones].
 	Zones []alicloud.NLBZone
@@ -59,11 +48,9 @@ func (in Input) Backends() backend.Input {
 		family = discoveryv1.AddressTypeIPv6
 	}
 	return backend.Input{
-		Params: in.Params, Nodes: in.Nodes, Slices: in.Slices, Pods: in.usesPods(), Family: family,
-		BothFamilies: in.backendFamily() == annotation.FamilyDual,
-		Local:        in.Service.Spec.ExternalTrafficPolicy == corev1.ServiceExternalTrafficPolicyLocal,
-		ControlPlane: in.Config.ControlPlaneNodes, Interfaces: in.Interfaces, InterfacesUnread: in.InterfacesUnread, ByAddress: in.byAddress(),
-		Waiting: in.Waiting, Held: in.Held, Blocks: in.Blocks, Choice: in.Choice, NLB: true,
+		Params: in.Params, Pods: in.usesPods(), Family: family, BothFamilies: in.backendFamily() == annotation.FamilyDual,
+		Local: in.Service.Spec.ExternalTrafficPolicy == corev1.ServiceExternalTrafficPolicyLocal, ControlPlane: in.Config.ControlPlaneNodes,
+		ByAddress: in.byAddress(), NLB: true, Facts: in.Facts,
 	}
 }
 

@@ -56,8 +56,8 @@ func (f *fixture) build() (*model.Model, []problem.Problem) {
 	params, problems := annotation.OfNLB(f.svc)
 	built, more := build.Build(build.Input{
 		Service: f.svc, Params: params.Revert(f.applied), Config: f.config, ClusterID: f.config.ClusterID, Observed: f.observed,
-		Nodes: backend.Nodes(f.nodes, testkit.InstanceID, now), Slices: f.slices, Interfaces: f.interfaces, Now: now, Shared: f.shared,
-		RemoveTags: f.removeTags, LeaveGroups: f.leaveGroups, RemoveCertificates: f.removeCertificates,
+		Shared: f.shared, RemoveTags: f.removeTags, LeaveGroups: f.leaveGroups, RemoveCertificates: f.removeCertificates,
+		Facts: backend.Facts{Nodes: backend.Nodes(f.nodes, testkit.InstanceID, now), Slices: f.slices, Interfaces: f.interfaces},
 	})
 	return built, append(problems, more...)
 }

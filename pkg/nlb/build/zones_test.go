@@ -51,7 +51,7 @@ func TestDiscoverZones(t *testing.T) {
 			svc.Annotations[annotation.IPVersion.Key()] = annotation.DualStackNLB
 		}
 		params, _ := annotation.OfNLB(svc)
-		in := build.Input{Service: svc, Params: params, Nodes: backend.Nodes(test.nodes, testkit.InstanceID, now)}
+		in := build.Input{Facts: backend.Facts{Nodes: backend.Nodes(test.nodes, testkit.InstanceID, now)}, Service: svc, Params: params}
 		if err := in.DiscoverZones(
 			vSwitches,
 		); build.ZonesText(in.Zones) != test.want && test.want != "" ||

@@ -26,7 +26,8 @@ func chooseSome(nodes int, subset Subset, use Use, room Room, has ...string) Cho
 	swaps, share := room.Swaps, room.Share
 	room = RoomOf(room.Quota, false, 1, entries)
 	room.Swaps, room.Share = swaps, share
-	return Choose(Input{Nodes: NewNodeSet(f.nodes), ControlPlane: ControlPlaneAuto}, ChoiceInput{Service: "web", Subset: subset, Room: room, Use: use})
+	return Choose(Input{Facts: Facts{Nodes: NewNodeSet(f.nodes)}, ControlPlane: ControlPlaneAuto},
+		ChoiceInput{Service: "web", Subset: subset, Room: room, Use: use})
 }
 
 func used(times map[string]int) func(string) int { return func(id string) int { return times[id] } }
@@ -70,9 +71,10 @@ func TestGivesNothingUpWhileNodesFail(t *testing.T) {
 			}
 		})
 		none := used(nil)
-		choice := Choose(Input{Nodes: NewNodeSet(f.nodes), ControlPlane: ControlPlaneAuto}, ChoiceInput{Service: "web", Room: room, Use: Use{
-			Quota: 50, Share: 6, Each: 1, Known: true, Scarce: true, Load: none, Times: none, Wanted: none,
-		}})
+		choice := Choose(Input{Facts: Facts{Nodes: NewNodeSet(f.nodes)}, ControlPlane: ControlPlaneAuto},
+			ChoiceInput{Service: "web", Room: room, Use: Use{
+				Quota: 50, Share: 6, Each: 1, Known: true, Scarce: true, Load: none, Times: none, Wanted: none,
+			}})
 		if len(choice.Nodes) != want {
 			t.Errorf("%d nodes have failed: %d nodes, want %d", failed, len(choice.Nodes), want)
 		}

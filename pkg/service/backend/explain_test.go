@@ -51,7 +51,7 @@ func TestWhyNotAgreesWithTheBackends(t *testing.T) {
 			in.Local, in.Choice.Without = true, sets.New(testkit.InstanceOf("n008"))
 		},
 	} {
-		in := backend.Input{Nodes: set, Slices: endpointsOf(items...), Family: "IPv4"}
+		in := backend.Input{Facts: backend.Facts{Nodes: set, Slices: endpointsOf(items...)}, Family: "IPv4"}
 		change(&in)
 		resolver := backend.NewResolver(in)
 		backends, _ := resolver.Backends(port80, "")

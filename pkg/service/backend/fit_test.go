@@ -40,7 +40,7 @@ func (f *fullBalancer) pass(backends []Backend) bool {
 		}
 	})
 	room.Swaps = f.swaps
-	r := &Resolver{in: Input{Choice: Choice{Room: room}}}
+	r := &Resolver{in: Input{Facts: Facts{Choice: Choice{Room: room}}}}
 	set := Set{Backends: slices.Clone(backends)}
 	r.fitRoom(&set, "this")
 	after := sets.New[string]()
@@ -274,5 +274,5 @@ func fullResolver(quota, groups int, entries []Entry, swaps bool) *Resolver {
 	}
 	room := RoomOf(quota, false, groups, slices.Values(has))
 	room.Swaps = swaps
-	return &Resolver{in: Input{Choice: Choice{Room: room}}}
+	return &Resolver{in: Input{Facts: Facts{Choice: Choice{Room: room}}}}
 }

@@ -94,7 +94,7 @@ func (f *fleet) pass(order []types.UID) map[types.UID]int {
 }
 
 func (f *fleet) choose(set *NodeSet, svc types.UID, loads map[string]int, _ int) sets.Set[string] {
-	in := Input{Nodes: set, ControlPlane: ControlPlaneAuto}
+	in := Input{Facts: Facts{Nodes: set}, ControlPlane: ControlPlaneAuto}
 	room := RoomOf(f.most, false, 1, func(yield func(Entry) bool) {
 		for id := range f.has[svc] {
 			if !yield(Entry{Kind: KindInstance, ID: id, Ours: true}) {

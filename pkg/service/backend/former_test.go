@@ -20,9 +20,9 @@ func TestFormerGroupTakesNoOtherFamily(t *testing.T) {
 	six := testkit.EndpointSlice("web", port, "2001:db8::9@a")
 	six.Name, six.AddressType = "web-6", discoveryv1.AddressTypeIPv6
 	in := backend.Input{
-		Slices: []*discoveryv1.EndpointSlice{testkit.EndpointSlice("web", port, "10.9.0.1@a", "10.9.0.2@a"), six}, Pods: true,
-		Family:     discoveryv1.AddressTypeIPv6,
-		Interfaces: map[string]string{"10.9.0.1": "eni-1", "10.9.0.2": "eni-2", "2001:db8::9": "eni-1"}, NLB: true,
+		Pods: true, Family: discoveryv1.AddressTypeIPv6, NLB: true,
+		Facts: backend.Facts{Slices: []*discoveryv1.EndpointSlice{testkit.EndpointSlice("web", port, "10.9.0.1@a", "10.9.0.2@a"), six},
+			Interfaces: map[string]string{"10.9.0.1": "eni-1", "10.9.0.2": "eni-2", "2001:db8::9": "eni-1"}},
 	}
 	pod := func(ip string) backend.Backend {
 		return backend.Backend{Kind: backend.KindInterface, ID: "eni-1", IP: ip, Port: 8080}

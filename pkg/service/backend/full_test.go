@@ -68,7 +68,7 @@ func TestNoShiftIntoRoomThatIsNeeded(t *testing.T) {
 				}
 			}
 		})
-		choice := Choose(Input{Nodes: NewNodeSet(newFleet(5, 1, 0).nodes), ControlPlane: ControlPlaneAuto},
+		choice := Choose(Input{Facts: Facts{Nodes: NewNodeSet(newFleet(5, 1, 0).nodes)}, ControlPlane: ControlPlaneAuto},
 			ChoiceInput{Service: "a", Subset: 4, Room: room, Use: usedOf(loads)})
 		if slices.ContainsFunc(choice.Nodes, func(node *Node) bool { return node.InstanceID == "i-00004" }) {
 			t.Errorf("%d of 4 nodes in the second group: a further one is to come", second)
@@ -83,7 +83,7 @@ func TestClaimsWhatOthersGiveUp(t *testing.T) {
 	load, kept := map[string]int{"i-00000": 3, "i-00001": 5}, map[string]int{"i-00000": 3, "i-00001": 2}
 	use := usedOf(load)
 	use.Quota, use.Share, use.Each, use.Kept = 5, 1, 3, used(kept)
-	choice := Choose(Input{Nodes: NewNodeSet(newFleet(2, 1, 0).nodes), ControlPlane: ControlPlaneAuto},
+	choice := Choose(Input{Facts: Facts{Nodes: NewNodeSet(newFleet(2, 1, 0).nodes)}, ControlPlane: ControlPlaneAuto},
 		ChoiceInput{Service: "ports", Use: use})
 	if got := sets.List(choice.Without); !slices.Equal(got, []string{"i-00001"}) || len(choice.Nodes) > 0 {
 		t.Errorf("it claims %v and has %d nodes, want to claim i-00001", got, len(choice.Nodes))
@@ -105,7 +105,7 @@ func settles(f *fleet, svc types.UID, has sets.Set[string], loads []int, most in
 			}
 		})
 		chosen := sets.New[string]()
-		for _, node := range Choose(Input{Nodes: NewNodeSet(f.nodes), ControlPlane: ControlPlaneAuto},
+		for _, node := range Choose(Input{Facts: Facts{Nodes: NewNodeSet(f.nodes)}, ControlPlane: ControlPlaneAuto},
 			ChoiceInput{Service: svc, Subset: 2, Room: room, Use: usedOf(load)}).Nodes {
 			chosen.Insert(node.InstanceID)
 		}
@@ -145,7 +145,7 @@ func TestZoneWithTooFewGetsOne(t *testing.T) {
 					}
 				})
 				chosen := sets.New[string]()
-				for _, node := range Choose(Input{Nodes: NewNodeSet(f.nodes), ControlPlane: ControlPlaneAuto},
+				for _, node := range Choose(Input{Facts: Facts{Nodes: NewNodeSet(f.nodes)}, ControlPlane: ControlPlaneAuto},
 					ChoiceInput{Service: svc, Subset: 4, Room: room, Use: usedOf(loads)}).Nodes {
 					chosen.Insert(node.InstanceID)
 				}
@@ -168,7 +168,7 @@ func TestOnlyNodeStaysWithoutRoom(t *testing.T) {
 	f, load := newFleet(2, 1, 0), map[string]int{"i-00000": 10}
 	for i := range 20 {
 		room := RoomOf(1, false, 1, slices.Values([]Entry{{Kind: KindInstance, ID: "i-00000", Ours: true}}))
-		choice := Choose(Input{Nodes: NewNodeSet(f.nodes), ControlPlane: ControlPlaneAuto},
+		choice := Choose(Input{Facts: Facts{Nodes: NewNodeSet(f.nodes)}, ControlPlane: ControlPlaneAuto},
 			ChoiceInput{Service: types.UID(fmt.Sprint("service-", i)), Room: room, Use: usedOf(load)})
 		if len(choice.Nodes) != 1 || choice.Nodes[0].InstanceID != "i-00000" {
 			t.Errorf("service-%d: %v", i, choice.Nodes)
@@ -196,7 +196,7 @@ func TestGroupKeepsANodeUntilAnotherOneIsThere(t *testing.T) {
 		for i := range test.has {
 			test.has[i].Kind, test.has[i].Ours, test.has[i].Group = KindInstance, true, "this"
 		}
-		in := Input{Nodes: set, ControlPlane: ControlPlaneAuto}
+		in := Input{Facts: Facts{Nodes: set}, ControlPlane: ControlPlaneAuto}
 		in.Choice = Choice{Some: true, Nodes: []*Node{set.byID["i-00001"]}, Room: RoomOf(1, false, 1, slices.Values(test.has))}
 		found, _ := NewResolver(in).Backends(corev1.ServicePort{Port: 80, NodePort: 30080, Protocol: corev1.ProtocolTCP}, "this")
 		var got []string

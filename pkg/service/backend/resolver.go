@@ -15,29 +15,16 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
 )
 
-// Input is everything that the backends of a Service depend on.
-type Input struct {
-	Params annotation.Params
-	Nodes  *NodeSet
+// Facts are what was read for the backends of a Service, and chosen from that.
+type Facts struct {
+	Nodes *NodeSet
 	// Slices are all EndpointSlices of the Service.
 	Slices []*discoveryv1.EndpointSlice
-	// Pods makes the addresses of pods the backends, at the target port; otherwise they are nodes, at the node port.
-	Pods bool
-	// Local is externalTrafficPolicy Local: only nodes that run ready endpoints.
-	Local bool
-	// Family is the family of the endpoint addresses that count; with BothFamilies those of IPv4 and IPv6 do.
-	Family       discoveryv1.AddressType
-	BothFamilies bool
-	// ControlPlane says whether control-plane nodes are backends.
-	ControlPlane ControlPlanePolicy
 	// Interfaces maps addresses of pods to the ids of their network interfaces. An address that is missing is not known
 	// yet.
 	Interfaces map[string]string
 	// InterfacesUnread says that an address that is missing in Interfaces could not be asked for.
 	InterfacesUnread bool
-	// ByAddress says that a pod is a backend by its address alone, so that it needs no network interface: in Interfaces, each address stands
-	// for itself.
-	ByAddress bool
 	// Waiting are addresses of pods that wait for nothing but to be backends, see [GatePrefix].
 	Waiting sets.Set[string]
 	// Held are addresses of pods that are not ready and may wait for nothing but to be backends: nobody has read them yet.
@@ -47,6 +34,25 @@ type Input struct {
 	Blocks []netip.Prefix
 	// Choice says which backends the load balancer has room for.
 	Choice Choice
+}
+
+// Input is everything that the backends of a Service depend on.
+type Input struct {
+	Facts
+
+	Params annotation.Params
+	// Pods makes the addresses of pods the backends, at the target port; otherwise they are nodes, at the node port.
+	Pods bool
+	// Local is externalTrafficPolicy Local: only nodes that run ready endpoints.
+	Local bool
+	// Family is the family of the endpoint addresses that count; with BothFamilies those of IPv4 and IPv6 do.
+	Family       discoveryv1.AddressType
+	BothFamilies bool
+	// ControlPlane says whether control-plane nodes are backends.
+	ControlPlane ControlPlanePolicy
+	// ByAddress says that a pod is a backend by its address alone, so that it needs no network interface: in Interfaces, each address stands
+	// for itself.
+	ByAddress bool
 	// NLB says that the load balancer is an NLB, and no CLB: what to do about quotas differs.
 	NLB bool
 }

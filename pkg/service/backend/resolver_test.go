@@ -32,7 +32,8 @@ type given struct {
 }
 
 func (g given) resolve() (backend.Set, []problem.Problem) {
-	in := backend.Input{Nodes: backend.Nodes(g.nodes, testkit.InstanceID, now), Slices: g.slices, Family: discoveryv1.AddressTypeIPv4}
+	in := backend.Input{Facts: backend.Facts{Nodes: backend.Nodes(g.nodes, testkit.InstanceID, now), Slices: g.slices},
+		Family: discoveryv1.AddressTypeIPv4}
 	if g.change != nil {
 		g.change(&in)
 	}
@@ -212,7 +213,7 @@ func BenchmarkBackends(b *testing.B) {
 		all = append(all, testkit.Node(fmt.Sprintf("n%04d", i)))
 	}
 	reduced := backend.Nodes(all, testkit.InstanceID, now)
-	in := backend.Input{Nodes: reduced, Slices: endpointsOf("10.9.0.1@n0001"), Params: annotation.Params{}}
+	in := backend.Input{Facts: backend.Facts{Nodes: reduced, Slices: endpointsOf("10.9.0.1@n0001")}, Params: annotation.Params{}}
 	b.ReportAllocs()
 	for b.Loop() {
 		if set, _ := backend.NewResolver(in).Backends(port80, ""); set.Len() != 1000 {

@@ -55,12 +55,11 @@ func TestShortages(t *testing.T) {
 					nodes = append(nodes, testkit.Node(fmt.Sprint("n", i)))
 				}
 				r := backend.NewResolver(backend.Input{
-					Nodes: backend.Nodes(nodes, testkit.InstanceID, now), Family: discoveryv1.AddressTypeIPv4, Local: test.local, Choice: test.choice,
-					NLB: isNLB,
-					Slices: []*discoveryv1.EndpointSlice{
+					Family: discoveryv1.AddressTypeIPv4, Local: test.local, NLB: isNLB,
+					Facts: backend.Facts{Nodes: backend.Nodes(nodes, testkit.InstanceID, now), Choice: test.choice, Slices: []*discoveryv1.EndpointSlice{
 						testkit.EndpointSlice("web", ports[0], "10.0.0.1@n0", "10.0.0.2@n1", "10.0.0.3@n2"),
 						testkit.EndpointSlice("web", ports[1], "10.0.0.1@n0", "10.0.0.2@n1", "10.0.0.3@n2", "10.0.0.4@n3"),
-					},
+					}},
 				})
 				for _, port := range ports {
 					if _, problems := r.Backends(port, ""); problem.HasReason(problems, problem.ReasonQuotaReached) {

@@ -2,14 +2,11 @@ package driver
 
 import (
 	"context"
-	"net/netip"
 	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/backend"
@@ -226,6 +223,8 @@ type Refreshed struct {
 
 // Inputs are what the wanted state of a Service depends on, whatever the product.
 type Inputs struct {
+	backend.Facts
+
 	Service *corev1.Service
 	// Params are the annotations as they were last accepted, each by itself; Invalid says that some of this pass were not
 	// accepted.
@@ -236,21 +235,7 @@ type Inputs struct {
 	// Reclaimed is the id of a load balancer whose removal was begun before its Service wanted it again.
 	Reclaimed string
 
-	Nodes  *backend.NodeSet
-	Slices []*discoveryv1.EndpointSlice
-	// Waiting are addresses of pods that wait for nothing but to be backends, see [backend.GatePrefix].
-	Waiting sets.Set[string]
-	// Held are addresses of pods that stay backends if they are, see [backend.Input].
-	Held sets.Set[string]
-	// Interfaces maps addresses of pods to the ids of their network interfaces, Blocks are the address blocks of the VPC, none
-	// where they are not known.
-	Interfaces map[string]string
-	Blocks     []netip.Prefix
-	// InterfacesUnread says that an address that is missing in Interfaces could not be asked for.
-	InterfacesUnread bool
-	Now              time.Time
-	// Choice says which backends there is room for.
-	Choice backend.Choice
+	Now time.Time
 }
 
 // Decision is what a pass wants, and how to get there.

@@ -3,7 +3,6 @@ package build
 import (
 	"cmp"
 	"iter"
-	"net/netip"
 	"slices"
 	"time"
 
@@ -23,19 +22,13 @@ import (
 
 // Input is everything that the wanted state of a Service depends on.
 type Input struct {
+	backend.Facts
+
 	Service *corev1.Service
 	Params  annotation.Params
 	Config  config.Config
 	// ClusterID is the one that the marks carry: that of the CLB which is there already, else the configured one.
 	ClusterID string
-	Nodes     *backend.NodeSet
-	// Slices are all EndpointSlices of the Service.
-	Slices []*discoveryv1.EndpointSlice
-	// Interfaces maps addresses of pods to the ids of their network interfaces. An address that is missing is not known
-	// yet. Only where backends are addresses of pods.
-	Interfaces map[string]string
-	// InterfacesUnread is that of [backend.Input].
-	InterfacesUnread bool
 	// RemoveTags are keys of tags, and RemoveDomains domains of extensions, that earlier passes wrote and that left the
 	// annotations.
 	RemoveTags, RemoveDomains []string
@@ -45,15 +38,6 @@ type Input struct {
 	Certificates map[string]Certificate
 	// Now is when certificates are compared with.
 	Now time.Time
-	// Waiting are addresses of pods that wait for nothing but to be registered, see [backend.GatePrefix].
-	Waiting sets.Set[string]
-	// Held are addresses of pods that stay where they are registered, see [backend.Input].
-	Held sets.Set[string]
-	// Blocks are the address blocks of the VPC, none when they are not known. An address of a pod that is in none of them
-	// has no network interface and never will.
-	Blocks []netip.Prefix
-	// Choice says which backends the CLB has room for.
-	Choice backend.Choice
 	// Shared says that the Service shares its CLB with others of a group, nil for any other CLB.
 	Shared *sharing.Shared
 	// PortRoom is which ports the CLB has room for. The zero value refuses none.
@@ -326,10 +310,8 @@ func (in Input) Backends() backend.Input {
 		family = discoveryv1.AddressTypeIPv6
 	}
 	return backend.Input{
-		Params: in.Params, Nodes: in.Nodes, Slices: in.Slices, Pods: in.usesInterfaces(),
-		Local:  in.Service.Spec.ExternalTrafficPolicy == corev1.ServiceExternalTrafficPolicyLocal,
-		Family: family, ControlPlane: in.Config.ControlPlaneNodes, Interfaces: in.Interfaces, InterfacesUnread: in.InterfacesUnread,
-		Waiting: in.Waiting, Held: in.Held, Blocks: in.Blocks, Choice: in.Choice,
+		Params: in.Params, Pods: in.usesInterfaces(), Local: in.Service.Spec.ExternalTrafficPolicy == corev1.ServiceExternalTrafficPolicyLocal,
+		Family: family, ControlPlane: in.Config.ControlPlaneNodes, Facts: in.Facts,
 	}
 }
 

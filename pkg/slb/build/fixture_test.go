@@ -47,7 +47,7 @@ func (c *fixture) build() (*model.Model, []problem.Problem) {
 	params, problems := annotation.Of(c.svc)
 	model, more := build.Build(build.Input{
 		Service: c.svc, Params: params, Config: c.config, ClusterID: c.config.ClusterID,
-		Nodes: backend.Nodes(c.nodes, testkit.InstanceID, now), Slices: c.slices, Interfaces: c.enis,
+		Facts: backend.Facts{Nodes: backend.Nodes(c.nodes, testkit.InstanceID, now), Slices: c.slices, Interfaces: c.enis},
 	})
 	return model, append(problems, more...)
 }

@@ -43,7 +43,7 @@ func (c *fixture) build() *model.Model {
 	params, _ := annotation.Of(c.svc)
 	desired, _ := build.Build(build.Input{
 		Service: c.svc, Params: params, Config: config.Config{ClusterID: "c1", VSwitchIDs: []string{"vsw-a"}}, ClusterID: "c1",
-		Nodes: backend.Nodes(c.nodes, testkit.InstanceID, time.Now()),
+		Facts: backend.Facts{Nodes: backend.Nodes(c.nodes, testkit.InstanceID, time.Now())},
 	})
 	return desired
 }
