@@ -124,7 +124,7 @@ func (e *engine) Repeat(
 	if err = json.Unmarshal(creation.Parameters, &lb); err != nil {
 		return "", since, fmt.Errorf("decode the parameters of the NLB: %w", err)
 	}
-	return e.shared.Repeat(ctx, svc, since, func() (string, error) {
+	return e.shared.RepeatCreation(ctx, svc, since, func() (string, error) {
 		return e.api.CreateNLB(ctx, lb, creation.Token)
 	}, e.discardNLB)
 }
@@ -165,7 +165,7 @@ func (e *engine) Refuse(params annotation.Params) error {
 // Intent implements driver.Engine.
 func (e *engine) Intent(svc *corev1.Service, params annotation.Params) driver.Record {
 	id := params.Get(annotation.LoadBalancerID)
-	return e.shared.Intent(svc, params, recordOf(id, svc, params, id != ""))
+	return e.shared.IntendedRecord(svc, params, recordOf(id, svc, params, id != ""))
 }
 
 // nlb is what is known of the NLB of one Service.
@@ -225,7 +225,7 @@ func (n nlb) InvalidateShared(ids []string, reason string) (driver.Balancer, boo
 // Recorded implements driver.Balancer.
 func (n nlb) Recorded(applied driver.Record) driver.Record {
 	applied.LoadBalancerID, applied.Left = n.ID(), n.leftTags
-	return n.knownPlace().RecordOn(applied)
+	return n.knownPlace().RecordPlaces(applied)
 }
 
 // withKnown returns the NLB as it is known now.

@@ -116,7 +116,7 @@ func (n nlb) Plan(ctx context.Context, in driver.Inputs) (driver.Decision, error
 	steps := n.stepsTo(in.Service, desired)
 	steps.Steps = n.withoutUsed(in.Service, n.withoutUnread(steps.Steps))
 	decision.Problems = append(decision.Problems, append(problems, steps.Problems...)...)
-	record = n.knownPlace().RecordOn(record)
+	record = n.knownPlace().RecordPlaces(record)
 	decision.Applied, decision.Plan = &record, plan{nlb: n, Plan: steps, desired: desired}
 	return decision, nil
 }

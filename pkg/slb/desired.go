@@ -98,7 +98,7 @@ func (c clb) Plan(ctx context.Context, in driver.Inputs) (driver.Decision, error
 		steps = steps.Balancing(in.Nodes.Serves)
 	}
 	decision.Problems = append(append(decision.Problems, problems...), steps.Problems...)
-	record = c.knownPlace().RecordOn(record)
+	record = c.knownPlace().RecordPlaces(record)
 	decision.Applied = &record
 	decision.Problems = append(decision.Problems, c.stays.Problems()...)
 	if !in.Invalid {

@@ -111,7 +111,7 @@ func (e *engine) Repeat(
 	if err = json.Unmarshal(creation.Parameters, &lb); err != nil {
 		return "", since, fmt.Errorf("decode the parameters of the CLB: %w", err)
 	}
-	return e.shared.Repeat(ctx, svc, since, func() (string, error) {
+	return e.shared.RepeatCreation(ctx, svc, since, func() (string, error) {
 		made, err := e.api.CreateLoadBalancer(ctx, lb, creation.Token)
 		return made.ID, err
 	}, e.discardCLB)
@@ -147,7 +147,7 @@ func (e *engine) Refuse(params annotation.Params) error {
 // Intent implements driver.Engine.
 func (e *engine) Intent(svc *corev1.Service, params annotation.Params) driver.Record {
 	id := params.Get(annotation.LoadBalancerID)
-	return e.shared.Intent(svc, params, recordOf(id, params, id != "", len(annotation.SourceRangesOf(svc)) > 0))
+	return e.shared.IntendedRecord(svc, params, recordOf(id, params, id != "", len(annotation.SourceRangesOf(svc)) > 0))
 }
 
 // clb is what is known of the CLB of one Service.
@@ -222,7 +222,7 @@ func (c clb) InvalidateShared(ids []string, reason string) (driver.Balancer, boo
 
 // Recorded implements driver.Balancer.
 func (c clb) Recorded(applied driver.Record) driver.Record {
-	return c.knownPlace().RecordOn(asRecorded(applied, c.wholeModel()))
+	return c.knownPlace().RecordPlaces(asRecorded(applied, c.wholeModel()))
 }
 
 // withKnown returns the CLB as it is known now.

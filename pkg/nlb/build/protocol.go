@@ -11,6 +11,7 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/nlb/model"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/backend"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
 )
 
@@ -29,13 +30,13 @@ func (b *builder) servicePort(suffix annotation.Suffix, item, text string) (core
 // declares both TCP and UDP on the port, it is about the one of its own transport.
 func (b *builder) chooseProtocol(port corev1.ServicePort, protocol string) {
 	switch before, twice := b.chosen[port.Port]; {
-	case protocol == alicloud.NLBUDP && b.declaresPort(port.Port, true):
+	case protocol == alicloud.NLBUDP && backend.DeclaresPort(b.in.Service, port.Port, true):
 	case twice && before != protocol:
 		b.unclear.Insert(port.Port)
 		b.addProblem(problem.ReasonInvalidAnnotation, "%s: port %d is specified twice", annotation.ProtocolPort, port.Port)
 	default:
 		b.chosen[port.Port] = protocol
-		if !b.declaresPort(port.Port, isUDP(protocol)) && !b.in.usesPods() {
+		if !backend.DeclaresPort(b.in.Service, port.Port, isUDP(protocol)) && !b.in.usesPods() {
 			b.addProblem(problem.ReasonAnnotationNoEffect, "%s: %s:%d makes a listener that nodes do not answer: the Service declares port %d as %s",
 				annotation.ProtocolPort, strings.ToLower(protocol), port.Port, port.Port, port.Protocol)
 		}
@@ -46,7 +47,7 @@ func (b *builder) chooseProtocol(port corev1.ServicePort, protocol string) {
 // listener that is there: another one would take its place.
 func (b *builder) setProtocol(port corev1.ServicePort, l *model.Listener) {
 	chosen, ok := b.chosen[port.Port]
-	if ok && b.mayHave(port, chosen) {
+	if ok && backend.MayListen(b.in.Service, port, isUDP(chosen)) {
 		l.Protocol = chosen
 	}
 	if !b.unclear.Has(port.Port) && (ok || !b.in.Params.Refused(annotation.ProtocolPort)) {
@@ -54,22 +55,11 @@ func (b *builder) setProtocol(port corev1.ServicePort, l *model.Listener) {
 	}
 	for i := range b.observed.Listeners {
 		have := &b.observed.Listeners[i]
-		if have.Ports() == l.Ports() && b.mayHave(port, have.Protocol) && b.owner.OwnsNLB(model.Text(have.Description)) {
+		if have.Ports() == l.Ports() && b.owner.OwnsNLB(model.Text(have.Description)) &&
+			backend.MayListen(b.in.Service, port, isUDP(have.Protocol)) {
 			l.Protocol = have.Protocol
 		}
 	}
-}
-
-// mayHave reports whether a listener of the protocol can be that of the port, and not that of the other port of the same number.
-func (b *builder) mayHave(port corev1.ServicePort, protocol string) bool {
-	return isUDP(protocol) == (port.Protocol == corev1.ProtocolUDP) || !b.declaresPort(port.Port, isUDP(protocol))
-}
-
-// declaresPort reports whether the Service has the port with UDP, or with TCP.
-func (b *builder) declaresPort(number int32, udp bool) bool {
-	return slices.ContainsFunc(b.in.Service.Spec.Ports, func(p corev1.ServicePort) bool {
-		return p.Port == number && (p.Protocol == corev1.ProtocolUDP) == udp
-	})
 }
 
 func isUDP(protocol string) bool { return protocol == alicloud.NLBUDP }

@@ -51,6 +51,18 @@ func WeightsUndecided(params annotation.Params) bool {
 		annotation.RemoveUnscheduledBackend}, params.Refused)
 }
 
+// MayListen reports whether a listener, of UDP or not, can be that of a port, and not that of the other port of the same number.
+func MayListen(svc *corev1.Service, port corev1.ServicePort, udp bool) bool {
+	return udp == (port.Protocol == corev1.ProtocolUDP) || !DeclaresPort(svc, port.Port, udp)
+}
+
+// DeclaresPort reports whether the Service has the port with UDP, or with TCP.
+func DeclaresPort(svc *corev1.Service, number int32, udp bool) bool {
+	return slices.ContainsFunc(svc.Spec.Ports, func(p corev1.ServicePort) bool {
+		return p.Port == number && (p.Protocol == corev1.ProtocolUDP) == udp
+	})
+}
+
 func withoutNodePorts(ports []corev1.ServicePort) bool {
 	return !slices.ContainsFunc(ports, func(port corev1.ServicePort) bool { return port.NodePort != 0 })
 }

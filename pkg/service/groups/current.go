@@ -91,8 +91,8 @@ func (g *Groups[LB]) LockFor(svc *corev1.Service, params annotation.Params, at C
 	return params.Get(annotation.LoadBalancerID)
 }
 
-// Intent returns what must be recorded before the first pass over a Service writes it. wanted is what will have been applied.
-func (g *Groups[LB]) Intent(svc *corev1.Service, params annotation.Params, wanted driver.Record) driver.Record {
+// IntendedRecord returns what must be recorded before the first pass over a Service writes it. wanted is what will have been applied.
+func (g *Groups[LB]) IntendedRecord(svc *corev1.Service, params annotation.Params, wanted driver.Record) driver.Record {
 	intent := wanted.Intent()
 	group, in := g.Asked(svc)
 	if in {
@@ -104,8 +104,8 @@ func (g *Groups[LB]) Intent(svc *corev1.Service, params annotation.Params, wante
 	return intent
 }
 
-// RecordOn adds to a Record where the Service is, and was.
-func (k Known) RecordOn(record driver.Record) driver.Record {
+// RecordPlaces adds to a Record where the Service is, and was.
+func (k Known) RecordPlaces(record driver.Record) driver.Record {
 	record.Group, record.Leaving, record.Shows, record.Existing = "", k.Leaving, "", k.Presence.Reused()
 	if len(k.Leaving) > 0 {
 		record.Shows = k.Showing
@@ -116,9 +116,9 @@ func (k Known) RecordOn(record driver.Record) driver.Record {
 	return record
 }
 
-// Repeat makes the creation of a load balancer again, see [driver.Engine]. discard deletes the one that it makes although the Service has
-// another one of its own: reads did not show that for a time.
-func (g *Groups[LB]) Repeat(
+// RepeatCreation makes the creation of a load balancer again, see [driver.Engine]. discard deletes the one that it makes although the
+// Service has another one of its own: reads did not show that for a time.
+func (g *Groups[LB]) RepeatCreation(
 	ctx context.Context, svc *corev1.Service, since presence.Missing, create func() (id string, err error),
 	discard func(context.Context, *corev1.Service, *LB) error,
 ) (id string, missing presence.Missing, err error) {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/backend"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
 )
 
@@ -40,7 +41,7 @@ func (b *builder) checkProtocol(number int32, protocol string) {
 	case i < 0:
 		b.addProblem(problem.ReasonAnnotationNoEffect, "%s: %s:%d has no effect, because the Service has no port %d", annotation.ProtocolPort,
 			protocol, number, number)
-	case !b.declaresPort(number, isUDP(protocol)) && !b.usesENIs():
+	case !backend.DeclaresPort(b.in.Service, number, isUDP(protocol)) && !b.usesENIs():
 		b.addProblem(problem.ReasonAnnotationNoEffect, "%s: %s:%d makes a listener that nodes do not answer: the Service declares port %d as %s",
 			annotation.ProtocolPort, protocol, number, number, b.in.Service.Spec.Ports[i].Protocol)
 	}
@@ -54,7 +55,7 @@ func (b *builder) protocolOf(port corev1.ServicePort) string {
 	if b.in.Params.Refused(annotation.ProtocolPort) || b.chosenTwice.Has(port.Port) {
 		return cmp.Or(b.observedProtocol(port), declared)
 	}
-	if chosen, ok := b.chosen[port.Port]; ok && b.mayHave(port, chosen) {
+	if chosen, ok := b.chosen[port.Port]; ok && backend.MayListen(b.in.Service, port, isUDP(chosen)) {
 		return chosen
 	}
 	return declared
@@ -64,23 +65,12 @@ func (b *builder) protocolOf(port corev1.ServicePort) string {
 func (b *builder) observedProtocol(port corev1.ServicePort) string {
 	for i := range b.observed.Listeners {
 		listener := &b.observed.Listeners[i]
-		if listener.Port == int(port.Port) && b.owner.Owns(listener.Description) && b.mayHave(port, listener.Protocol) {
+		if listener.Port == int(port.Port) && b.owner.Owns(listener.Description) &&
+			backend.MayListen(b.in.Service, port, isUDP(listener.Protocol)) {
 			return listener.Protocol
 		}
 	}
 	return ""
-}
-
-// mayHave reports whether a listener of the protocol can be that of the port, and not that of the other port of the same number.
-func (b *builder) mayHave(port corev1.ServicePort, protocol string) bool {
-	return isUDP(protocol) == (port.Protocol == corev1.ProtocolUDP) || !b.declaresPort(port.Port, isUDP(protocol))
-}
-
-// declaresPort reports whether the Service has the port with UDP, or with TCP.
-func (b *builder) declaresPort(number int32, udp bool) bool {
-	return slices.ContainsFunc(b.in.Service.Spec.Ports, func(p corev1.ServicePort) bool {
-		return p.Port == number && (p.Protocol == corev1.ProtocolUDP) == udp
-	})
 }
 
 func isUDP(protocol string) bool { return protocol == alicloud.ProtocolUDP }
