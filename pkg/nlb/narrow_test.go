@@ -15,6 +15,7 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/cloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/nodes"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/waits"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/driver"
@@ -159,7 +160,8 @@ func TestRefusedListenerTakesNothingAway(t *testing.T) {
 			t.Errorf("servers are removed %d times from the group of the listener", removals)
 		}
 		b.account.Change(func(s *emulator.Settings) { s.Quotas.ListenersPerNLB = listeners + 1 })
-		b.fits(b.keepsServing(nodes, 10*time.Minute), listeners+1, nodes)
+		time.Sleep(waits.LoadBalancerFull)
+		b.fits(b.keepsServing(nodes, time.Minute), listeners+1, nodes)
 	})
 }
 
