@@ -199,7 +199,11 @@ func interfacesOf(ctx context.Context, api API, vpcID string, wanted map[string]
 		address := wanted[instance].address
 		families[address.Is6()] = append(families[address.Is6()], address)
 	}
-	for _, addresses := range families {
+	for _, ipv6 := range []bool{false, true} { // in one order: errors in another one would be another text
+		addresses := families[ipv6]
+		if len(addresses) == 0 {
+			continue
+		}
 		all, err := readInterfaces(ctx, api, vpcID, addresses)
 		if err != nil {
 			errs = append(errs, fmt.Errorf("read the network interfaces of %d nodes: %w", len(addresses), err))
