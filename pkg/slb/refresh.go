@@ -233,15 +233,15 @@ func (e *engine) refreshContents(ctx context.Context, of driver.Request, found *
 
 // refreshListeners reads the listeners. Where that fails, those of the last read stand.
 func (e *engine) refreshListeners(ctx context.Context, found *refreshed) error {
-	clb, id := &found.clb, found.clb.loadBalancer.Value.ID
+	clb := &found.clb
 	if clb.listeners.Trusted() {
 		return nil
 	}
-	listeners, err := e.api.DescribeListeners(ctx, id)
+	read, err := observe.Listeners(ctx, e.api, clb.loadBalancer.Value)
 	if err != nil {
-		return found.keepPart(model.PartListeners, clb.listeners.Known(), fmt.Errorf("read the listeners of %s: %w", id, err))
+		return found.keepPart(model.PartListeners, clb.listeners.Known(), err)
 	}
-	clb.listeners.Set(observe.New(clb.loadBalancer.Value, listeners[id]).Listeners)
+	clb.listeners.Set(read.Listeners)
 	clb.extensions, found.some = driver.Part[struct{}]{}, true
 	return nil
 }

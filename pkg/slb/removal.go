@@ -78,11 +78,11 @@ func (c clb) RefreshForRemoval(ctx context.Context, svc *corev1.Service, applied
 // and so does one without the owner tag of which not all else says that it is the Service's.
 func (c clb) unlessUsed(ctx context.Context, svc *corev1.Service) (driver.Balancer, error) {
 	lb := &c.loadBalancer.Value
-	read, err := c.api.DescribeListeners(ctx, lb.ID)
+	read, err := observe.Listeners(ctx, c.api, *lb)
 	if err != nil {
-		return c, fmt.Errorf("read the listeners of %s: %w", lb.ID, err)
+		return c, err
 	}
-	c.listeners.Set(observe.New(*lb, read[lb.ID]).Listeners)
+	c.listeners.Set(read.Listeners)
 	if len(othersListeners(svc, c.listeners.Value)) == 0 && isOwn(svc, lb, c.listeners.Value) {
 		return c, nil
 	}
@@ -129,11 +129,10 @@ func (c clb) readForRemoval(ctx context.Context, svc *corev1.Service) (driver.Ba
 // go on to serve. planLeave decides about the groups. Answers that contradict each other most often agree a moment later, and count as no
 // answer when they do not.
 func (c *clb) readStaying(ctx context.Context, svc *corev1.Service, lb *alicloud.LoadBalancer, reused bool) error {
-	read, err := c.api.DescribeListeners(ctx, lb.ID)
+	actual, err := observe.Listeners(ctx, c.api, *lb)
 	if err != nil {
-		return fmt.Errorf("read the listeners of %s: %w", lb.ID, err)
+		return err
 	}
-	actual := observe.New(*lb, read[lb.ID])
 	actual.Reused = reused
 	whole, err := observe.Groups(ctx, c.api, actual, mark.ServiceName(svc))
 	if err == nil {

@@ -64,13 +64,21 @@ func Among(found []alicloud.LoadBalancer, id string) (lb *alicloud.LoadBalancer,
 
 // All reads everything of a CLB that a Service may have made. A read that fails is an error and never an empty set.
 func All(ctx context.Context, api Reader, lb alicloud.LoadBalancer, service types.NamespacedName, reused bool) (*model.Model, error) {
+	model, err := Listeners(ctx, api, lb)
+	if err != nil {
+		return nil, err
+	}
+	model.Reused = reused
+	return Groups(ctx, api, model, service)
+}
+
+// Listeners reads the listeners of a CLB, and returns its model without groups.
+func Listeners(ctx context.Context, api Reader, lb alicloud.LoadBalancer) (*model.Model, error) {
 	listeners, err := api.DescribeListeners(ctx, lb.ID)
 	if err != nil {
 		return nil, fmt.Errorf("read the listeners of %s: %w", lb.ID, err)
 	}
-	model := New(lb, listeners[lb.ID])
-	model.Reused = reused
-	return Groups(ctx, api, model, service)
+	return New(lb, listeners[lb.ID]), nil
 }
 
 // New returns the model of a CLB with its listeners, without groups.
