@@ -191,10 +191,9 @@ e2e-k8s: build kubectl machine ## Run the load balancer specs of Kubernetes on r
 	$(BIN)/k8s-e2e/run --bin-dir $(BIN) --build-dir $(BIN)/k8s-e2e --product '$(or $(PRODUCT),clb)' --focus '$(SPECS)'
 
 .PHONY: soak
-soak: ## Change 200 Services for 10 minutes under random faults (SOAK_ARGS="-soak.seed=N -soak.for=1h" to repeat or extend)
+soak: ## Change Services of both products for hours of virtual time under random faults (SOAK_ARGS="-soak.both.seed=N" to repeat)
 	$(call need,cc,gcc)
-	$(GO) test -race -count=1 -timeout 120m -v -run '^TestSoak$$' ./pkg/slb -soak.real -soak.for=10m -soak.services=200 -soak.pace=200ms $(SOAK_ARGS)
-	$(GO) test -race -count=1 -timeout 120m -v -run '^TestSoakOfBothProducts$$' ./pkg/provider -soak.both.for=2h
+	$(GO) test -race -count=1 -timeout 120m -v -run '^TestSoakOfBothProducts$$' ./pkg/provider -soak.both.for=2h $(SOAK_ARGS)
 	for seed in 1 2 3 4 5 6 7 8; do $(GO) test -count=1 -timeout 10m -v -run '^TestSoakOfGroups$$' ./pkg/provider -soak.groups.for=3m -soak.groups.seed=$$seed || exit 1; done
 
 .PHONY: demo

@@ -117,10 +117,12 @@ func (b *both) one() {
 
 func (b *both) fault() {
 	faults := []string{
-		`"code":"ServiceUnavailable","status":503`, `"code":"Forbidden.RAM","status":403`, `"drop":"before"`, `"drop":"after"`,
-		`"code":"Conflict.Lock"`, `"product":"nlb","job":"failed"`,
+		`"kind":"write","code":"ServiceUnavailable","status":503`, `"kind":"write","code":"Forbidden.RAM","status":403`,
+		`"kind":"write","code":"Conflict.Lock"`, `"kind":"write","code":"OperationDenied"`, `"kind":"write","product":"nlb","job":"failed"`,
+		`"drop":"before"`, `"drop":"after"`, `"latency":"2s"`, `"code":"SystemBusy"`, `"code":"Throttling.User"`, `"body":""`, `"body":"{}"`,
+		`"kind":"read","code":"ServiceUnavailable","status":503`, `"kind":"read","body":""`, `"kind":"read","stale":"20s"`,
 	}
-	b.server.Fault(fmt.Sprintf(`{"action":"*","kind":"write","times":%d,"after":%d,%s}`, 1+b.random.IntN(3), b.random.IntN(5),
+	b.server.Fault(fmt.Sprintf(`{"action":"*","times":%d,"after":%d,%s}`, 1+b.random.IntN(3), b.random.IntN(5),
 		faults[b.random.IntN(len(faults))]))
 }
 

@@ -30,7 +30,6 @@ var byChance = map[string]bool{
 	"pkg/nlb TestTwoLeaders":                      true,
 	"pkg/provider TestSoakOfBothProducts":         true,
 	"pkg/slb TestMoreServicesThanAnInstanceTakes": true,
-	"pkg/slb TestSoak":                            true,
 	"pkg/vpcroute TestStockController":            true,
 }
 

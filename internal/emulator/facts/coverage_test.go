@@ -17,7 +17,7 @@ func TestMerge(t *testing.T) {
 	dir := t.TempDir()
 	for name, lines := range map[string]string{
 		"1.jsonl": `{"package":"pkg/slb","test":"TestD","facts":["a"]}` + "\n" + `{"package":"pkg/slb","test":"TestB","facts":["a"]}` + "\n",
-		"2.jsonl": `{"package":"pkg/slb","test":"TestC","facts":["a","b"]}` + "\n" + `{"package":"pkg/slb","test":"TestSoak","facts":["a","c"]}` +
+		"2.jsonl": `{"package":"pkg/slb","test":"TestC","facts":["a","b"]}` + "\n" + `{"package":"pkg/slb","test":"TestMoreServicesThanAnInstanceTakes","facts":["a","c"]}` +
 			"\n" +
 			`{"package":"pkg/nlb","test":"TestE","facts":null}` + "\n",
 	} {
