@@ -3,7 +3,6 @@ package nlb
 import (
 	"strings"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -57,61 +56,6 @@ func TestTagRemovedCustomNameRestart(t *testing.T) {
 	}
 }
 
-// TestExistingOneIsNotShownAsOwn: what an existing load balancer was for, or a label that somebody wrote, makes none the Service's own.
-func TestExistingOneIsNotShownAsOwn(t *testing.T) {
-	t.Parallel()
-	inWorld(t, func(t *testing.T, w *world) {
-		existing := w.existing("first")
-		w.serve(1, testkit.TCP(80), without(annotation.ZoneMaps), with(annotation.LoadBalancerID, existing),
-			with(annotation.ForceOverrideListeners, "true"))
-		w.change("web", without(annotation.LoadBalancerID), without(annotation.ForceOverrideListeners), with(annotation.ZoneMaps, twoZones))
-		w.restart()
-		w.converge("web")
-		w.later(30 * settle)
-		if own := w.balancer("web").ID; own == existing || !w.exists(existing) || w.current("web") != own {
-			t.Errorf("on %s, own %s, existing %s", w.current("web"), own, existing)
-		}
-		victim := w.existing("second")
-		w.put(newService("thief", testkit.TCP(80), func(svc *corev1.Service) { svc.Labels[driver.LabelLoadBalancerID] = victim }))
-		w.converge("thief")
-		if w.current("thief") == victim {
-			t.Error("a label was enough")
-		}
-	})
-}
-
-// TestExistingOneIsMissingOnce: the load balancer that the annotation names is not found once, before and after a restart. The Service goes
-// on within seconds, as if it had one of its own.
-func TestExistingOneIsMissingOnce(t *testing.T) {
-	t.Parallel()
-	for name, begin := range map[string]func(*world){
-		"drift":   func(w *world) { testkit.Check(w.t, w.Invalidate(w.t.Context(), w.get("web"), "drift")) },
-		"restart": (*world).restart,
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			inWorld(t, func(t *testing.T, w *world) {
-				existing := w.existing("first")
-				w.serve(1, testkit.TCP(80), without(annotation.ZoneMaps), with(annotation.LoadBalancerID, existing),
-					with(annotation.ForceOverrideListeners, "true"))
-				begin(w)
-				w.newEvents()
-				w.account.Fault(`{"action":"GetLoadBalancerAttribute","times":2,"code":"ResourceNotFound.loadBalancer","status":404}`)
-				w.addNodes("n2")
-				w.passes("web", 30*time.Second)
-				if got, want := w.listeners(existing), "TCP:80 i-n1:30080=100 i-n2:30080=100"; len(got) != 1 || got[0] != want {
-					t.Errorf("listeners %v, want %s", got, want)
-				}
-				for _, event := range w.newEvents() {
-					if strings.HasPrefix(event, "Warning") {
-						t.Errorf("event %q", event)
-					}
-				}
-			})
-		})
-	}
-}
-
 // TestTakenOverNLBIsKept: somebody takes a load balancer over by removing its tags and giving it another name, and then the Service goes,
 // before anything was read, or in another
 // process. Only what carries the marks of the Service goes, and a Warning says what stays.
@@ -136,31 +80,6 @@ func TestTakenOverNLBIsKept(t *testing.T) {
 				if events := w.newEvents(); len(events) != 1 || !strings.HasPrefix(events[0], "Warning LoadBalancerKept NLB "+id) ||
 					!strings.Contains(events[0], "delete it") {
 					t.Errorf("events %q, want a warning that names the NLB and what to do", events)
-				}
-			})
-		})
-	}
-}
-
-// TestExistingNLBIsLeftWithoutAWarning: that a load balancer stays that the Service only used surprises nobody, whether its annotation
-// still names it or somebody removed that.
-func TestExistingNLBIsLeftWithoutAWarning(t *testing.T) {
-	t.Parallel()
-	for name, edit := range map[string]func(*corev1.Service){"named": func(*corev1.Service) {},
-		"not named any more": without(annotation.LoadBalancerID)} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			inWorld(t, func(t *testing.T, w *world) {
-				w.serve(1, testkit.TCP(80), without(annotation.ZoneMaps), with(annotation.LoadBalancerID, w.existing("by-hand")),
-					with(annotation.ForceOverrideListeners, "true"))
-				w.change("web", edit)
-				w.remove("web")
-				w.newEvents()
-				w.converge("web")
-				for _, event := range w.newEvents() {
-					if strings.HasPrefix(event, "Warning") {
-						t.Errorf("event %q", event)
-					}
 				}
 			})
 		})

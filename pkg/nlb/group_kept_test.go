@@ -106,39 +106,6 @@ func TestOverflowKeepsItsListeners(t *testing.T) {
 	}
 }
 
-// TestOverflowGoesWhereItMay: an older Service wants the port of one that may overflow, and that may have no listener on the next NLB of
-// the group, but on a new one.
-func TestOverflowGoesWhereItMay(t *testing.T) {
-	t.Parallel()
-	for name, change := range map[string]func(*world) func(*corev1.Service){
-		"private": func(*world) func(*corev1.Service) { return with(annotation.AddressType, "intranet") },
-		"security groups": func(w *world) func(*corev1.Service) {
-			return with(annotation.SecurityGroupIDs, w.enterpriseGroup("own"))
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			inWorld(t, func(_ *testing.T, w *world) {
-				overflow := with(annotation.GroupOverflow, "true")
-				w.groupWorld(grouped("base", "edge", 0, testkit.TCP(90)), grouped("shop", "edge", 3, testkit.TCP(80), overflow))
-				w.put(grouped("blog", "edge", 2, testkit.TCP(80), overflow)) // whose annotations would decide if shop came to its NLB
-				w.together("blog", "shop")
-				w.change("blog", func(svc *corev1.Service) { svc.Spec.Ports[0].Port = 82 })
-				w.serving(4, "blog", "shop")
-				w.wantOwners(map[string][]string{edgeNLB: {"tcp:80 shop", "tcp:90 base"}, secondNLB: {"tcp:82 blog"}})
-				w.change("shop", change(w))
-				w.serving(2, "shop", "blog")
-				w.put(grouped("old", "edge", 1, testkit.TCP(80)))
-				w.serving(12, "old", "shop", "blog")
-				w.wantOwners(map[string][]string{edgeNLB: {"tcp:80 old", "tcp:90 base"}, secondNLB: {"tcp:82 blog"}, secondNLB + "+": {"tcp:80 shop"}})
-				w.follows("old", "shop", "blog")
-				w.silent("old", "shop", "blog", "base")
-				w.leavesNothing("old", "blog", "base", "shop")
-			})
-		})
-	}
-}
-
 // TestKeptWhileOthersCannot: an older Service that cannot have the port either changes nothing for the one that has it.
 func TestKeptWhileOthersCannot(t *testing.T) {
 	t.Parallel()

@@ -244,46 +244,6 @@ func TestMoveServesAllTheTime(t *testing.T) {
 	}
 }
 
-// TestMovedServiceLeavesWithoutPorts: a Service that shows its new place leaves the old one, even if an older Service takes its port in the
-// meantime. That it shows the new place is known whatever name it shows, and after a restart.
-func TestMovedServiceLeavesWithoutPorts(t *testing.T) {
-	t.Parallel()
-	for _, named := range []bool{false, true} {
-		for _, restarted := range []bool{false, true} {
-			t.Run(fmt.Sprintf("named %v, restarted %v", named, restarted), func(t *testing.T) {
-				t.Parallel()
-				inWorld(t, func(t *testing.T, w *world) {
-					web := newService("web", testkit.TCP(80), born(2))
-					if named {
-						with(annotation.Hostname, "web.example.com")(web)
-					}
-					w.groupWorld(grouped("shop", "edge", 1, testkit.TCP(81)), web)
-					before := w.only(ownNLB)
-					w.change("web", with(annotation.Group, "edge"))
-					for range 20 {
-						if w.live("web", time.Second); w.recordOf("web").Shows == w.only(edgeNLB).ID {
-							break
-						}
-					}
-					if record := w.recordOf("web"); len(record.Leaving) == 0 || !w.answers("web", before.DNSName) {
-						t.Fatalf("the Service is not in the middle of its move: %+v", record)
-					}
-					w.put(grouped("first", "edge", 0, testkit.TCP(80)))
-					if restarted {
-						w.restart()
-					}
-					for range 60 {
-						w.live("first", time.Second)
-						w.live("web", time.Second)
-					}
-					w.wantOwners(map[string][]string{edgeNLB: {"tcp:80 first", "tcp:81 shop"}})
-					w.silent("first", "shop", "web")
-				})
-			})
-		}
-	}
-}
-
 // TestMoveFromGoneNLBShowsNewPlace: a Service whose old NLB is gone shows the new one although only one of its two ports is served there,
 // because the cloud refuses the other one or somebody has it: the old name answers nobody.
 func TestMoveFromGoneNLBShowsNewPlace(t *testing.T) {
@@ -323,32 +283,4 @@ func (w *world) deleteByHand(id string) {
 	testkit.Check(w.t, w.account.Client.ProtectNLB(w.t.Context(), id, alicloud.NLBProtection{Deletion: new(bool)}))
 	testkit.Must(w.account.Client.DeleteNLB(w.t.Context(), id))(w.t)
 	w.later(5 * time.Second)
-}
-
-// TestNothingIsKeptForAGoneNLB: the NLB of a Service is deleted while an older Service has its port in the group that it is to join. It is
-// served nowhere then, and the server group of a port that it has no more goes all the same.
-func TestNothingIsKeptForAGoneNLB(t *testing.T) {
-	t.Parallel()
-	for _, restarted := range []bool{false, true} {
-		t.Run(fmt.Sprintf("restarted %v", restarted), func(t *testing.T) {
-			t.Parallel()
-			inWorld(t, func(t *testing.T, w *world) {
-				w.groupWorld(grouped("shop", "edge", 1, testkit.TCP(80)), newService("web", testkit.TCP(80, 443), born(2)))
-				w.deleteByHand(w.only(ownNLB).ID)
-				w.change("web", with(annotation.Group, "edge"), withoutPort(443))
-				for i := range 24 {
-					if _ = w.try("web"); restarted && i == 0 {
-						w.restart()
-					}
-					time.Sleep(10 * time.Second)
-				}
-				if record := w.recordOf("web"); len(record.Leaving) > 0 {
-					t.Errorf("the Record still says that %v is to be left", record.Leaving)
-				}
-				if groups := w.groups("web"); len(groups) > 1 {
-					t.Errorf("%d server groups for a Service with one port: %+v", len(groups), groups)
-				}
-			})
-		})
-	}
 }

@@ -57,47 +57,6 @@ func TestRefusedReplacementKeepsTheServers(t *testing.T) {
 	}
 }
 
-// TestGoneServersLeaveThoughOthersCannotCome: a pod is replaced, and the one in its place cannot come. The one that is gone leaves within
-// seconds, nodes and groups of addresses alike.
-func TestGoneServersLeaveThoughOthersCannotCome(t *testing.T) {
-	t.Parallel()
-	for fault, how := range map[string]string{
-		"job fails": `"job":"failed","times":0`, "unavailable": `"code":"ServiceUnavailable","status":503,"times":0`,
-		"forbidden":    `"code":"Forbidden.RAM","status":403,"times":0`,
-		"rate used up": `"code":"Throttling.User","status":400,"times":1`,
-	} {
-		for kind, changes := range map[string][]func(*corev1.Service){"interfaces": {eni},
-			"addresses": {eni, with(annotation.ServerGroupType, "Ip")}} {
-			t.Run(fault+"/"+kind, func(t *testing.T) {
-				t.Parallel()
-				inWorld(t, func(t *testing.T, w *world) {
-					w.addNodes("n1", "n2", "n3")
-					w.pods("n1", "n2")
-					w.put(newService("web", append(changes, ports(tcpPort(80)))...))
-					w.converge("web")
-					w.account.Fault(`{"action":"AddServersToServerGroup",` + how + `}`)
-					w.pods("n2", "n3")
-					w.passes("web", 10*time.Second)
-					if got := w.listeners(w.balancer("web").ID)[0]; strings.Contains(got, w.podAddress("n1")+":") ||
-						!strings.Contains(got, w.podAddress("n2")+":") {
-						t.Errorf("the listener leads to %s, the pod at %s is gone", got, w.podAddress("n1"))
-					}
-					w.pods("n3")
-					w.passes("web", 10*time.Second)
-					if got := w.listeners(w.balancer("web").ID)[0]; !strings.Contains(got, ":8080=") {
-						t.Errorf("the listener leads to nothing: %s", got)
-					}
-					w.account.ClearFaults()
-					w.passes("web", 2*time.Hour)
-					if got := w.leadsTo(); got != "n3" {
-						t.Errorf("the listener leads to %s", got)
-					}
-				})
-			})
-		}
-	}
-}
-
 // TestRefusedProtocolServesOn: a port is to have another protocol, and the cloud refuses its listener. The one before serves until it does
 // not.
 func TestRefusedProtocolServesOn(t *testing.T) {
@@ -221,31 +180,6 @@ func TestAnnotationOfServersThatIsNotAccepted(t *testing.T) {
 				w.change("web", nodePort(31000))
 				w.passes("web", time.Minute)
 				w.wantListeners("another node port", "TCP:80 i-n2:31000=100 i-n3:31000=100")
-			})
-		})
-	}
-}
-
-// TestCertificateWaitsForNoServers: servers cannot come into the group of a listener. It gets another certificate all the same.
-func TestCertificateWaitsForNoServers(t *testing.T) {
-	t.Parallel()
-	for fault, how := range map[string]string{
-		"job fails": `"job":"failed"`, "forbidden": `"code":"Forbidden.RAM","status":403`,
-		"unavailable": `"code":"ServiceUnavailable","status":503`,
-		"twice":       `"code":"DuplicatedParam.Server","status":400`, "busy": `"code":"IncorrectStatus.serverGroup","status":400`,
-	} {
-		t.Run(fault, func(t *testing.T) {
-			t.Parallel()
-			inWorld(t, func(t *testing.T, w *world) {
-				w.serve(1, testkit.TCP(443), with(annotation.ProtocolPort, "tcpssl:443"), with(annotation.CertID, "cert-1"))
-				w.account.Fault(`{"action":"AddServersToServerGroup","times":0,` + how + `}`)
-				w.addNodes("n2")
-				w.passes("web", 5*time.Minute)
-				w.change("web", with(annotation.CertID, "cert-2"))
-				w.passes("web", 10*time.Second)
-				if got := w.listener(w.balancer("web").ID, 0).CertificateIDs; !slices.Equal(got, []string{"cert-2"}) {
-					t.Errorf("certificates %v", got)
-				}
 			})
 		})
 	}

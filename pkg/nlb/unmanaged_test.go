@@ -46,19 +46,3 @@ func TestOwnListenersGoWithoutOverride(t *testing.T) {
 		}
 	})
 }
-
-// TestServerThatIsNotThere: the cloud refuses a weight of a server that somebody has taken out: that is read soon, and the server is back.
-func TestServerThatIsNotThere(t *testing.T) {
-	t.Parallel()
-	inWorld(t, func(t *testing.T, w *world) {
-		w.serve(2, testkit.TCP(80))
-		group := *w.listener(w.balancer("web").ID, 0).ServerGroupID
-		testkit.Must(w.account.Client.RemoveNLBServers(t.Context(), group, []alicloud.NLBServer{{
-			NLBServerKey: alicloud.NLBServerKey{ID: testkit.InstanceOf("n1"), Type: alicloud.NLBServerECS, Port: 30080},
-		}}))(t)
-		w.later(10 * settle)
-		w.change("web", with(annotation.DefaultWeight, "50"))
-		w.passes("web", 30*time.Second)
-		w.wantListeners("soon", "TCP:80 i-n1:30080=50 i-n2:30080=50")
-	})
-}

@@ -1,7 +1,6 @@
 package nlb
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -9,41 +8,10 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/cloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 )
-
-// TestNoRoomForAnotherGroup: while the cloud refuses a server group, the listener is served from the one that it has, by the new port.
-func TestNoRoomForAnotherGroup(t *testing.T) {
-	t.Parallel()
-	inWorld(t, func(t *testing.T, w *world) {
-		w.serve(2, testkit.TCP(80))
-		serves := func(want string) {
-			t.Helper()
-			if got := w.listeners(w.balancer("web").ID); !slices.Equal(got, []string{want}) {
-				t.Errorf("listeners %v, want %s", got, want)
-			}
-		}
-		w.account.Fault(`{"action":"CreateServerGroup","times":0,"code":"QuotaExceeded.ServerGroupsNum","status":400}`)
-		w.change("web", func(svc *corev1.Service) { svc.Spec.Ports[0].NodePort = 31080 })
-		_ = w.try("web") //nolint:errcheck // it says that there is no room
-		serves("TCP:80 i-n1:31080=100 i-n2:31080=100")
-		w.restart()
-		w.addNodes("n3")
-		w.deleteNode("n1")
-		_ = w.try("web") //nolint:errcheck // the same
-		serves("TCP:80 i-n2:31080=100 i-n3:31080=100")
-		w.account.ClearFaults()
-		w.converge("web")
-		serves("TCP:80 i-n2:31080=100 i-n3:31080=100")
-		if got := w.groups("web"); len(got) != 1 || !strings.Contains(got[0].Name, "31080") {
-			t.Errorf("groups %v", got)
-		}
-		w.quiet("web")
-	})
-}
 
 // TestPutBack: what worked is put back when the cloud refuses what was to take its place, which is tried again later, and not often.
 func TestPutBack(t *testing.T) {
@@ -236,26 +204,6 @@ func TestJobsThatCannotBeRead(t *testing.T) {
 	}
 }
 
-// TestRefusedSettingKeepsNothingBehind: a Service whose ports are all served at its new place leaves the old one, whatever settings are
-// refused.
-func TestRefusedSettingKeepsNothingBehind(t *testing.T) {
-	t.Parallel()
-	inWorld(t, func(t *testing.T, w *world) {
-		first := w.existing("first")
-		var tags []alicloud.Tag
-		for i := range cloud.MaxTags {
-			tags = append(tags, alicloud.Tag{Key: fmt.Sprint("by-hand-", i), Value: "x"})
-		}
-		testkit.Check(t, w.account.Client.TagNLB(t.Context(), alicloud.NLBTagLoadBalancer, []string{first}, tags))
-		w.serve(1, testkit.TCP(80), with(annotation.AdditionalTags, "a=1"))
-		w.change("web", without(annotation.ZoneMaps), with(annotation.LoadBalancerID, first), with(annotation.ForceOverrideListeners, "true"))
-		w.patiently("web")
-		if got := w.listeners(first); len(got) != 1 || len(w.balancers("web")) > 0 {
-			t.Errorf("listeners %v, own load balancers %v", got, w.balancers("web"))
-		}
-	})
-}
-
 // TestLastingFailureIsFewEvents: a failure that differs in ids only is one event.
 func TestLastingFailureIsFewEvents(t *testing.T) {
 	t.Parallel()
@@ -298,23 +246,5 @@ func TestUntaggedGroup(t *testing.T) {
 			t.Errorf("groups %v", got)
 		}
 		w.quiet("web")
-	})
-}
-
-// TestNothingToServe: without a port that can be served, no load balancer is made.
-func TestNothingToServe(t *testing.T) {
-	t.Parallel()
-	inWorld(t, func(t *testing.T, w *world) {
-		w.serve(1, testkit.TCP(443), with(annotation.ProtocolPort, "tcpssl:443"))
-		if calls := writes(w.calls()); len(calls) > 0 {
-			t.Errorf("writes %v", calls)
-		}
-		mustReport(t, w.newEvents(), "a TCPSSL listener needs loadbalancer-cert-id")
-		w.change("web", with(annotation.CertID, "cert-1"), with(annotation.AdditionalCertIDs, "cert-1,cert-2"))
-		w.converge("web")
-		l := w.listener(w.balancer("web").ID, 0)
-		if ids := testkit.Must(w.account.Client.AdditionalCertificates(t.Context(), l.ID))(t); !slices.Equal(ids, []string{"cert-2"}) {
-			t.Errorf("additional certificates %v", ids)
-		}
 	})
 }

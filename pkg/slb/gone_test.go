@@ -9,10 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	clienttesting "k8s.io/client-go/testing"
 
-	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/driver"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
@@ -92,169 +89,6 @@ func (w *world) wantKept(id string) {
 	}
 }
 
-// TestUntaggedCLBStaysWithAWord: a CLB whose owner tag and name somebody removed, and with them the Service's marks or not, is left in the
-// cloud with a Warning before the Service is released. Where the release has to be repeated, the Warning is not.
-func TestUntaggedCLBStaysWithAWord(t *testing.T) {
-	t.Parallel()
-	for name, marks := range map[string]bool{"with marks": true, "without marks": false} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			w, id := named(t)
-			w.takenOver(id)
-			if !marks {
-				w.must(w.api.DeleteListener(t.Context(), id, alicloud.ListenerKey{Port: 80, Protocol: "tcp"}))
-				groups, err := w.api.DescribeVServerGroups(t.Context(), id)
-				w.must(err)
-				w.must(w.api.DeleteVServerGroup(t.Context(), groups[0].ID))
-			}
-			w.restart()
-			w.change("web", deleteService)
-			refused := true
-			w.kube.PrependReactor("patch", "services", func(clienttesting.Action) (bool, runtime.Object, error) { return refused, nil, errDead })
-			if err := w.pass("web"); err == nil {
-				t.Fatal("the finalizer can be removed")
-			}
-			if events := w.newEvents(); len(events) != 2 || !strings.HasPrefix(events[0], "Warning LoadBalancerKept CLB "+id) {
-				t.Errorf("events %q, want a Warning about the CLB before that about the finalizer", events)
-			}
-			refused = false
-			w.calls()
-			w.mustPass("web")
-			if events := w.newEvents(); len(events) != 0 || len(w.lbs()) != 1 || len(w.get("web").Finalizers) != 0 {
-				t.Errorf("events %q, %d CLBs, finalizers %v", events, len(w.lbs()), w.get("web").Finalizers)
-			}
-			if writes := writesOf(w.calls()); len(writes) != 0 {
-				t.Errorf("writes %v", writes)
-			}
-		})
-	}
-}
-
-// TestTakenOverCLBIsNotDeletedFromMemory: a CLB whose tags and name are gone is not deleted although this process still knows it as its
-// own.
-func TestTakenOverCLBIsNotDeletedFromMemory(t *testing.T) {
-	t.Parallel()
-	w := settled(t, testService("web", 80))
-	w.takenOver(w.onlyCLB())
-	w.calls()
-	w.newEvents()
-	w.change("web", deleteService)
-	w.mustPass("web")
-	if left := w.state()["theirs"]; len(w.lbs()) != 1 || len(left.Listeners)+len(left.Groups) != 0 {
-		t.Errorf("%d CLBs, %v; want the CLB without listeners and groups", len(w.lbs()), left)
-	}
-	w.wantKept(w.onlyCLB())
-	if svc := w.get("web"); len(svc.Finalizers) != 0 {
-		t.Errorf("finalizers %v hold the Service", svc.Finalizers)
-	}
-}
-
-// TestCLBWithoutTagsAndMarksMakesNoSecondOne: a CLB that the label names and that shows nothing of the Service is an error that says what
-// to do, and no reason for a second CLB.
-func TestCLBWithoutTagsAndMarksMakesNoSecondOne(t *testing.T) {
-	t.Parallel()
-	w, id := named(t)
-	w.untagged(id)
-	if err := w.api.DeleteListener(t.Context(), id, alicloud.ListenerKey{Port: 80, Protocol: "tcp"}); err != nil {
-		t.Fatal(err)
-	}
-	groups, err := w.api.DescribeVServerGroups(t.Context(), id)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, group := range groups {
-		if err := w.api.DeleteVServerGroup(t.Context(), group.ID); err != nil {
-			t.Fatal(err)
-		}
-	}
-	w.restart()
-	w.calls()
-	err = w.pass("web")
-	if writes := writesOf(w.calls()); err != nil || len(writes) != 0 {
-		t.Errorf("error %v, writes %v", err, writes)
-	}
-	if events := w.newEvents(); len(events) != 1 || !strings.Contains(events[0], id) || !strings.Contains(events[0], mark.TagOwner) {
-		t.Errorf("events %q, want one with the id and the tag to restore", events)
-	}
-}
-
-// TestSecondCLBWithTagDoesNotFreeze: of two CLBs with the owner tag the Service stays on the one that its label names.
-func TestSecondCLBWithTagDoesNotFreeze(t *testing.T) {
-	t.Parallel()
-	w := settled(t, testService("web", 80))
-	id := w.get("web").Labels[driver.LabelLoadBalancerID]
-	w.makeCLB(alicloud.Tag{Key: mark.TagOwner, Value: mark.DefaultName(w.get("web").UID)},
-		alicloud.Tag{Key: mark.TagCluster, Value: testCluster})
-	w.restart()
-	w.calls()
-	w.mustPass("web")
-	if writes := writesOf(w.calls()); w.get("web").Labels[driver.LabelLoadBalancerID] != id || len(writes) != 0 {
-		t.Errorf("on %s, writes %v", w.get("web").Labels[driver.LabelLoadBalancerID], writes)
-	}
-}
-
-// TestCreateThenNotFoundYet: a replica that does not know the CLB yet, and a search that does not either, prove nothing.
-func TestCreateThenNotFoundYet(t *testing.T) {
-	t.Parallel()
-	w := settled(t, testService("web", 80))
-	id := w.get("web").Labels[driver.LabelLoadBalancerID]
-	w.drift("web")
-	w.fault(map[string]any{"action": "DescribeLoadBalancerAttribute", "code": codeGone, "status": 404, "times": 1})
-	w.fault(map[string]any{"action": "DescribeLoadBalancers", "times": 1, "stale": "24h"})
-	w.newEvents()
-	w.mustPass("web")
-	w.clearFaults()
-	w.mustPass("web")
-	if got := w.get("web").Labels[driver.LabelLoadBalancerID]; got != id || len(w.lbs()) != 1 {
-		t.Errorf("on CLB %s of %d, want %s alone", got, len(w.lbs()), id)
-	}
-	if events := w.newEvents(); len(events) != 0 {
-		t.Errorf("events %q, want none", events)
-	}
-}
-
-// TestOneNotFoundAtTearDownLeaksNothing: "not found" for a step of the tear-down does not release the Service while its CLB stands.
-func TestOneNotFoundAtTearDownLeaksNothing(t *testing.T) {
-	t.Parallel()
-	for _, action := range []string{"SetLoadBalancerDeleteProtection", "DeleteLoadBalancer"} {
-		t.Run(action, func(t *testing.T) {
-			t.Parallel()
-			w := settled(t, testService("web", 80))
-			w.fault(map[string]any{"action": action, "code": codeGone, "status": 404, "times": 1})
-			w.change("web", deleteService)
-			w.mustPass("web")
-			w.mustPass("web")
-			if left := w.lbs(); len(left) != 0 || len(w.get("web").Finalizers) != 0 {
-				t.Errorf("%d CLBs left, finalizers %v", len(left), w.get("web").Finalizers)
-			}
-		})
-	}
-}
-
-// TestAnotherCLBInTheAnnotationProvesNoAbsence: that the CLB of the annotation exists and has nothing of the Service says nothing about the
-// CLB that the Service is on, which answers do not show for a moment.
-func TestAnotherCLBInTheAnnotationProvesNoAbsence(t *testing.T) {
-	t.Parallel()
-	w := settled(t, testService("web", 80))
-	another := w.makeCLB().ID
-	w.change("web", func(svc *corev1.Service) { annotate(svc, annotation.LoadBalancerID, another) })
-	w.mustPass("web")
-	w.restart()
-	w.fault(map[string]any{"action": "DescribeLoadBalancers", "body": `{"RequestId":"r","TotalCount":0,"PageNumber":1,"PageSize":50}`,
-		"times": 2})
-	w.fault(map[string]any{"action": "DescribeLoadBalancerAttribute", "code": codeGone, "status": 404, "times": 1})
-	w.change("web", deleteService)
-	for range 3 {
-		w.mustPass("web")
-	}
-	if left := w.lbs(); len(left) != 1 || left[0].ID != another || w.faultHits() != 3 {
-		t.Errorf("CLBs %v are left after %d faults, want %s", left, w.faultHits(), another)
-	}
-	if driver.HasFinalizer(w.get("web"), Finalizer) {
-		t.Error("the Service is still held")
-	}
-}
-
 // TestReuseTagRemovedLeaksNoListener: marks are proof enough on an existing CLB whose tag was removed.
 func TestReuseTagRemovedLeaksNoListener(t *testing.T) {
 	t.Parallel()
@@ -274,29 +108,6 @@ func TestReuseTagRemovedLeaksNoListener(t *testing.T) {
 	}
 	if len(w.lbs()) != 1 || len(w.get("web").Finalizers) != 0 {
 		t.Errorf("%d CLBs, finalizers %v", len(w.lbs()), w.get("web").Finalizers)
-	}
-}
-
-// TestEIPAnnotationRemovedAfterRestart: the status showed another address than the CLB's, and the label says that the Service is on
-// it all the same.
-func TestEIPAnnotationRemovedAfterRestart(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	threeNodes(w)
-	id := w.makeCLB().ID
-	svc := reusing("web", id, "true", 80)
-	annotate(svc, annotation.Hostname, "shop.example.com")
-	w.put(svc)
-	w.mustPass("web")
-	w.change("web", func(svc *corev1.Service) {
-		delete(svc.Annotations, annotation.Prefixes[0]+string(annotation.Hostname))
-		svc.Status.LoadBalancer.Ingress = []corev1.LoadBalancerIngress{{IP: "47.0.0.1"}}
-	})
-	w.restart()
-	w.fault(map[string]any{"action": "DescribeLoadBalancers", "times": 0, "stale": "24h"}) // found by id alone
-	w.mustPass("web")
-	if got := w.get("web").Status.LoadBalancer.Ingress; len(got) != 1 || got[0].IP != w.lb(id).Address {
-		t.Errorf("the Service shows %v, want the address of the CLB", got)
 	}
 }
 

@@ -6,8 +6,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"testing/synctest"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -62,47 +60,6 @@ func TestLastOneOfAGroup(t *testing.T) {
 	})
 }
 
-// TestLeftCLBGoesWithTheLastOne: a Service that moved to the next CLB of its group is the last one on the CLB that it leaves, and removes
-// that.
-func TestLeftCLBGoesWithTheLastOne(t *testing.T) {
-	t.Parallel()
-	for _, restarted := range []bool{false, true} {
-		t.Run(fmt.Sprint(restarted), func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				w := newWorld(t)
-				w.moveGrace = time.Minute
-				w.restart()
-				threeNodes(w)
-				w.putAll(overflowing(grouped("young", "edge", 80)))
-				first := w.onlyCLB()
-				w.put(born(grouped("old", "edge", 80), -1))
-				w.fillGroups()
-				if _, err := w.Reconcile(t.Context(), w.get("old")); err != nil {
-					t.Log(err)
-				}
-				for range 3 {
-					w.drift("young")
-					w.live("young", time.Second)
-				}
-				w.change("old", deleteService)
-				w.live("old", 10*time.Second)
-				w.vanish("old")
-				if restarted {
-					w.restart()
-				}
-				for range 20 {
-					w.live("young", 10*time.Second)
-				}
-				if id := w.onlyCLB(); id == first {
-					t.Errorf("young is on %s, which it was to leave", id)
-				}
-				wantOwners(t, w, map[string][]string{edgeCLB: {"tcp:80 young"}})
-			})
-		})
-	}
-}
-
 // TestGroupGoesBack: the official CCM takes over what Services of a group have once they name the CLB, without a write but its tag, and
 // this program takes it back.
 func TestGroupGoesBack(t *testing.T) {
@@ -140,30 +97,6 @@ func TestGroupGoesBack(t *testing.T) {
 	wantOwners(t, w, map[string][]string{edgeCLB: {"tcp:80 web", "tcp:81 shop"}})
 }
 
-// TestPartialAnswerDeletesNoListenerOfOthers: the last Service of a group deletes no CLB because one answer lacks the listener of somebody
-// else.
-func TestPartialAnswerDeletesNoListenerOfOthers(t *testing.T) {
-	t.Parallel()
-	for why, begin := range knownOrNot() {
-		t.Run(why, func(t *testing.T) {
-			t.Parallel()
-			w := groupWorld(t, grouped("web", "edge", 80))
-			w.makeListener(w.onlyCLB(), 9000, "by hand")
-			begin(w)
-			hidden := &hiding{next: w.transport.next, port: 9000, times: 1}
-			w.transport.next = hidden
-			w.change("web", deleteService)
-			for range 3 {
-				w.mustPass("web")
-			}
-			wantOwners(t, w, map[string][]string{edgeCLB: {"tcp:9000 "}})
-			if !hidden.hit {
-				t.Error("the listener was not hidden")
-			}
-		})
-	}
-}
-
 // hidingOnce hides the listener on a port in one of the answers about listeners, and counts those.
 type hidingOnce struct {
 	hiding
@@ -181,27 +114,6 @@ func (h *hidingOnce) RoundTrip(request *http.Request) (*http.Response, error) {
 		h.mu.Unlock()
 	}
 	return h.hiding.RoundTrip(request)
-}
-
-// TestPartialAnswerWhileTheLastOneMoves: the last Service of a group moves to a CLB of its own, and deletes no CLB because one answer lacks
-// the listener of somebody else, whichever that is.
-func TestPartialAnswerWhileTheLastOneMoves(t *testing.T) {
-	t.Parallel()
-	for at := 1; at < 40; at++ {
-		w := groupWorld(t, grouped("web", "edge", 80))
-		w.makeListener(w.onlyCLB(), 9000, "by hand")
-		w.change("web", func(svc *corev1.Service) { delete(svc.Annotations, key(annotation.Group)) })
-		hidden := &hidingOnce{hiding: hiding{next: w.transport.next, port: 9000}, at: at}
-		w.transport.next = hidden
-		w.passes("web", 8)
-		w.transport.next = w.emulator.Transport()
-		if hidden.seen < at {
-			return // there is no such answer
-		}
-		if left := w.ownersOf()[edgeCLB]; !slices.Equal(left, []string{"tcp:9000 "}) {
-			t.Errorf("answer %d lacks the listener: %v", at, w.ownersOf())
-		}
-	}
 }
 
 // TestTakenOverCLBOfAGroupIsKept: a CLB from which somebody has removed the tag of the group stays, without what the last Service has on
@@ -285,28 +197,6 @@ func TestProtectionOfAGroup(t *testing.T) {
 				}
 			})
 		}
-	}
-}
-
-// TestServiceOnCLBOfAGroupByID: a Service that is on the CLB of a group by its ID, and in no group, leaves nothing there, and the others
-// what they have. Where there are no others, the CLB goes with it, see TestCLBOfAGroupGoesWithItsGuest.
-func TestServiceOnCLBOfAGroupByID(t *testing.T) {
-	t.Parallel()
-	for when, then := range knownOrNot() {
-		t.Run(when, func(t *testing.T) {
-			t.Parallel()
-			w := groupWorld(t, grouped("shop", "edge", 81))
-			w.put(born(reusing("web", w.balancer(edgeCLB).ID, "true", 80), 9))
-			w.mustPass("web")
-			wantOwners(t, w, map[string][]string{edgeCLB: {"tcp:80 web", "tcp:81 shop"}})
-			then(w)
-			w.change("web", deleteService)
-			w.mustPass("web")
-			wantOwners(t, w, map[string][]string{edgeCLB: {"tcp:81 shop"}})
-			if groups := w.state()[edgeCLB].Groups; len(groups) != 1 || len(w.get("web").Finalizers) > 0 {
-				t.Errorf("vServer groups %v, finalizers %v", groups, w.get("web").Finalizers)
-			}
-		})
 	}
 }
 

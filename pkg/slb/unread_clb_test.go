@@ -10,92 +10,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
-	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/policy"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
 )
-
-// TestAnUnreadCLBHoldsNoBackend: while the CLB itself cannot be read, its groups follow the nodes, and its listeners the ports.
-func TestAnUnreadCLBHoldsNoBackend(t *testing.T) {
-	t.Parallel()
-	for name, doubt := range map[string]func(w *world){
-		"drift": func(w *world) { w.drift("web") },
-		"edit": func(w *world) {
-			w.change("web", func(svc *corev1.Service) { annotate(svc, annotation.DefaultWeight, "50") })
-		},
-	} {
-		for _, code := range []string{"Forbidden.RAM", "Throttling.User", "InternalError"} {
-			t.Run(name+" "+code, func(t *testing.T) {
-				t.Parallel()
-				synctest.Test(t, func(t *testing.T) {
-					w := settled(t, testService("web", 80))
-					for _, action := range []string{"DescribeLoadBalancers", "DescribeLoadBalancerAttribute"} {
-						w.fault(map[string]any{"action": action, "code": code, "status": 400, "times": 0})
-					}
-					doubt(w)
-					w.deleteNode("a")
-					w.addNode("d")
-					if _, err := w.Reconcile(t.Context(), w.get("web")); err == nil && code == "Forbidden.RAM" {
-						t.Error("nobody hears of the missing permission")
-					}
-					servers := w.state()["a0f5e8a1cweb"].serving("tcp:80")
-					for i := range servers {
-						servers[i], _, _ = strings.Cut(servers[i], " ")
-					}
-					if !slices.Equal(servers, []string{"i-b", "i-c", "i-d"}) {
-						t.Errorf("the listener leads to %v, want b, c and d", servers)
-					}
-					w.change("web", func(svc *corev1.Service) { svc.Spec.Ports = append(svc.Spec.Ports, testPort(81, corev1.ProtocolTCP)) })
-					_ = w.pass("web") //nolint:errcheck // as before
-					if keys := w.listenerKeys(); !slices.Equal(keys, []string{"tcp:80", "tcp:81"}) {
-						t.Errorf("listeners %v, want both ports", keys)
-					}
-					w.clearFaults()
-					w.settles("web")
-				})
-			})
-		}
-	}
-}
-
-// TestUnreadListenersHoldNoBackend: a new process cannot read the listeners. The vServer groups follow the nodes by their marks, and
-// nothing else changes.
-func TestUnreadListenersHoldNoBackend(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		w := settled(t, testService("web", 80))
-		w.fault(map[string]any{"action": "DescribeLoadBalancerListeners", "code": "Forbidden.RAM", "status": 403, "times": 0})
-		w.restart()
-		w.calls()
-		w.deleteNode("a")
-		w.addNode("d")
-		w.change("web", func(svc *corev1.Service) { svc.Spec.Ports = append(svc.Spec.Ports, testPort(81, corev1.ProtocolTCP)) })
-		for range 5 {
-			if w.pass("web") == nil {
-				t.Error("nobody hears of the missing permission")
-			}
-			time.Sleep(time.Minute)
-		}
-		for _, write := range writesOf(w.calls()) {
-			if !strings.HasSuffix(write, "VServerGroupBackendServers") {
-				t.Errorf("it writes %s", write)
-			}
-		}
-		w.clearFaults()
-		servers := w.state()["a0f5e8a1cweb"].serving("tcp:80")
-		for i := range servers {
-			servers[i], _, _ = strings.Cut(servers[i], " ")
-		}
-		if !slices.Equal(servers, []string{"i-b", "i-c", "i-d"}) {
-			t.Errorf("the listener leads to %v, want b, c and d", servers)
-		}
-		w.settles("web")
-		if keys := w.listenerKeys(); !slices.Equal(keys, []string{"tcp:80", "tcp:81"}) {
-			t.Errorf("listeners %v, want both ports", keys)
-		}
-	})
-}
 
 // TestWhatMayNotBeUsedAnyMoreIsFollowed: an existing CLB whose policy or tags change after a Service is on it keeps what the Service has
 // there, and its backends follow the nodes, also after a restart. The Service gets no new port, and may leave.
