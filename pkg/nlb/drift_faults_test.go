@@ -9,7 +9,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
-	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/waits"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/driver"
@@ -57,52 +56,6 @@ func TestSharedReadsThatProveNothing(t *testing.T) {
 			})
 		}
 	}
-}
-
-// TestSharedReadsBeforeAWrite: what was read of an NLB before its Service changed it differs from what is known, and is no drift.
-func TestSharedReadsBeforeAWrite(t *testing.T) {
-	t.Parallel()
-	for kind, services := range map[string][]*corev1.Service{"own": owners(8, 80), "group": sharers(8)} {
-		t.Run(kind, func(t *testing.T) {
-			t.Parallel()
-			inQuietWorld(t, services, func(t *testing.T, w *quietWorld) {
-				for i := range 4 {
-					w.pass(w.next()) // it reads those of others, too
-					w.calls()
-					for name := range w.due {
-						w.change(name, with(annotation.PreserveClientIP, []string{"off", "on"}[i%2]),
-							with(annotation.ProxyProtocol, []string{"on", "off"}[i%2]))
-						w.fillServices()
-						w.converge(name)
-					}
-					if found := writes(w.calls()); len(found) < len(services) {
-						t.Fatalf("writes %v, want a change of each Service", found)
-					}
-					if found := wrote(w.forward(longest)); len(found) > 0 {
-						t.Errorf("afterwards it writes %v", found)
-					}
-				}
-			})
-		})
-	}
-}
-
-// TestDriftFindsWhatIsGone: an NLB that somebody deleted is missing in what is read together, and one takes its place.
-func TestDriftFindsWhatIsGone(t *testing.T) {
-	t.Parallel()
-	inQuietWorld(t, owners(6, 80), func(t *testing.T, w *quietWorld) {
-		gone := w.balancer("web-3").ID
-		testkit.Check(t, w.account.Client.ProtectNLB(t.Context(), gone, alicloud.NLBProtection{Deletion: new(false)}))
-		testkit.Must(w.account.Client.DeleteNLB(t.Context(), gone))(t)
-		w.later(30 * settle)
-		w.forward(longest + waits.Job)
-		if now := w.balancer("web-3").ID; now == gone || len(w.listeners(now)) != 1 {
-			t.Errorf("NLB %s, want another one with a listener", now)
-		}
-		if all := testkit.Must(w.account.Client.ListNLBs(t.Context(), alicloud.NLBQuery{}))(t); len(all) != len(w.due) {
-			t.Errorf("%d NLBs, want %d", len(all), len(w.due))
-		}
-	})
 }
 
 // TestDriftOfWhatFewServicesHave: additional certificates, the security group of source ranges and server groups of others are not among

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -12,7 +11,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/cloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
@@ -160,53 +158,6 @@ func TestGoldenListsLag(t *testing.T) {
 	}
 }
 
-// TestGoldenHalfAList: the second page of a list cannot be read. Nothing leaves.
-func TestGoldenHalfAList(t *testing.T) {
-	t.Parallel()
-	inWorld(t, func(t *testing.T, w *world) {
-		w.addMany(150)
-		w.put(newService("web", testkit.TCP(80)))
-		w.converge("web")
-		w.calls()
-		w.drift()
-		w.account.Fault(`{"action":"ListServerGroupServers","code":"InternalError","status":500,"after":1,"times":0}`)
-		_ = w.try("web") //nolint:errcheck // it says what cannot be read
-		if calls := writes(w.calls()); len(calls) > 0 {
-			t.Errorf("writes %v", calls)
-		}
-		w.account.ClearFaults()
-		w.converge("web")
-		serverCount(150)(t, w)
-	})
-}
-
-// TestGoldenHundredAtOnce: 100 Services with two ports each, made at the same time, have what they need within the time that 200 writes a
-// minute and action take, and none waits for ever.
-func TestGoldenHundredAtOnce(t *testing.T) {
-	t.Parallel()
-	inWorld(t, func(t *testing.T, w *world) {
-		const services = 100
-		w.addNodes("n1")
-		var wait sync.WaitGroup
-		errs := make([]error, services)
-		start := time.Now()
-		for i := range services {
-			name := fmt.Sprintf("web%d", i)
-			w.put(newService(name, testkit.TCP(80, 81)))
-			wait.Go(func() { errs[i] = w.try(name) })
-		}
-		wait.Wait()
-		for i, err := range errs {
-			if ingress := w.get(fmt.Sprintf("web%d", i)).Status.LoadBalancer.Ingress; err != nil || len(ingress) != 1 {
-				t.Errorf("web%d: %v, status %v", i, err, ingress)
-			}
-		}
-		if took := time.Since(start); took > 4*time.Minute {
-			t.Errorf("it took %s", took)
-		}
-	}, quotas(cloud.Limits{NLBs: 200}))
-}
-
 // TestGoldenForbidden: an action that the access key may not call is named once, however often it is tried.
 func TestGoldenForbidden(t *testing.T) {
 	t.Parallel()
@@ -262,30 +213,4 @@ func TestGoldenLockedByAnUnpaidBill(t *testing.T) {
 		}
 		w.quiet("web")
 	})
-}
-
-// TestMissingGroupsMakeNoSecondOnes: neither the search by tag nor the one by id shows the group for a moment, before and after a restart.
-func TestMissingGroupsMakeNoSecondOnes(t *testing.T) {
-	t.Parallel()
-	const noGroups = `{"action":"ListServerGroups","times":%d,"body":"{\"RequestId\":\"1\",\"ServerGroups\":[],\"TotalCount\":0}"}`
-	for name, begin := range map[string]func(*world){"drift": (*world).drift, "restart": (*world).restart} {
-		for _, times := range []int{1, 2} {
-			t.Run(fmt.Sprint(name, times), func(t *testing.T) {
-				t.Parallel()
-				inWorld(t, func(t *testing.T, w *world) {
-					w.serve(1, testkit.TCP(80))
-					w.calls()
-					begin(w)
-					w.account.Fault(fmt.Sprintf(noGroups, times))
-					w.converge("web")
-					w.account.ClearFaults()
-					w.converge("web")
-					if calls := writes(w.calls()); len(calls) > 0 {
-						t.Errorf("writes %v", calls)
-					}
-					w.onlyGroup()
-				})
-			})
-		}
-	}
 }

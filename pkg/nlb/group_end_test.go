@@ -14,7 +14,6 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/driver"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
-	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/policy"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
 )
 
@@ -111,54 +110,6 @@ func TestNLBOfAGroupIsKept(t *testing.T) {
 				}
 			})
 		})
-	}
-}
-
-// TestGroupOfAnotherNamespace: a Service joins it only where the policy says so.
-func TestGroupOfAnotherNamespace(t *testing.T) {
-	t.Parallel()
-	inWorld(t, func(t *testing.T, w *world) {
-		w.addNodes("n1")
-		w.put(grouped("web", "shared/edge", 1, testkit.TCP(80)))
-		w.fillServices()
-		w.converge("web")
-		mustReport(t, w.newEvents(), "allowedGroups has no rule")
-		w.wantOwners(map[string][]string{})
-		w.config.Policy.AllowedGroups = append(w.config.Policy.AllowedGroups,
-			policy.GroupRule{Namespaces: []string{testkit.Namespace}, Groups: []string{"shared/*"}})
-		w.restart()
-		w.together("web")
-		w.wantOwners(map[string][]string{"k8s-group-shared-edge": {"tcp:80 web"}})
-	})
-}
-
-// TestNLBGroupIsMadeOnce: of two Services at once, the second one makes no NLB while nobody knows what came of the creation by the first,
-// also where the first one is not the oldest, and also in another process.
-func TestNLBGroupIsMadeOnce(t *testing.T) {
-	t.Parallel()
-	for name, after := range map[string]func(*world){"smooth": nil, "the answer is lost": func(*world) {},
-		"the answer is lost with the process": (*world).restart} {
-		for _, order := range [][]string{{"web", "shop"}, {"shop", "web"}} {
-			t.Run(name+" "+order[0], func(t *testing.T) {
-				t.Parallel()
-				inWorld(t, func(t *testing.T, w *world) {
-					w.addNodes("n1")
-					w.put(grouped("web", "edge", 1, testkit.TCP(80)))
-					w.put(grouped("shop", "edge", 2, testkit.TCP(81)))
-					w.fillServices()
-					if after != nil {
-						w.account.Fault(`{"action":"CreateLoadBalancer","drop":"after","times":1}`)
-					}
-					_, _ = w.Reconcile(t.Context(), w.get(order[0])) //nolint:errcheck // its answer may be lost
-					if after != nil {
-						after(w)
-					}
-					w.together(order[1], order[0])
-					w.wantOwners(map[string][]string{edgeNLB: {"tcp:80 web", "tcp:81 shop"}})
-					w.silent(order...)
-				})
-			})
-		}
 	}
 }
 

@@ -2,7 +2,6 @@ package nlb
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -13,15 +12,12 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
-	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/driver"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
 )
 
 const secondNLB = edgeNLB + "+"
 
 func unrestricted(svc *corev1.Service) { svc.Spec.LoadBalancerSourceRanges = nil }
-
-func unpaused(svc *corev1.Service) { delete(svc.Annotations, driver.AnnotationPaused) }
 
 // serving makes passes over Services for a time, each in turn, and checks after each that the NLB which shop shows serves it.
 func (w *world) serving(rounds int, names ...string) {
@@ -103,42 +99,6 @@ func TestOverflowKeepsItsListeners(t *testing.T) {
 				})
 			}
 		}
-	}
-}
-
-// TestKeptWhileOthersCannot: an older Service that cannot have the port either changes nothing for the one that has it.
-func TestKeptWhileOthersCannot(t *testing.T) {
-	t.Parallel()
-	for name, test := range map[string]struct{ shop, old, third func(*corev1.Service) }{
-		"it is restricted, too":  {sourceRanges, sourceRanges, born(2)},
-		"it is paused":           {sourceRanges, testkit.Annotation(driver.AnnotationPaused, "true"), born(2)},
-		"it may overflow":        {sourceRanges, with(annotation.GroupOverflow, "true"), born(2)},
-		"a third one is younger": {sourceRanges, born(1), born(5)},
-		"a third one overflows":  {sourceRanges, born(1), with(annotation.GroupOverflow, "true")},
-		"the one that has it is paused": {func(svc *corev1.Service) {
-			sourceRanges(svc)
-			testkit.Annotation(driver.AnnotationPaused, "true")(svc)
-		}, born(1), born(2)},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			inWorld(t, func(t *testing.T, w *world) {
-				w.groupWorld(grouped("shop", "edge", 3, testkit.TCP(80), with(annotation.GroupOverflow, "true")))
-				w.change("shop", test.shop)
-				w.put(grouped("old", "edge", 1, testkit.TCP(80), test.old))
-				w.put(grouped("third", "edge", 2, testkit.TCP(80), test.third))
-				w.serving(6, "old", "third", "shop")
-				w.restart()
-				w.serving(6, "third", "shop", "old")
-				if owners := w.ownersOf()[edgeNLB]; !slices.Contains(owners, "tcp:80 shop") {
-					t.Errorf("shop has lost its listener: %v", w.ownersOf())
-				}
-				w.change("shop", unpaused)
-				w.follows("old", "third", "shop")
-				w.change("old", unpaused)
-				w.leavesNothing("third", "old", "shop")
-			})
-		})
 	}
 }
 

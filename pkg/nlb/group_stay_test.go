@@ -244,33 +244,6 @@ func TestMoveServesAllTheTime(t *testing.T) {
 	}
 }
 
-// TestMoveFromGoneNLBShowsNewPlace: a Service whose old NLB is gone shows the new one although only one of its two ports is served there,
-// because the cloud refuses the other one or somebody has it: the old name answers nobody.
-func TestMoveFromGoneNLBShowsNewPlace(t *testing.T) {
-	t.Parallel()
-	for name, shop := range map[string]int32{"refused": 81, "taken": 443} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			inWorld(t, func(t *testing.T, w *world) {
-				w.groupWorld(grouped("shop", "edge", 1, testkit.TCP(shop)), newService("web", testkit.TCP(80, 443), born(2)))
-				w.deleteByHand(w.only(ownNLB).ID)
-				w.account.Fault(`{"after":1,"times":0,"action":"CreateListener","code":"OperationDenied.Test","status":400}`)
-				w.change("web", with(annotation.Group, "edge"))
-				for range 12 {
-					_ = w.try("web")
-					time.Sleep(5 * time.Second)
-				}
-				if shown, want := w.hostname("web"), w.only(edgeNLB).DNSName; shown != want || !w.answers("web", want) {
-					t.Errorf("the status shows %s, and the NLB of the group has the name %s", shown, want)
-				}
-				if record := w.recordOf("web"); len(record.Leaving) > 0 {
-					t.Errorf("the Record still says that %v is to be left", record.Leaving)
-				}
-			})
-		})
-	}
-}
-
 // recordOf returns the Record of a Service.
 func (w *world) recordOf(name string) driver.Record {
 	record, _ := driver.RecordOn(w.get(name))

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -293,5 +294,17 @@ func TestRestrictedServiceSharesNoNLB(t *testing.T) {
 				w.leavesNothing("shop", "web")
 			})
 		})
+	}
+}
+
+// tries makes passes over Services, which may fail.
+func (w *world) tries(rounds int, names ...string) {
+	w.t.Helper()
+	for range rounds {
+		for _, name := range names {
+			w.fillServices()
+			_ = w.try(name)
+		}
+		time.Sleep(10 * time.Second)
 	}
 }

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
-	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 )
 
@@ -93,62 +92,4 @@ func TestWrongIDMovesNoService(t *testing.T) {
 			})
 		})
 	}
-}
-
-// TestJoinedGroupsOfOneName: two groups of somebody else have the same name. Each has the servers of its port.
-func TestJoinedGroupsOfOneName(t *testing.T) {
-	t.Parallel()
-	inWorld(t, func(t *testing.T, w *world) {
-		w.addNodes("n1", "x")
-		w.deleteNode("x")
-		id := w.existing("by-hand")
-		group := func(token string) string {
-			made, _, err := w.account.Client.CreateNLBGroup(t.Context(),
-				alicloud.NLBGroup{Name: "shop", Type: alicloud.NLBInstanceGroup, Protocol: alicloud.NLBTCP, VPCID: w.config.VPCID}, token)
-			testkit.Check(t, err)
-			w.later(5 * settle)
-			return made
-		}
-		a, b := group("a"), group("b")
-		w.put(newService("web", ports(tcpPort(80), tcpPort(81)), without(annotation.ZoneMaps), with(annotation.LoadBalancerID, id),
-			with(annotation.ForceOverrideListeners, "true"), with(annotation.VGroupPort, a+":80,"+b+":81")))
-		w.converge("web")
-		if got, want := w.listeners(id), []string{"TCP:80 i-n1:30080=100", "TCP:81 i-n1:30081=100"}; !slices.Equal(got, want) {
-			t.Errorf("listeners %v, want %v", got, want)
-		}
-		w.quiet("web")
-		w.remove("web")
-		w.converge("web")
-		w.later(5 * settle)
-		if got := append(w.servers(a), w.servers(b)...); len(got) > 0 {
-			t.Errorf("servers %v are left", got)
-		}
-	})
-}
-
-// TestCreationsThatFail: the cloud gives up each creation. New ones follow less and less often, and the Service says why it has none.
-func TestCreationsThatFail(t *testing.T) {
-	t.Parallel()
-	inWorld(t, func(t *testing.T, w *world) {
-		w.account.Fault(`{"action":"CreateLoadBalancer","times":0,"job":"failed"}`)
-		w.addNodes("n1")
-		w.put(newService("web", testkit.TCP(80)))
-		w.passes("web", 2*time.Hour)
-		created := 0
-		for _, call := range w.calls() {
-			if call == "CreateLoadBalancer" {
-				created++
-			}
-		}
-		if created < 5 || created > 20 {
-			t.Errorf("%d creations in two hours", created)
-		}
-		mustReport(t, w.newEvents(), "the cloud could not create")
-		w.account.ClearFaults()
-		w.passes("web", 30*time.Minute)
-		if got := w.listeners(w.balancer("web").ID); !slices.Equal(got, []string{webOn80}) {
-			t.Errorf("listeners %v", got)
-		}
-		w.quiet("web")
-	})
 }

@@ -2,15 +2,12 @@ package slb
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
-	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
 )
 
 // ranges returns n source ranges.
@@ -82,51 +79,4 @@ func TestAListInDoubtHoldsNoListener(t *testing.T) {
 			}
 		})
 	}
-}
-
-// TestRevokedRangeLeavesAFullList: a range that is not to connect any more leaves the list although one that comes is refused, and makes
-// room for it.
-func TestRevokedRangeLeavesAFullList(t *testing.T) {
-	t.Parallel()
-	w := settled(t, restricted("192.0.2.0/24", "198.51.100.0/24"))
-	w.fault(map[string]any{"action": "AddAccessControlListEntry", "code": "QuotaLimitExceeds.TotalAclEntry", "status": 400, "times": 1})
-	w.change("web", func(svc *corev1.Service) {
-		svc.Spec.LoadBalancerSourceRanges = []string{"192.0.2.0/24", "203.0.113.0/24"}
-	})
-	if err := w.pass("web"); !alicloud.IsQuota(err) {
-		t.Errorf("error %v, want a quota", err)
-	}
-	if got := w.entries(); !slices.Equal(got, []string{"192.0.2.0/24"}) {
-		t.Errorf("entries %v, want that the revoked one has left", got)
-	}
-	w.mustPass("web")
-	if got := w.entries(); !slices.Equal(got, []string{"192.0.2.0/24", "203.0.113.0/24"}) {
-		t.Errorf("entries %v, want that of the new range", got)
-	}
-}
-
-// TestTheLastRangesStayWhenNoneComes: an empty list may admit everybody.
-func TestTheLastRangesStayWhenNoneComes(t *testing.T) {
-	t.Parallel()
-	w := settled(t, restricted("192.0.2.0/24"))
-	w.fault(map[string]any{"action": "AddAccessControlListEntry", "code": "InvalidParameter", "status": 400, "times": 0})
-	w.change("web", func(svc *corev1.Service) { svc.Spec.LoadBalancerSourceRanges = []string{"203.0.113.0/24"} })
-	if err := w.pass("web"); err == nil {
-		t.Error("nobody hears of the refusal")
-	}
-	if got := w.entries(); !slices.Equal(got, []string{"192.0.2.0/24"}) {
-		t.Errorf("entries %v, want those of before", got)
-	}
-}
-
-// TestMoreRangesThanAListTakes: nothing of them is written, because the cloud would refuse the rest with each pass.
-func TestMoreRangesThanAListTakes(t *testing.T) {
-	t.Parallel()
-	w := settled(t, restricted(ranges(300)...))
-	w.change("web", func(svc *corev1.Service) { svc.Spec.LoadBalancerSourceRanges = ranges(301) })
-	w.mustPass("web")
-	if writes := writesOf(w.calls()); len(writes) != 0 || len(w.entries()) != 300 {
-		t.Errorf("writes %v, %d entries; want none, and the list as it was", writes, len(w.entries()))
-	}
-	w.mustReport(problem.ReasonInvalidAnnotation)
 }

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 	"testing"
+	"testing/synctest"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -104,7 +105,7 @@ func TestEveryWriteMayGoWrong(t *testing.T) {
 				for _, k := range testkit.SampleWrites(samplingFactor, row, i, writes) {
 					t.Run(fmt.Sprintf("write %d %s", k+1, mishap.name), func(t *testing.T) {
 						t.Parallel()
-						survive(t, op, mishap, k, want)
+						synctest.Test(t, func(t *testing.T) { survive(t, op, mishap, k, want) })
 					})
 				}
 			}
@@ -192,20 +193,22 @@ func tornDown(t *testing.T, op operation, mishaps []mishap, begin func(*world), 
 			for _, k := range testkit.Sample(i, writes) {
 				t.Run(fmt.Sprintf("write %d %s", k+1, mishap.name), func(t *testing.T) {
 					t.Parallel()
-					w := newWorld(t)
-					op.prepare(w)
-					mishap.arm(w, k)
-					op.act(w)
-					first := w.pass("web")
-					mishap.after(w)
-					w.clearFaults()
-					begin(w)
-					w.change("web", deleteService)
-					w.converge("web")
-					check(t, w, first)
-					if svc := w.get("web"); len(svc.Finalizers) != 0 {
-						t.Errorf("finalizers %v hold the Service", svc.Finalizers)
-					}
+					synctest.Test(t, func(t *testing.T) {
+						w := newWorld(t)
+						op.prepare(w)
+						mishap.arm(w, k)
+						op.act(w)
+						first := w.pass("web")
+						mishap.after(w)
+						w.clearFaults()
+						begin(w)
+						w.change("web", deleteService)
+						w.converge("web")
+						check(t, w, first)
+						if svc := w.get("web"); len(svc.Finalizers) != 0 {
+							t.Errorf("finalizers %v hold the Service", svc.Finalizers)
+						}
+					})
 				})
 			}
 		}

@@ -127,24 +127,6 @@ func TestDriftIsReadTogether(t *testing.T) {
 	})
 }
 
-// TestDriftOfPorts: each further port of a Service costs half a read per period, that of the backend servers of its vServer group.
-func TestDriftOfPorts(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		const services, hours, ofOnePort, ofEach = 50, 4, 1.0, 0.55
-		ports := []int32{80, 81, 82}
-		w := newTimedWorldOf(t, services, ports...)
-		w.start()
-		w.forward(testResyncPeriod * 6 / 5)
-		calls := slices.Concat(w.forward(hours * time.Hour)...)
-		each := float64(len(calls)) / services / (hours * float64(time.Hour) / float64(testResyncPeriod))
-		t.Logf("%.2f reads per Service of %d ports and period", each, len(ports))
-		if most := ofOnePort + ofEach*float64(len(ports)-1); each > most || each < most/2 {
-			t.Errorf("%.2f reads per Service and period, want %.2f at most, and not far fewer", each, most)
-		}
-	})
-}
-
 // TestDriftIsRepairedInTime: a listener and an attribute within one period, backend servers within two, and a group that nothing uses
 // once everything is read.
 func TestDriftIsRepairedInTime(t *testing.T) {

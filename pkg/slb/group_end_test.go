@@ -2,7 +2,6 @@ package slb
 
 import (
 	"fmt"
-	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -95,25 +94,6 @@ func TestGroupGoesBack(t *testing.T) {
 	w.mustPass("web")
 	w.mustPass("shop")
 	wantOwners(t, w, map[string][]string{edgeCLB: {"tcp:80 web", "tcp:81 shop"}})
-}
-
-// hidingOnce hides the listener on a port in one of the answers about listeners, and counts those.
-type hidingOnce struct {
-	hiding
-	seen, at int
-}
-
-// RoundTrip implements http.RoundTripper.
-func (h *hidingOnce) RoundTrip(request *http.Request) (*http.Response, error) {
-	if request.URL.Query().Get("Action") == "DescribeLoadBalancerListeners" {
-		h.mu.Lock()
-		h.times = 0
-		if h.seen++; h.seen == h.at {
-			h.times = 1
-		}
-		h.mu.Unlock()
-	}
-	return h.hiding.RoundTrip(request)
 }
 
 // TestTakenOverCLBOfAGroupIsKept: a CLB from which somebody has removed the tag of the group stays, without what the last Service has on

@@ -3,6 +3,7 @@ package slb
 import (
 	"fmt"
 	"testing"
+	"testing/synctest"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -50,21 +51,25 @@ func TestWritesOfTwoServicesMayGoWrong(t *testing.T) {
 		for _, order := range [][]string{{"web", "shop"}, {"shop", "web"}} {
 			t.Run(change.name+", first "+order[0], func(t *testing.T) {
 				t.Parallel()
-				want, writes := change.undisturbed(t, order)
+				var want map[string]cloudLB
+				var writes int
+				synctest.Test(t, func(t *testing.T) { want, writes = change.undisturbed(t, order) })
 				for i, mishap := range mishaps() {
 					for _, k := range testkit.Sample(row+i, writes) {
 						t.Run(fmt.Sprintf("write %d %s", k+1, mishap.name), func(t *testing.T) {
 							t.Parallel()
-							w := change.begin(t)
-							mishap.arm(w, k)
-							change.act(w)
-							w.convergeAll(mishap, order)
-							if diff := cmp.Diff(want, w.state()); diff != "" {
-								t.Errorf("state (-undisturbed +got):\n%s", diff)
-							}
-							w.drift("web")
-							w.drift("shop")
-							w.silent("afterwards", order...)
+							synctest.Test(t, func(t *testing.T) {
+								w := change.begin(t)
+								mishap.arm(w, k)
+								change.act(w)
+								w.convergeAll(mishap, order)
+								if diff := cmp.Diff(want, w.state()); diff != "" {
+									t.Errorf("state (-undisturbed +got):\n%s", diff)
+								}
+								w.drift("web")
+								w.drift("shop")
+								w.silent("afterwards", order...)
+							})
 						})
 					}
 				}

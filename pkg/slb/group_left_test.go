@@ -4,8 +4,6 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
-
-	corev1 "k8s.io/api/core/v1"
 )
 
 // movedWorld is a world with three nodes in which the Service web shows the place that it has just moved to. It returns the address of the
@@ -66,32 +64,5 @@ func TestLeftPlaceFollowsTheNodes(t *testing.T) {
 				})
 			})
 		}
-	}
-}
-
-// TestKeptPlaceFollowsTheNodes: a Service shows its new place, where the cloud refuses a further port for long. Meanwhile it does not leave
-// the old place, which follows the nodes.
-func TestKeptPlaceFollowsTheNodes(t *testing.T) {
-	t.Parallel()
-	for _, move := range stuckMoves() {
-		t.Run(move.name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				w, from := movedWorld(t, move, 30*time.Second)
-				w.fault(map[string]any{"action": "CreateLoadBalancerTCPListener", "code": "OperationDenied.Test", "status": 400, "times": 1000})
-				w.change("web", func(svc *corev1.Service) {
-					svc.Spec.Ports = append(svc.Spec.Ports, corev1.ServicePort{Name: "more", Port: 4444, NodePort: 30444, Protocol: corev1.ProtocolTCP})
-				})
-				w.livesOn(3, "web")
-				w.replaceNodes()
-				w.livesOn(30, "web")
-				w.wantLeads("the old place", from, 1, "d", "e", "f")
-				w.clearFaults()
-				w.livesOn(60, "web") // what was refused for ten minutes is tried again after as long
-				if left := w.leadsFrom(from); len(left) > 0 {
-					t.Errorf("the old place has %v", left)
-				}
-			})
-		})
 	}
 }

@@ -1,8 +1,6 @@
 package slb
 
 import (
-	"io"
-	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -14,24 +12,6 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/driver"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
 )
-
-// lateTags answers searches by tag as long as tags are not indexed: with no load balancer.
-type lateTags struct{ next http.RoundTripper }
-
-func (l lateTags) RoundTrip(request *http.Request) (*http.Response, error) {
-	answer, err := l.next.RoundTrip(request)
-	query := request.URL.Query()
-	if err != nil || query.Get("Action") != "DescribeLoadBalancers" || !strings.Contains(request.URL.RawQuery, "Tag") {
-		return answer, err
-	}
-	if err := answer.Body.Close(); err != nil {
-		return nil, err
-	}
-	empty := `{"RequestId":"1","TotalCount":0,"PageNumber":1,"PageSize":100,"LoadBalancers":{"LoadBalancer":[]}}`
-	answer.Body, answer.ContentLength = io.NopCloser(strings.NewReader(empty)), int64(len(empty))
-	answer.Header.Del("Content-Length")
-	return answer, nil
-}
 
 // TestAddressOfAnotherCLB: the address that a Service shows can be that of a CLB on which nothing is its own, because addresses are used
 // again.

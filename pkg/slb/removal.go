@@ -86,7 +86,7 @@ func (c clb) unlessUsed(ctx context.Context, svc *corev1.Service) (driver.Balanc
 	if len(othersListeners(svc, c.listeners.Value)) == 0 && isOwn(svc, lb, c.listeners.Value) {
 		return c, nil
 	}
-	return c.readForRemoval(ctx, svc)
+	return c.readForRemoval(ctx, svc, read)
 }
 
 // othersListeners names those listeners of a CLB of the Service's own that are not the Service's.
@@ -108,12 +108,17 @@ func (c clb) reusedForRemoval(ctx context.Context, svc *corev1.Service, applied 
 	if c.isTrusted() {
 		return c, nil
 	}
-	return c.readForRemoval(ctx, svc)
+	actual, err := observe.Listeners(ctx, c.api, c.loadBalancer.Value)
+	if err != nil {
+		return c, err
+	}
+	return c.readForRemoval(ctx, svc, actual)
 }
 
-// readForRemoval reads everything on an existing CLB: only what carries marks of the Service is removed.
-func (c clb) readForRemoval(ctx context.Context, svc *corev1.Service) (driver.Balancer, error) {
-	if err := c.readStaying(ctx, svc, &c.loadBalancer.Value, true); err != nil {
+// readForRemoval reads what else is on an existing CLB than listeners: only what carries marks of the Service is removed.
+func (c clb) readForRemoval(ctx context.Context, svc *corev1.Service, actual *model.Model) (driver.Balancer, error) {
+	actual.Reused = true
+	if err := c.readGroupsBehind(ctx, svc, actual); err != nil {
 		return c, err
 	}
 	list, _, err := observe.AccessList(ctx, c.api, svc, c.accessLists(svc), c.access.Value != nil)
@@ -125,15 +130,20 @@ func (c clb) readForRemoval(ctx context.Context, svc *corev1.Service) (driver.Ba
 	return c, nil
 }
 
-// readStaying reads what is on a CLB that stays. Where the groups cannot be read, the listeners of the Service go all the same: they would
-// go on to serve. planLeave decides about the groups. Answers that contradict each other most often agree a moment later, and count as no
-// answer when they do not.
+// readStaying reads what is on a CLB that stays.
 func (c *clb) readStaying(ctx context.Context, svc *corev1.Service, lb *alicloud.LoadBalancer, reused bool) error {
 	actual, err := observe.Listeners(ctx, c.api, *lb)
 	if err != nil {
 		return err
 	}
 	actual.Reused = reused
+	return c.readGroupsBehind(ctx, svc, actual)
+}
+
+// readGroupsBehind reads the groups of a CLB that stays. Where they cannot be read, the listeners of the Service go all the same: they would
+// go on to serve. planLeave decides about the groups. Answers that contradict each other most often agree a moment later, and count as no
+// answer when they do not.
+func (c *clb) readGroupsBehind(ctx context.Context, svc *corev1.Service, actual *model.Model) error {
 	whole, err := observe.Groups(ctx, c.api, actual, mark.ServiceName(svc))
 	if err == nil {
 		c.groupsUnread = driver.Unread{}

@@ -2,7 +2,6 @@ package slb
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -15,6 +14,8 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/api"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/cloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/backend"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/config"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/quota"
 )
@@ -189,41 +190,36 @@ func TestNumberOfNodes(t *testing.T) {
 func TestMoreServicesThanAnInstanceTakes(t *testing.T) {
 	t.Parallel()
 	const services, nodes, attachments = 9, 8, 4
-	r := run(t, func(w *world) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleetIn(t, cloud.Limits{LBsPerInstance: attachments}, config.Config{
+			BackendSubset: backend.SubsetAuto, Quotas: smallQuotas(200, attachments),
+		})
+		defer func() { f.stop() }()
 		for i := range nodes {
-			w.createNode(fmt.Sprint("n", i))
+			f.createFleetNode(nodeName(i))
 		}
-		for i := range attachments {
-			w.put(testService(fmt.Sprint("web", i), 80))
-		}
-	}, func(w *world) {
-		w.emulator.Change(func(s *emulator.Settings) { s.Quotas.LBsPerInstance = attachments })
-		w.config.Quotas = smallQuotas(200, attachments)
-	})
-	sizes := func() map[string]int {
-		found := map[string]int{}
-		for i := range services {
-			name := fmt.Sprint("web", i)
-			if servers, ok := r.backendsOf(name)["30080"]; ok {
-				found[name] = len(servers)
+		sizes := func(want, least int) {
+			t.Helper()
+			f.rest()
+			for i := range want {
+				if have := f.backendsOf(fmt.Sprint("web", i))["30080"]; len(have) < least {
+					t.Errorf("web%d has %v, want %d at least", i, have, least)
+				}
 			}
 		}
-		return found
-	}
-	all := func() bool {
-		return len(sizes()) == attachments && slices.Min(slices.Collect(maps.Values(sizes()))) == nodes
-	}
-	eventually(t, "all nodes are backends of the first Services", all)
-	for i := attachments; i < services; i++ {
-		r.put(testService(fmt.Sprint("web", i), 80))
-	}
-	eventually(t, "each Service has some nodes", func() bool {
-		return len(sizes()) == services && slices.Min(slices.Collect(maps.Values(sizes()))) >= 2
+		for i := range attachments {
+			f.put(testService(fmt.Sprint("web", i), 80))
+		}
+		sizes(attachments, nodes)
+		for i := attachments; i < services; i++ {
+			f.put(testService(fmt.Sprint("web", i), 80))
+		}
+		sizes(services, 2)
+		for i := attachments; i < services; i++ {
+			f.change(fmt.Sprint("web", i), func(svc *corev1.Service) { svc.Spec.Type = corev1.ServiceTypeClusterIP })
+		}
+		sizes(attachments, nodes)
 	})
-	for i := attachments; i < services; i++ {
-		r.change(fmt.Sprint("web", i), func(svc *corev1.Service) { svc.Spec.Type = corev1.ServiceTypeClusterIP })
-	}
-	eventually(t, "all nodes are backends again", all)
 }
 
 // TestLocalServiceBeyondTheQuota: where pods decide which nodes are backends, those that fit serve, from all zones, and one event says how

@@ -2,6 +2,7 @@ package slb
 
 import (
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -37,25 +38,27 @@ func TestBusyIsQuietAndReadsNothing(t *testing.T) {
 
 func TestBusyForTooLongIsDoubted(t *testing.T) {
 	t.Parallel()
-	w := settled(t, testService("web", 80))
-	w.addNode("d")
-	w.fault(map[string]any{"action": "AddVServerGroupBackendServers", "code": "BackendServer.configuring", "status": 409, "times": 0})
-	for range testMaxBusyInRow - 1 {
-		w.mustPass("web")
-	}
-	if err := w.pass("web"); err == nil {
-		t.Error("nobody hears that the group never becomes ready")
-	}
-	w.calls()
-	if err := w.pass("web"); err == nil {
-		t.Error("no error although the group is still not ready")
-	}
-	if calls := w.calls(); len(calls) == len(writesOf(calls)) {
-		t.Errorf("calls = %v, want a read of what is there", calls)
-	}
-	if events := w.newEvents(); len(events) != 1 {
-		t.Errorf("events = %q, want one", events)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		w := settled(t, testService("web", 80))
+		w.addNode("d")
+		w.fault(map[string]any{"action": "AddVServerGroupBackendServers", "code": "BackendServer.configuring", "status": 409, "times": 0})
+		for range testMaxBusyInRow - 1 {
+			w.mustPass("web")
+		}
+		if err := w.pass("web"); err == nil {
+			t.Error("nobody hears that the group never becomes ready")
+		}
+		w.calls()
+		if err := w.pass("web"); err == nil {
+			t.Error("no error although the group is still not ready")
+		}
+		if calls := w.calls(); len(calls) == len(writesOf(calls)) {
+			t.Errorf("calls = %v, want a read of what is there", calls)
+		}
+		if events := w.newEvents(); len(events) != 1 {
+			t.Errorf("events = %q, want one", events)
+		}
+	})
 }
 
 func TestThrottledWaitsForTheNextMinute(t *testing.T) {
