@@ -3,6 +3,7 @@ package nlb
 import (
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -50,6 +51,38 @@ func TestTagRemovedCustomNameRestart(t *testing.T) {
 				w.converge("web")
 				if w.exists(id) || len(w.get("web").Finalizers) > 0 {
 					t.Errorf("it is there: %v; finalizers %v", w.exists(id), w.get("web").Finalizers)
+				}
+			})
+		})
+	}
+}
+
+// TestExistingOneIsMissingOnce: the load balancer that the annotation names is not found once, before and after a restart. The Service goes
+// on within seconds, as if it had one of its own.
+func TestExistingOneIsMissingOnce(t *testing.T) {
+	t.Parallel()
+	for name, begin := range map[string]func(*world){
+		"drift":   func(w *world) { testkit.Check(w.t, w.Invalidate(w.t.Context(), w.get("web"), "drift")) },
+		"restart": (*world).restart,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			inWorld(t, func(t *testing.T, w *world) {
+				existing := w.existing("first")
+				w.serve(1, testkit.TCP(80), without(annotation.ZoneMaps), with(annotation.LoadBalancerID, existing),
+					with(annotation.ForceOverrideListeners, "true"))
+				begin(w)
+				w.newEvents()
+				w.account.Fault(`{"action":"GetLoadBalancerAttribute","times":2,"code":"ResourceNotFound.loadBalancer","status":404}`)
+				w.addNodes("n2")
+				w.passes("web", 30*time.Second)
+				if got, want := w.listeners(existing), "TCP:80 i-n1:30080=100 i-n2:30080=100"; len(got) != 1 || got[0] != want {
+					t.Errorf("listeners %v, want %s", got, want)
+				}
+				for _, event := range w.newEvents() {
+					if strings.HasPrefix(event, "Warning") {
+						t.Errorf("event %q", event)
+					}
 				}
 			})
 		})

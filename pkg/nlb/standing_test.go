@@ -93,3 +93,30 @@ func TestWrongIDMovesNoService(t *testing.T) {
 		})
 	}
 }
+
+// TestCreationsThatFail: the cloud gives up each creation. New ones follow less and less often, and the Service says why it has none.
+func TestCreationsThatFail(t *testing.T) {
+	t.Parallel()
+	inWorld(t, func(t *testing.T, w *world) {
+		w.account.Fault(`{"action":"CreateLoadBalancer","times":0,"job":"failed"}`)
+		w.addNodes("n1")
+		w.put(newService("web", testkit.TCP(80)))
+		w.passes("web", 2*time.Hour)
+		created := 0
+		for _, call := range w.calls() {
+			if call == "CreateLoadBalancer" {
+				created++
+			}
+		}
+		if created < 5 || created > 20 {
+			t.Errorf("%d creations in two hours", created)
+		}
+		mustReport(t, w.newEvents(), "the cloud could not create")
+		w.account.ClearFaults()
+		w.passes("web", 30*time.Minute)
+		if got := w.listeners(w.balancer("web").ID); !slices.Equal(got, []string{webOn80}) {
+			t.Errorf("listeners %v", got)
+		}
+		w.quiet("web")
+	})
+}

@@ -120,7 +120,7 @@ func (b *both) fault() {
 		`"kind":"write","code":"ServiceUnavailable","status":503`, `"kind":"write","code":"Forbidden.RAM","status":403`,
 		`"kind":"write","code":"Conflict.Lock"`, `"kind":"write","code":"OperationDenied"`, `"kind":"write","product":"nlb","job":"failed"`,
 		`"drop":"before"`, `"drop":"after"`, `"latency":"2s"`, `"code":"SystemBusy"`, `"code":"Throttling.User"`, `"body":""`, `"body":"{}"`,
-		`"kind":"read","code":"ServiceUnavailable","status":503`, `"kind":"read","body":""`, `"kind":"read","stale":"20s"`,
+		`"kind":"read","code":"ServiceUnavailable","status":503`, `"kind":"read","body":""`,
 	}
 	b.server.Fault(fmt.Sprintf(`{"action":"*","times":%d,"after":%d,%s}`, 1+b.random.IntN(3), b.random.IntN(5),
 		faults[b.random.IntN(len(faults))]))

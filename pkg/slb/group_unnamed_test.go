@@ -192,6 +192,23 @@ func TestUnnamedForOneThatIsMissing(t *testing.T) {
 	})
 }
 
+// TestKeptForAPausedService: a CLB stays for a paused Service that names it. The Service may go at any time.
+func TestKeptForAPausedService(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w, id := hopefulWorld(t, hopefuls()["without a pass"])
+		w.change("web", func(svc *corev1.Service) { svc.Annotations[driver.AnnotationPaused] = "true" })
+		w.goes("shop")
+		if svc := w.get("web"); len(svc.Finalizers) > 0 || !slices.Equal(Product.KeptFor(svc), []string{id}) {
+			t.Errorf("finalizers %v; kept %v", svc.Finalizers, Product.KeptFor(svc))
+		}
+		w.change("web", func(svc *corev1.Service) { delete(svc.Annotations, driver.AnnotationPaused) })
+		w.awhile("web", time.Minute)
+		w.goes("web")
+		w.edgeIsGone()
+	})
+}
+
 // TestUnnamedJoinsTheGroup: a CLB stays for a Service that names it by its ID, and then asks for its group. It gets that CLB, whatever
 // fails meanwhile.
 func TestUnnamedJoinsTheGroup(t *testing.T) {
