@@ -79,6 +79,7 @@ var explanations = annotationpage.Explanations{
 		Meaning: "Whether the Service uses another NLB of its group if its ports are taken or the NLB has no room for it.",
 		With:    map[annotation.Suffix]string{annotation.Group: "web"},
 	},
+	annotation.MoveGrace:       {Meaning: "How long the former NLB serves, too, after the status of a Service that moves shows the new one. The condition Moving says until when.", Change: "yes, also during a move", Example: "1h", Other: "10m"},
 	annotation.ServerGroupType: {Meaning: "Whether a server group has instances and network interfaces, or IP addresses. With `Ip`, pods need no network interface in the VPC, only a route.", Change: newGroups, Other: "Instance"},
 	annotation.Scheduler:       {Meaning: "How a listener selects the backend server: by weight (wrr), in turn (rr), by connections (wlc), by source (sch), by source and port (tch), or by QUIC connection (qch, UDP only).", Example: "sch", Other: "wlc"},
 	annotation.ConnectionDrain: {Meaning: "Whether open connections to a backend server that is being removed continue for a while.",

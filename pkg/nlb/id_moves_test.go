@@ -191,17 +191,21 @@ func TestMoveByIDTakenBack(t *testing.T) {
 	}
 }
 
-// TestGraceOfMovesByID: clients have 30 seconds to follow the new name, wherever the Service moves, and as long again if another process
-// begins meanwhile.
+// TestGraceOfMovesByID: clients have 30 seconds to follow the new name, wherever the Service moves, or the time of the annotation, also if
+// another process begins meanwhile.
 func TestGraceOfMovesByID(t *testing.T) {
 	t.Parallel()
-	const grace = 30 * time.Second
 	for _, move := range idMoves() {
 		for _, restarted := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s, restarted %v", move.name, restarted), func(t *testing.T) {
 				t.Parallel()
 				inWorld(t, func(t *testing.T, w *world) {
+					grace := 30 * time.Second
 					move.prepare(w)
+					if restarted {
+						grace = 75 * time.Second
+						w.change("web", with(annotation.MoveGrace, grace.String()))
+					}
 					before := w.hostname("web")
 					move.act(w)
 					for range 60 {

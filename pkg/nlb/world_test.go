@@ -178,11 +178,11 @@ func newService(name string, change ...func(*corev1.Service)) *corev1.Service {
 }
 
 func with(suffix annotation.Suffix, value string) func(*corev1.Service) {
-	return testkit.Annotation(annotation.Prefixes[0]+string(suffix), value)
+	return testkit.Annotation(suffix.Key(), value)
 }
 
 func without(suffix annotation.Suffix) func(*corev1.Service) {
-	return func(svc *corev1.Service) { delete(svc.Annotations, annotation.Prefixes[0]+string(suffix)) }
+	return func(svc *corev1.Service) { delete(svc.Annotations, suffix.Key()) }
 }
 
 func (w *world) put(svc *corev1.Service) {

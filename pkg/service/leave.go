@@ -21,28 +21,44 @@ const maxLeaving = 8
 
 // afterMove returns the state of a Service whose status shows its load balancer, and after what time it is to leave the one before, 0 for
 // none. Clients go on to use the address that they know for a while, which begins anew with each move: otherwise the second place would be
-// left as soon as the Service has moved again.
+// left as soon as the Service has moved again. A process before this one has said in [ConditionMoving] when it began.
 func (s state) afterMove(svc *corev1.Service, grace time.Duration) (state, time.Duration) {
-	mover, ok := s.balancer.(driver.Mover)
-	if !ok || len(mover.Left(svc)) == 0 {
-		s.leaveAt, s.leaving = time.Time{}, nil
+	if !s.isLeaving(svc) {
+		s.movedAt, s.leaveAt, s.leaving = time.Time{}, time.Time{}, nil
 		return s, 0
 	}
 	places := s.balancer.Recorded(driver.Record{}).Leaving
 	switch {
-	case len(places) > maxLeaving:
+	case s.movedAt.IsZero():
+		s.movedAt = movedAt(svc, time.Now())
+	case !driver.ContainsAll(s.leaving, places):
+		s.movedAt = time.Now()
+	}
+	if s.leaveAt = s.movedAt.Add(grace); len(places) > maxLeaving {
 		s.leaveAt = time.Now()
-	case s.leaveAt.IsZero() || !driver.ContainsAll(s.leaving, places):
-		s.leaveAt = time.Now().Add(grace)
 	}
 	s.leaving = places
 	return s, max(time.Until(s.leaveAt), 2*failure.AtOnce) // passes at once would follow each other until the grace is over
 }
 
+// isLeaving reports whether the Service has something at a place that it leaves.
+func (s state) isLeaving(svc *corev1.Service) bool {
+	mover, ok := s.balancer.(driver.Mover)
+	return ok && len(mover.Left(svc)) > 0
+}
+
+// moveGrace returns how long the Service stays at the place that it leaves.
+func (s state) moveGrace(usual time.Duration) time.Duration {
+	if s.lastValid == nil {
+		return usual
+	}
+	return s.lastValid.Duration(annotation.MoveGrace, usual)
+}
+
 // leaveAfterMove removes what the Service has on load balancers that it has left, once its status has shown the new one for a while. It
 // returns after what time it is to be called again, 0 for never.
 func (r *Reconciler) leaveAfterMove(ctx context.Context, svc *corev1.Service, known state, held *locks) (state, time.Duration, error) {
-	known, wait := known.afterMove(svc, r.opts.MoveGrace)
+	known, wait := known.afterMove(svc, known.moveGrace(r.opts.MoveGrace))
 	if wait == 0 || time.Now().Before(known.leaveAt) {
 		return known, wait, nil
 	}
@@ -114,7 +130,7 @@ func (r *Reconciler) followMoved(
 	case len(lefts) == 0:
 		return known, 0, 0
 	case !alreadyShows(svc, *shown.Status):
-		return known, 0, min(followSoon, r.opts.MoveGrace)
+		return known, 0, min(followSoon, known.moveGrace(r.opts.MoveGrace))
 	case !failed && !shown.KeepsLeft && !known.leaveAt.IsZero() && !time.Now().Before(known.leaveAt):
 		return known, 0, 0
 	}
@@ -237,6 +253,9 @@ func (r *Reconciler) storeLeft(ctx context.Context, svc *corev1.Service, known *
 	known.record = &record
 	if _, err := r.writer.changeService(ctx, svc, func(svc *corev1.Service) {
 		known.storeRecord(record)(svc)
+		if !known.isLeaving(svc) {
+			endMove(svc)
+		}
 		for _, place := range before {
 			if !slices.Contains(record.Leaving, place) {
 				dropKept(svc, place)

@@ -118,6 +118,8 @@ type ensured struct {
 	registered func(address string) bool
 	// keepsLeft is [driver.Shown.KeepsLeft], and serves is [driver.Shown.Serves].
 	keepsLeft, serves bool
+	// moves says that status shows a load balancer that the Service has moved to, while it has something on another one.
+	moves bool
 	// unmade counts the steps that were not carried out, because the Service is paused.
 	unmade int
 	// located says that this pass knows on which load balancer the Service is.
@@ -198,6 +200,7 @@ func (r *Reconciler) ensureBalancer(
 	gateProblems, gateErr := r.openGates(ctx, svc, known.cache.gates, deployed.RegisteredAlso(left), left.ServesAddress)
 	done.status, done.ports, done.securityGroup, done.keepsLeft = shown.Status, shown.Ports, shown.SecurityGroup, shown.KeepsLeft
 	done.serves = shown.Serves
+	done.moves = shown.Status != nil && !shown.Elsewhere && !shown.KeepsLeft && known.isLeaving(written)
 	deployed.Balancer = known.balancer
 	var unrecorded []problem.Problem
 	known.record, done.record, unrecorded = recordApply(*known.record, decision.Applied, deployed, err != nil)

@@ -116,6 +116,7 @@ func (p previewer) planWanted(ctx context.Context, svc *corev1.Service, held *lo
 		return err
 	}
 	inputs, decision, err := p.decidePlan(ctx, svc, params, known)
+	known.lastValid = inputs.lastValid
 	if err == nil && p.readGates(ctx, svc, inputs.cache.gates, len(inputs.cache.gates.pods), func(string) bool {
 		return true
 	}) == failure.AtOnce {
@@ -145,8 +146,8 @@ func (p previewer) planLeaving(ctx context.Context, svc *corev1.Service, known s
 		return nil
 	}
 	later := "once the Service shows the other load balancer"
-	if p.opts.MoveGrace >= time.Second {
-		later = fmt.Sprintf("once the Service has shown the other load balancer for %s", p.opts.MoveGrace.Round(time.Second))
+	if grace := known.moveGrace(p.opts.MoveGrace); grace >= time.Second {
+		later = fmt.Sprintf("once the Service has shown the other load balancer for %s", grace.Round(time.Second))
 	}
 	var errs []error
 	for _, left := range mover.Left(svc) {

@@ -62,9 +62,9 @@ type state struct {
 	settledAt time.Time
 	// unsettledSince is when a plan was carried out before settledAt. The load balancer is read again and again until then.
 	unsettledSince time.Time
-	// leaveAt is when the Service leaves the load balancer that it has moved away from; zero where it has not, or its status does not show the
-	// other one yet.
-	leaveAt time.Time
+	// movedAt is since when the status of the Service shows the load balancer that it has moved to, and leaveAt when it leaves the one before;
+	// zero where it has not moved, or its status does not show the other one yet.
+	movedAt, leaveAt time.Time
 	// leaving are the places that leaveAt is for, as a Record names them.
 	leaving []string
 	// kept are load balancers that stay in the cloud for the Service, and that it is to delete, as they were last read, by id.

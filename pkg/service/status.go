@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -24,6 +25,12 @@ func (r *Reconciler) updateStatus(ctx context.Context, known state, done ensured
 	repeated := syncErr != nil && failure.Signature(syncErr) == known.failure
 	_, err := r.writer.changeService(ctx, done.service, func(svc *corev1.Service) {
 		setLabels(svc, known.balancer.ID(), done.securityGroup)
+		switch {
+		case done.moves:
+			showMove(svc, done.status.Ingress, known.moveGrace(r.opts.MoveGrace), time.Now())
+		case !known.isLeaving(svc):
+			endMove(svc)
+		}
 		if done.status != nil {
 			svc.Status.LoadBalancer = withModes(*done.status, svc.Status.LoadBalancer)
 		}

@@ -141,6 +141,7 @@ func removeOurs(svc *corev1.Service, product driver.Product, foreign bool) {
 func removeMarks(svc *corev1.Service, product driver.Product) {
 	svc.Finalizers = slices.DeleteFunc(svc.Finalizers, func(f string) bool { return f == product.Finalizer })
 	meta.RemoveStatusCondition(&svc.Status.Conditions, ConditionSynced)
+	meta.RemoveStatusCondition(&svc.Status.Conditions, ConditionMoving)
 	meta.RemoveStatusCondition(&svc.Status.Conditions, driver.ConditionWritten)
 	svc.Status.Conditions = slices.DeleteFunc(svc.Status.Conditions, func(c metav1.Condition) bool {
 		return strings.HasPrefix(c.Type, driver.ConditionsKept)

@@ -6,8 +6,11 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/driver"
 )
@@ -55,6 +58,53 @@ func TestEveryMoveHasItsGrace(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestMoveGrace: the annotation says how long the former place serves after a move, the condition says until when, and neither a new process
+// nor an edit of the annotation begins the time anew.
+func TestMoveGrace(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.moveGrace = 30 * time.Second
+		w.restart()
+		threeNodes(w)
+		web := grouped("web", "first", 80)
+		annotate(web, annotation.MoveGrace, "1h")
+		w.putAll(web, grouped("shop", "second", 81))
+		from := w.address("web")
+		w.change("web", func(svc *corev1.Service) { annotate(svc, annotation.Group, "second") })
+		w.passesFor("web", time.Millisecond)
+		moved, to := time.Now(), w.address("web")
+		if to == from {
+			t.Fatal("the Service did not move")
+		}
+		isMoving := func() (moving bool, text string) {
+			condition := meta.FindStatusCondition(w.get("web").Status.Conditions, service.ConditionMoving)
+			return condition != nil && condition.Status == metav1.ConditionTrue, condition.Message
+		}
+		until := func(end time.Time) string {
+			return "The Service has moved to " + to + " from " + from + ", which serves until " + end.UTC().Format(time.RFC3339)
+		}
+		if moving, text := isMoving(); !moving || text != until(moved.Add(time.Hour)) {
+			t.Errorf("moving: %t, %q; want %q", moving, text, until(moved.Add(time.Hour)))
+		}
+		w.passesFor("web", 40*time.Minute)
+		w.restart()
+		w.passesFor("web", 10*time.Minute)
+		if moving, _ := isMoving(); !moving || !w.answers("web", from) {
+			t.Error("the former place is left after a restart")
+		}
+		w.change("web", func(svc *corev1.Service) { annotate(svc, annotation.MoveGrace, "55m") })
+		w.passesFor("web", time.Until(moved.Add(55*time.Minute-2*time.Second)))
+		if moving, text := isMoving(); !moving || text != until(moved.Add(55*time.Minute)) || !w.answers("web", from) {
+			t.Errorf("moving: %t, %q; want %q", moving, text, until(moved.Add(55*time.Minute)))
+		}
+		w.passesFor("web", 4*time.Second)
+		if moving, text := isMoving(); moving || w.answers("web", from) {
+			t.Errorf("the former place answers still: moving: %t, %q", moving, text)
+		}
+	})
 }
 
 // passesFor makes passes over a Service for a time, as they become due.

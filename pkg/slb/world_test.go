@@ -239,7 +239,7 @@ func testPort(port int32, protocol corev1.Protocol) corev1.ServicePort {
 	return testkit.Port(port, protocol)
 }
 
-func key(suffix annotation.Suffix) string { return annotation.Prefixes[0] + string(suffix) }
+func key(suffix annotation.Suffix) string { return suffix.Key() }
 
 func annotate(svc *corev1.Service, suffix annotation.Suffix, value string) {
 	svc.Annotations[key(suffix)] = value

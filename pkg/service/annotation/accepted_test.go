@@ -38,6 +38,7 @@ var documentedValues = map[Suffix][2][]string{
 	ExternalIPType:         {{"eip"}, {"EIP", "ip"}},
 	Hostname:               {{"web.example.com", "web"}, {"Web.example.com", "10.0.0.1", "web_1", strings.Repeat("a.", 126) + "ab"}},
 	TunnelType:             {{"tunnel"}, nil},
+	MoveGrace:              {{"0s", "30s", "90m", "1h30m", "168h"}, {"-1s", "30", "1d", "168h1s"}},
 	Type:                   {{"nlb"}, nil},
 
 	ProtocolPort:           {{"tcp:80", "udp:53,http:80,https:443"}, {"tcpssl:443", "http", "80:http", "HTTP:80", "http:80,http:80"}},
@@ -107,23 +108,24 @@ func TestDocumentedValues(t *testing.T) {
 		if !ok {
 			t.Errorf("no documented values of %s", row.Suffix)
 		}
-		for _, prefix := range Prefixes {
+		for prefix := range Prefixes {
+			key := fullKey(prefix, row.Suffix)
 			for _, value := range values[0] {
-				_, problems := Parse(map[string]string{prefix + string(row.Suffix): value})
+				_, problems := Parse(map[string]string{key: value})
 				if slices.ContainsFunc(problems, func(p problem.Problem) bool { return strings.Contains(p.Message, "; accepted: ") }) {
-					t.Errorf("%s%s: %q is not accepted: %v", prefix, string(row.Suffix), value, problems)
+					t.Errorf("%s: %q is not accepted: %v", key, value, problems)
 				}
 			}
 			for _, value := range values[1] {
-				params, problems := Parse(map[string]string{prefix + string(row.Suffix): value})
+				params, problems := Parse(map[string]string{key: value})
 				reported := slices.ContainsFunc(problems, func(p problem.Problem) bool {
 					return p.Reason == problem.ReasonInvalidAnnotation && strings.Contains(p.Message, string(row.Suffix)+": ") &&
 						strings.Contains(p.Message, strings.Trim(value[:min(len(value), 90)], `"`)) &&
 						strings.Contains(p.Message, "; accepted: "+row.Value.Accepts())
 				})
 				if params.Has(row.Suffix) || !params.Invalid || !reported {
-					t.Errorf("%s%s: %q is accepted: %v, stops writes: %v, is reported: %v: %v",
-						prefix, row.Suffix, value, params.Has(row.Suffix), params.Invalid, reported, problems)
+					t.Errorf("%s: %q is accepted: %v, stops writes: %v, is reported: %v: %v",
+						key, value, params.Has(row.Suffix), params.Invalid, reported, problems)
 				}
 			}
 		}

@@ -15,7 +15,9 @@ func TestAdmissionKeysAreFresh(t *testing.T) {
 	for _, product := range []*family{clbFamily, nlbFamily} {
 		var suffixes []Suffix
 		for _, row := range product.rows {
-			suffixes = append(suffixes, row.Suffix)
+			if !row.Suffix.isWhole() {
+				suffixes = append(suffixes, row.Suffix)
+			}
 		}
 		list, err := json.Marshal(suffixes)
 		if err != nil {

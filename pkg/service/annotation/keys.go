@@ -4,18 +4,22 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/waits"
 )
 
 // Suffix names an annotation: its key is one of [Prefixes] followed by the suffix.
 type Suffix string
 
-// Key is the whole key, with the first of the [Prefixes], so that it can be pasted. That of [BackendType] has no such prefix.
+// Key is the whole key, with the first of the [Prefixes], so that it can be pasted. [BackendType] and [MoveGrace] are whole keys.
 func (s Suffix) Key() string {
-	if s == BackendType {
-		return BackendType
+	if s.isWhole() {
+		return string(s)
 	}
 	return Prefixes[0] + string(s)
 }
+
+func (s Suffix) isWhole() bool { return strings.Contains(string(s), "/") }
 
 // String is the whole key: what people read must be what they have to write.
 func (s Suffix) String() string { return s.Key() }
@@ -49,6 +53,8 @@ const (
 	IPMode        Suffix = "loadbalancer-ip-mode"
 	Group         Suffix = "loadbalancer-group"
 	GroupOverflow Suffix = "loadbalancer-group-overflow"
+	// MoveGrace is of this program, too.
+	MoveGrace Suffix = "service.alicloud-ccm.io/move-grace"
 
 	ProtocolPort           Suffix = "loadbalancer-protocol-port"
 	Scheduler              Suffix = "loadbalancer-scheduler"
@@ -161,6 +167,13 @@ func fullKey(prefix int, suffix Suffix) string {
 	if known, ok := fullKeys[suffix]; ok {
 		return known[prefix]
 	}
+	return buildKey(prefix, suffix)
+}
+
+func buildKey(prefix int, suffix Suffix) string {
+	if suffix.isWhole() {
+		return string(suffix)
+	}
 	return Prefixes[prefix] + string(suffix)
 }
 
@@ -168,7 +181,7 @@ var fullKeys = func() map[Suffix][len(Prefixes)]string {
 	keys := map[Suffix][len(Prefixes)]string{}
 	for _, row := range slices.Concat(Table(), NLBTable()) {
 		suffix := row.Suffix
-		keys[suffix] = [len(Prefixes)]string{Prefixes[0] + string(suffix), Prefixes[1] + string(suffix)}
+		keys[suffix] = [len(Prefixes)]string{buildKey(0, suffix), buildKey(1, suffix)}
 	}
 	return keys
 }()
@@ -258,6 +271,7 @@ func InstanceAnnotations() []Row {
 		{Suffix: ForceOverrideListeners, Scope: ScopeListeners, Value: Value{Kind: Enum, Values: []string{"true", "false"}}, Default: "false"},
 		{Suffix: Group, Scope: ScopeCreation, Value: Value{Kind: Pattern, Pattern: groupPattern, Sample: "web", Rule: groupNames}},
 		{Suffix: GroupOverflow, Value: Value{Kind: Enum, Values: []string{"true", "false"}}, Default: "false"},
+		{Suffix: MoveGrace, Value: Value{Kind: Duration, Max: maxMoveGrace, Sample: "1h"}, Default: waits.Moved.String()},
 		{Suffix: Name, Reverts: true,
 			Value: Value{Kind: Pattern, Pattern: `[\p{Han}A-Za-z][\p{Han}\w.-]{0,127}`, Except: DefaultNames, Sample: "web", Rule: balancerNames}},
 		{Suffix: InstanceChargeType, Scope: ScopeCreation, Reverts: true,
@@ -304,6 +318,9 @@ const groupPattern = `(?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?/)?[a-z0-9](?:[a-z0
 // DefaultNames are the names of load balancers without the annotation [Name], see pkg/service/mark. With the annotation, a load balancer
 // could look like that of another Service.
 const DefaultNames = `a[0-9a-f]{31}`
+
+// maxMoveGrace is how many seconds a Service serves at its former place at most: a week, longer than any client caches an address.
+const maxMoveGrace = 7 * 24 * 60 * 60
 
 // What these patterns accept, for readers.
 const (

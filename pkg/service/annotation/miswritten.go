@@ -1,9 +1,15 @@
 package annotation
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // Paused pauses one Service.
 const Paused = "service.alibabacloud.com/paused"
+
+// wholeKeys are the keys without one of the [Prefixes].
+var wholeKeys = []string{BackendType, Paused, string(MoveGrace)}
 
 // beginnings are words with which names of annotations of this family begin, and those that people write in their place. Longer ones come
 // first.
@@ -16,11 +22,11 @@ const likelyDomain = "kubernetes.io"
 // balancer would become public without a word if service.kubernetes.io/alibaba-cloud-loadbalancer-address-type were taken for the
 // annotation of another program.
 func (f *family) meantKey(key string) (meant string, compared bool) {
-	if key == BackendType || key == Paused {
+	if slices.Contains(wholeKeys, key) {
 		return "", false
 	}
 	lower := strings.ToLower(strings.TrimSpace(key))
-	for _, whole := range []string{BackendType, Paused} {
+	for _, whole := range wholeKeys {
 		compared = compared || similarLength(lower, whole)
 		if Near(lower, whole) {
 			return whole, compared

@@ -106,7 +106,7 @@ func nlbInstanceRows() []Row {
 		{Suffix: IPv6AddressType, Reverts: true, Value: inOrOut, Default: "intranet"},
 		{Suffix: ResourceGroupID, Scope: ScopeCreation, Value: idValue("rg")},
 		{Suffix: LoadBalancerID, Scope: ScopeCreation, Value: idValue("nlb")},
-		shared(ForceOverrideListeners), shared(Group), shared(GroupOverflow),
+		shared(ForceOverrideListeners), shared(Group), shared(GroupOverflow), shared(MoveGrace),
 		{Suffix: Name, Reverts: true,
 			Value: Value{Kind: Pattern, Pattern: `[A-Za-z][\w.-]{1,127}`, Except: DefaultNames, Sample: "web", Rule: balancerNames}},
 		{Suffix: CrossZoneEnabled, Reverts: true, Value: onOff, Default: "on"},

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
@@ -321,6 +322,14 @@ func (p Params) Has(suffix Suffix) bool {
 func (p Params) Int(suffix Suffix, fallback int) int {
 	if number, err := strconv.Atoi(p.values[suffix]); err == nil {
 		return number
+	}
+	return fallback
+}
+
+// Duration returns the value of a [Duration], or fallback when the annotation is absent.
+func (p Params) Duration(suffix Suffix, fallback time.Duration) time.Duration {
+	if duration, err := time.ParseDuration(p.values[suffix]); err == nil {
+		return duration
 	}
 	return fallback
 }

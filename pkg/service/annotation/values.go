@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -27,6 +28,7 @@ type Kind string
 const (
 	Enum     Kind = "enum"
 	Integer  Kind = "integer"
+	Duration Kind = "duration" // with units, as 90s or 1h30m
 	Pattern  Kind = "pattern"
 	List     Kind = "list" // comma-separated, each element matches Pattern
 	IPv4     Kind = "ipv4"
@@ -42,7 +44,7 @@ type Value struct {
 	// Values are those of an [Enum]; FoldCase accepts them in any letter case.
 	Values   []string
 	FoldCase bool
-	// Min and Max bound an [Integer], both included; Also is one further value; Unit is for readers.
+	// Min and Max bound an [Integer], and a [Duration] in seconds, both included; Also is one further value; Unit is for readers.
 	Min, Max int
 	Also     string
 	Unit     string
@@ -71,6 +73,9 @@ func (v Value) isNormalForm(text string) bool {
 	switch v.Kind {
 	case Integer:
 		return v.inRange(text) || v.Also != "" && text == v.Also
+	case Duration:
+		duration, err := time.ParseDuration(text)
+		return err == nil && duration >= v.seconds(v.Min) && duration <= v.seconds(v.Max)
 	case Pattern:
 		return wholeMatch(v.Pattern, text) && (v.Except == "" || !wholeMatch(v.Except, text))
 	case IPv4:
@@ -99,6 +104,8 @@ func (v Value) acceptsPairs(text string) bool {
 	}
 	return err == nil
 }
+
+func (Value) seconds(n int) time.Duration { return time.Duration(n) * time.Second }
 
 func (v Value) inRange(text string) bool {
 	number, err := strconv.Atoi(text)
@@ -150,6 +157,8 @@ func (v Value) Accepts() string {
 			text += " or " + v.Also
 		}
 		return text
+	case Duration:
+		return fmt.Sprintf("a duration from %ds to %dh, for example %s", v.Min, int(v.seconds(v.Max).Hours()), v.Sample)
 	case List:
 		return fmt.Sprintf("a comma-separated list without duplicates, for example %s", v.Sample)
 	case IPv4:

@@ -64,7 +64,7 @@ func wantBuilt(t *testing.T, change func(*fixture), lines func(*model.Model) []s
 }
 
 func annotate(svc *corev1.Service, suffix annotation.Suffix, value string) {
-	svc.Annotations[annotation.Prefixes[0]+string(suffix)] = value
+	svc.Annotations[suffix.Key()] = value
 }
 
 // silentFor makes a Node whose kubelet stopped reporting so long ago.

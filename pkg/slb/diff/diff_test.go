@@ -49,7 +49,7 @@ func (c *fixture) build() *model.Model {
 }
 
 func annotate(svc *corev1.Service, suffix annotation.Suffix, value string) {
-	svc.Annotations[annotation.Prefixes[0]+string(suffix)] = value
+	svc.Annotations[suffix.Key()] = value
 }
 
 // reality makes the observed model of what stands when desired was applied.
