@@ -36,9 +36,8 @@ BENCH_STEADY ?= 5m
 # Registry and namespace that make push pushes images to.
 REGISTRY ?=
 
-# NODES: light (default) or real; DEMO_OUTPUT: table (default) or json.
+# NODES: light (default) or real.
 NODES ?= light
-DEMO_OUTPUT ?= table
 
 # need(PROGRAM,PACKAGE) fails with one line if a program is missing.
 define need
@@ -197,15 +196,15 @@ soak: ## Change Services of both products for hours of virtual time under random
 	for seed in 1 2 3 4 5 6 7 8; do $(GO) test -count=1 -timeout 10m -v -run '^TestSoakOfGroups$$' ./pkg/provider -soak.groups.for=3m -soak.groups.seed=$$seed || exit 1; done
 
 .PHONY: demo
-demo: ## Run the end-to-end demo, from an empty cloud to a working load balancer (DEMO_OUTPUT=json for one JSON document)
-	@$(MAKE) --no-print-directory build $(if $(filter real,$(NODES)),kubectl machine) >&2
-	@$(BIN)/sandbox demo --bin-dir $(BIN) --node-kind $(NODES) --output $(DEMO_OUTPUT)
+demo: ## Run the end-to-end demo, from an empty cloud to a working load balancer (NODES=real: on real machines, as root)
+	@$(MAKE) --no-print-directory build $(if $(filter real,$(NODES)),machine) >&2
+	@$(BIN)/sandbox demo --bin-dir $(BIN) --node-kind $(NODES)
 
 .PHONY: bench
-bench: ## Measure figures and compare them with their goals (BENCH=clb|nlb|routes|nodes|initor|scale for one group, BENCH_OUTPUT=json, BENCH_PLOTS=directory for charts)
+bench: ## Measure figures and compare them with their goals (BENCH=clb|nlb|routes|nodes|initor|scale for one group, BENCH_OUTPUT=json)
 	@$(MAKE) --no-print-directory build >&2
 	@case '$(BENCH)' in '' | initor) $(STATIC) hack/kruise/build.sh $(BIN)/kruise >&2 ;; esac
-	@$(BIN)/sandbox bench --bin-dir $(BIN) --only '$(BENCH)' --steady '$(BENCH_STEADY)' --output '$(BENCH_OUTPUT)' --plots '$(BENCH_PLOTS)'
+	@$(BIN)/sandbox bench --bin-dir $(BIN) --only '$(BENCH)' --steady '$(BENCH_STEADY)' --output '$(BENCH_OUTPUT)'
 
 .PHONY: docs
 docs: ## Build the documentation as a static site into bin/site (the first build compiles Hugo: minutes, 400 MB of modules)
@@ -253,12 +252,11 @@ generate: ## Render deploy/ from the chart, and the reference pages from the cod
 	$(GO) test ./pkg/provider -run 'TestRightsAreFresh|TestMetricsPageIsFresh' -update
 	hack/render.sh
 	$(GO) test ./cmd/cloud-controller-manager -run TestFlagsPageIsFresh -update
-	$(GO) test ./pkg/alicloud -run 'TestPolicyPagesAreFresh|TestPlotsAreFresh' -update
+	$(GO) test ./pkg/alicloud -run TestPolicyPagesAreFresh -update
 	$(GO) test ./pkg/slb -run 'TestAnnotationsPageIsFresh|TestGolden$$' -update
 	$(GO) test ./pkg/nlb -run TestNLBAnnotationsPageIsFresh -update
 	$(GO) test ./pkg/nlb/build -run TestGolden -update
-	$(GO) test ./pkg/service/backend -run 'TestPlotsAreFresh|TestTablesAreFresh' -update
-	$(GO) test ./internal/plot -run TestScaleChartsAreFresh -update
+	$(GO) test ./pkg/service/backend -run TestTablesAreFresh -update
 	$(GO) test ./internal/emulator/reference -run TestCoverageIsFresh -update
 	$(GO) test ./internal/emulator/reference -run 'TestPageIsFresh|TestFactsPageIsFresh' -update
 	cd hack/k8s-e2e && $(STATIC) $(GO) test -run TestPageIsFresh . -update

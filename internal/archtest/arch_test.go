@@ -161,9 +161,9 @@ var rules = []rule{
 		why:    "the product must not contain its test double",
 	},
 	{
-		except: []string{"./internal/golden", "./internal/plot", "./internal/selfexec", "./internal/testkit", "./internal/emulator/emulatortest",
+		except: []string{"./internal/golden", "./internal/selfexec", "./internal/testkit", "./internal/emulator/emulatortest",
 			"./pkg/emulated"},
-		must: []string{"testing", "./internal/golden", "./internal/plot", "./internal/selfexec", "./internal/testkit",
+		must: []string{"testing", "./internal/golden", "./internal/selfexec", "./internal/testkit",
 			"./internal/emulator/emulatortest"},
 		why: "what only tests need would bring the package testing and its flags into the programs",
 	},

@@ -7,16 +7,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"os"
 	"os/exec"
-	"reflect"
 	"slices"
 	"strings"
 	"syscall"
 	"time"
-
-	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/plot"
 )
 
 // Options configures Run. All but Only and Progress are required.
@@ -52,14 +48,7 @@ func scenarios() []scenario {
 		{"routes", "routes-few", routes(fewNodes, fewMaxCalls)},
 		{"routes", "routes-many", routes(manyNodes, manyMaxCalls)},
 		{"nodes", "nodes", nodes},
-		{"scale", "scale-services", manyServices(scaleServiceNodes, scaleServiceMiB, productCLB)},
-		{"scale", "scale-mixed", manyServices(mixedNodes, mixedMiB, productCLB, productNLB)},
-		{"scale", "scale-nodes", idleNodes},
-		{"scale", plot.ScenarioFleet, largeFleet("auto", fleetBackends, fleetWrites)},
-		{"scale", plot.ScenarioFew, largeFleet("25", fewBackends, fewWrites)},
-		{"scale", plot.ScenarioNew, createdAtOnce},
-		{"scale", plot.ScenarioGroups, sharedCLBs},
-		{"scale", plot.ScenarioZone, zoneDies},
+		{"scale", "scale", largeFleet},
 	}
 }
 
@@ -80,7 +69,7 @@ func Run(ctx context.Context, opts Options) (Report, error) {
 	if opts.Only != "" && !slices.Contains(Groups(), opts.Only) {
 		return Report{}, fmt.Errorf("--only is %q: %s are accepted", opts.Only, strings.Join(Groups(), ", "))
 	}
-	report := Report{Figures: []Figure{}, Measured: map[string]plot.Measured{}}
+	report := Report{Figures: []Figure{}}
 	var errs []error
 	for _, s := range scenarios() {
 		if opts.Only != "" && s.group != opts.Only {
@@ -88,7 +77,6 @@ func Run(ctx context.Context, opts Options) (Report, error) {
 		}
 		found, err := runProcess(ctx, opts, s.name)
 		report.Figures = append(report.Figures, found.Figures...)
-		maps.Copy(report.Measured, found.Measured)
 		if err != nil {
 			errs = append(errs, fmt.Errorf("scenario %s: %w", s.name, err))
 		}
@@ -131,13 +119,8 @@ func RunScenario(ctx context.Context, opts Options, name string) (report Report,
 		return Report{}, fmt.Errorf("make a directory for the scenario: %w", err)
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	r := run{binDir: opts.BinDir, dir: dir, progress: opts.Progress, start: time.Now(), steadyWindow: opts.Steady, measured: &plot.Measured{}}
+	r := run{binDir: opts.BinDir, dir: dir, progress: opts.Progress, start: time.Now(), steadyWindow: opts.Steady}
 	r.say("scenario %s", name)
-	figures, err := all[i].run(ctx, r)
-	report.Figures = figures
-	if !reflect.ValueOf(*r.measured).IsZero() {
-		r.measured.Date = r.start.UTC().Format(time.DateOnly)
-		report.Measured = map[string]plot.Measured{name: *r.measured}
-	}
+	report.Figures, err = all[i].run(ctx, r)
 	return report, err
 }

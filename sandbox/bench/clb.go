@@ -34,7 +34,7 @@ func clb(ctx context.Context, r run) (figures []Figure, err error) {
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, e.stop(ctx)) }()
+	defer func() { err = errors.Join(err, e.stop()) }()
 	if err := e.readyForServices(ctx, clbNodes); err != nil {
 		return nil, err
 	}

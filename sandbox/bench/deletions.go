@@ -63,7 +63,7 @@ func (e *env) ownDeletions(ctx context.Context) ([]Figure, error) {
 	if err != nil {
 		return nil, err
 	}
-	before, err := processorTime(e.manager.pid())
+	before, err := e.manager.used()
 	if err != nil {
 		return nil, err
 	}
@@ -71,13 +71,13 @@ func (e *env) ownDeletions(ctx context.Context) ([]Figure, error) {
 	if err != nil {
 		return nil, err
 	}
-	after, err := processorTime(e.manager.pid())
+	after, err := e.manager.used()
 	if err != nil {
 		return nil, err
 	}
 	figures := []Figure{
 		atMost(life, float64(t.calls()), "calls", 24),
-		atMost(fmt.Sprintf("create %d Services at once: processor time of the manager", ownDeleted), (after - before).Seconds(), "s", 0.5),
+		atMost(fmt.Sprintf("create %d Services at once: processor time of the manager", ownDeleted), after.cpu-before.cpu, "s", 0.5),
 	}
 	operation, took := fmt.Sprintf("delete %d Services at once", ownDeleted), time.Duration(0)
 	t, err = e.during(ctx, operation, ofProduct(e.product), func(ctx context.Context) error {

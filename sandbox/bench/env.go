@@ -2,7 +2,6 @@ package bench
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"path/filepath"
@@ -15,7 +14,6 @@ import (
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/cloud"
-	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/plot"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/sandbox/cluster"
 )
 
@@ -121,13 +119,12 @@ func (e *env) watchNodes(ctx context.Context) {
 }
 
 // stop ends everything, clients before their servers.
-func (e *env) stop(ctx context.Context) error {
-	var err error
+func (e *env) stop() error {
 	if e.manager != nil {
-		err = e.manager.stop(ctx)
+		e.manager.Stop()
 	}
 	e.stopWatch()
-	return errors.Join(err, e.sandbox.Stop())
+	return e.sandbox.Stop()
 }
 
 // run is what every scenario gets.
@@ -137,8 +134,6 @@ type run struct {
 	start       time.Time
 	// steadyWindow is how long the steady state is watched, as asked for.
 	steadyWindow time.Duration
-	// measured is what charts show of the scenario.
-	measured *plot.Measured
 }
 
 func (r run) path(name string) string { return filepath.Join(r.dir, name) }

@@ -7,8 +7,6 @@ import (
 	"math"
 	"strconv"
 	"text/tabwriter"
-
-	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/plot"
 )
 
 // Bound says which side of its goal a figure should be on.
@@ -35,8 +33,6 @@ type Figure struct {
 // Report is what one run has measured, in the order of measurement.
 type Report struct {
 	Figures []Figure `json:"figures"`
-	// Measured is what charts show of the scenarios, by their names.
-	Measured map[string]plot.Measured `json:"measured,omitempty"`
 }
 
 func atMost(operation string, value float64, unit string, goal float64) Figure {
@@ -61,7 +57,7 @@ func (r Report) WriteJSON(w io.Writer) error {
 	}
 	encoder := json.NewEncoder(w)
 	encoder.SetIndent("", "  ")
-	if err := encoder.Encode(Report{Figures: figures, Measured: r.Measured}); err != nil {
+	if err := encoder.Encode(Report{Figures: figures}); err != nil {
 		return fmt.Errorf("write the figures: %w", err)
 	}
 	return nil

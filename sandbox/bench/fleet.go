@@ -15,7 +15,7 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/api"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/cloud"
-	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/plot"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/limits"
 )
 
 // A fleet far beyond the published quotas: only that of CLBs is raised.
@@ -23,120 +23,91 @@ const (
 	backendsPerCall = 40 // as in the cloud
 	fleetNodes      = 5000
 	fleetServices   = 2000
-	fleetPorts      = 1
+	fleetSubset     = "auto"
 	// fleetBackends is how many nodes each Service has, and fleetWrites how many calls a node event may take: as many as a node has Services
 	// where each has all that a CLB takes.
 	fleetBackends = 100
 	fleetWrites   = fleetServices * 200 / fleetNodes
-	// The same with a number of nodes that is chosen on purpose.
-	fewBackends = 25
-	fewWrites   = fleetServices * fewBackends / fleetNodes
-
-	fleetMiB    = 300
-	fleetCPU    = 2  // percent of a core
-	fleetReady  = 20 // seconds
-	fleetEvents = 3
-	// lateServices is how many Services the manager serves itself at the end, and lateBackends how many nodes each of all Services has at
-	// least where it does not have a number of its own: 0.6 of its share, while there may be a quarter fewer of them. See
-	// docs/explanation/scale.md.
-	lateServices = 20
-	lateBackends = 54
+	fleetMiB      = 300
+	fleetCPU      = 2  // percent of a core
+	fleetReady    = 20 // seconds
+	fleetEvents   = 3
 	// driftPeriod is after what time the manager reads each load balancer again, and fleetReads how many calls that may take for each.
 	driftPeriod = 10 * time.Minute
 	fleetReads  = 1.2
-	// fleetCalm is how long nothing must be written before an event of a node counts as done.
-	fleetCalm = 30 * time.Second
 	// fleetWindow is as long, because a new leader spreads these reads over a whole period.
 	fleetWindow = driftPeriod
 )
 
 // largeFleet measures a cluster with thousands of nodes and Services: a new leader, then nothing, then nodes that join and leave.
-func largeFleet(subset string, backends int, most float64) func(context.Context, run) ([]Figure, error) {
-	return func(ctx context.Context, r run) (figures []Figure, err error) {
-		config := publishedConfig(cloud.Limits{LoadBalancers: 10_000})
-		e, err := newEnv(ctx, r, envOptions{nodes: fleetNodes + fleetEvents, audit: true, config: config})
-		if err != nil {
-			return nil, err
-		}
-		defer func() { err = errors.Join(err, e.stop(ctx)) }()
-		f := newFleet(e, fleetNodes, fleetServices, backends, subset)
-		if err = f.prepare(ctx); err != nil {
-			return nil, err
-		}
-		for _, measure := range []func(context.Context) ([]Figure, error){
-			f.newLeader, f.steady,
-			func(ctx context.Context) ([]Figure, error) { return f.nodeEvents(ctx, most) }, f.lateServices,
-		} {
-			found, err := measure(ctx)
-			if figures = append(figures, found...); err != nil {
-				return figures, err
-			}
-		}
-		return figures, nil
+func largeFleet(ctx context.Context, r run) (figures []Figure, err error) {
+	e, err := newEnv(ctx, r, envOptions{nodes: fleetNodes + fleetEvents, audit: true, config: publishedConfig(cloud.Limits{LoadBalancers: 10_000})})
+	if err != nil {
+		return nil, err
 	}
+	defer func() { err = errors.Join(err, e.stop()) }()
+	f := fleet{env: e, name: fmt.Sprintf("%d nodes, %d Services", fleetNodes, fleetServices)}
+	if err = f.prepare(ctx); err != nil {
+		return nil, err
+	}
+	return inTurn(ctx, f.newLeader, f.steady, f.nodeEvents)
 }
 
 // fleet is a cluster with many Services, each of which has some of the nodes as backend servers.
 type fleet struct {
 	*env
-	nodes, services, backends int
-	subset, name              string
-}
-
-func newFleet(e *env, nodes, services, backends int, subset string) fleet {
-	return fleet{env: e, nodes: nodes, services: services, backends: backends, subset: subset,
-		name: fmt.Sprintf("%d nodes, %d Services (%s)", nodes, services, subset)}
+	name string
 }
 
 func fleetName(i int) string { return fmt.Sprintf("fleet-%d", i) }
 
-func fleetService(i int, subset string) *corev1.Service {
-	service := newServiceOf(productCLB, fleetName(i), fleetPorts)
+func (f fleet) service(i int, subset string) *corev1.Service {
+	service := f.newService(fleetName(i), 1)
 	service.Annotations[annotationSubset] = subset
 	return service
 }
 
 // prepare makes cloud and cluster such as a manager leaves them, and stops the one that made the first Service.
 func (f fleet) prepare(ctx context.Context) error {
-	if err := f.addMachines(f.nodes, false); err != nil {
+	if err := f.addMachines(fleetNodes, false); err != nil {
 		return err
 	}
 	if err := f.startManager(ctx, fastClient...); err != nil {
 		return err
 	}
-	if err := f.untilNodes(ctx, f.nodes, "schedulable", schedulable); err != nil {
+	if err := f.untilNodes(ctx, fleetNodes, "schedulable", schedulable); err != nil {
 		return err
 	}
-	f.say("%d nodes are schedulable", f.nodes)
+	f.say("%d nodes are schedulable", fleetNodes)
 	if err := f.runApp(ctx, 1); err != nil {
 		return err
 	}
 	c := newCaller(f.url, "replay-", writers)
 	defer c.close()
 	// While it is the only Service, it would have more backend servers than its share of all.
-	first, err := f.recordService(ctx, c, fleetService(0, strconv.Itoa(f.backends)), productCLB)
+	first, err := f.recordService(ctx, c, f.service(0, strconv.Itoa(fleetBackends)))
 	if err != nil {
 		return err
 	}
-	if err = errors.Join(f.stopManager(ctx), f.annotateService(ctx, fleetName(0), annotationSubset, f.subset)); err != nil {
+	if err = errors.Join(f.stopManager(), f.annotateService(ctx, fleetName(0), annotationSubset, fleetSubset)); err != nil {
 		return err
 	}
 	server, err := first.withoutBackends()
 	if err != nil {
 		return err
 	}
-	indexes := make([]int, f.services-1)
+	indexes := make([]int, fleetServices-1)
 	for i := range indexes {
 		indexes[i] = i + 1
 	}
 	err = each(ctx, indexes, func(ctx context.Context, i int) error { return f.serve(ctx, c, first, server, i) })
-	f.say("%d Services", f.services)
+	f.say("%d Services", fleetServices)
 	return err
 }
 
 // serve makes a Service, with the backend servers that are its share of all.
 func (f fleet) serve(ctx context.Context, c *caller, first *template, server map[string]any, i int) error {
-	created, err := f.client.CoreV1().Services(namespace).Create(ctx, fleetService(i, f.subset), metav1.CreateOptions{})
+	created, err := f.client.CoreV1().Services(namespace).Create(ctx, f.service(i, fleetSubset), metav1.CreateOptions{})
 	if err != nil {
 		return fmt.Errorf("create a Service: %w", err)
 	}
@@ -144,14 +115,14 @@ func (f fleet) serve(ctx context.Context, c *caller, first *template, server map
 	copied.calls = slices.Clone(first.calls)
 	at := slices.IndexFunc(copied.calls, func(p api.Params) bool { return p["Action"] == "CreateVServerGroup" }) + 1
 	group := first.groups[copied.calls[at-1]["VServerGroupName"]]
-	for done := 0; done < f.backends; done += backendsPerCall {
+	for done := 0; done < fleetBackends; done += backendsPerCall {
 		var servers []map[string]any
-		for k := done; k < min(done+backendsPerCall, f.backends); k++ {
+		for k := done; k < min(done+backendsPerCall, fleetBackends); k++ {
 			one := map[string]any{}
 			for name, value := range server {
 				one[name] = value
 			}
-			one["ServerId"] = benchInstance((i*f.backends+k)%f.nodes + 1)
+			one["ServerId"] = benchInstance((i*fleetBackends+k)%fleetNodes + 1)
 			servers = append(servers, one)
 		}
 		text, err := json.Marshal(servers)
@@ -188,7 +159,7 @@ func (t *template) withoutBackends() (map[string]any, error) {
 
 // newLeader measures what a restart reads and writes, and how soon the new leader serves a change.
 func (f fleet) newLeader(ctx context.Context) ([]Figure, error) {
-	served, err := f.firstServed(ctx, fleetName(f.services/2))
+	served, err := f.firstServed(ctx, fleetName(fleetServices/2))
 	if err != nil {
 		return nil, err
 	}
@@ -197,13 +168,13 @@ func (f fleet) newLeader(ctx context.Context) ([]Figure, error) {
 		return nil, err
 	}
 	f.say("new leader: %s", t)
-	highest, err := highestMiB(f.manager.pid())
+	used, err := f.manager.used()
 	return []Figure{
 		atMost(f.name+": first change served after becoming leader", served.Seconds(), "s", fleetReady),
 		atMost(f.name+": writes of a new leader beyond this change", float64(t.writes-1), "writes", 0),
 		atMost(f.name+": calls of a new leader that the cloud refuses", float64(t.refused), "calls", 0),
 		withoutGoal(f.name+": reads of a new leader", float64(t.reads), "reads"),
-		withoutGoal(f.name+": highest memory of a new leader", highest, "MiB"),
+		withoutGoal(f.name+": highest memory of a new leader", used.highest, "MiB"),
 	}, err
 }
 
@@ -225,18 +196,20 @@ func (f fleet) steady(ctx context.Context) ([]Figure, error) {
 		return nil, err
 	}
 	operation := fmt.Sprintf("%s, nothing changing for %s", f.name, window)
-	return append(still.figures(operation, fleetMiB, fleetCPU),
+	return []Figure{
+		atMost(operation+": resident memory", still.mib, "MiB", fleetMiB),
+		atMost(operation+": processor time", still.cpu, "% of a core", fleetCPU),
 		atMost(operation+": writes", float64(still.writes), "writes", 0),
 		atMost(operation+": live GETs of Nodes at the API server", float64(gets), "GETs", 0),
 		atMost(operation+": LISTs of Nodes at the API server", float64(lists), "LISTs", 0),
-		atMost(operation+": reads of CLBs per Service and period", float64(compared)*float64(driftPeriod)/float64(window)/float64(f.services),
+		atMost(operation+": reads of CLBs per Service and period", float64(compared)*float64(driftPeriod)/float64(window)/float64(fleetServices),
 			"reads", fleetReads),
 		f.refusedByLimits(operation, calls),
-	), nil
+	}, nil
 }
 
 // nodeEvents counts the writes for nodes that join and leave one after the other.
-func (f fleet) nodeEvents(ctx context.Context, most float64) ([]Figure, error) {
+func (f fleet) nodeEvents(ctx context.Context) ([]Figure, error) {
 	joined, left, refused := 0, 0, 0
 	f.begin()
 	began := f.mark
@@ -245,7 +218,7 @@ func (f fleet) nodeEvents(ctx context.Context, most float64) ([]Figure, error) {
 			if err := f.addMachines(1, false); err != nil {
 				return err
 			}
-			return f.untilNodes(ctx, f.nodes+1, "schedulable", schedulable)
+			return f.untilNodes(ctx, fleetNodes+1, "schedulable", schedulable)
 		})
 		if err != nil {
 			return nil, err
@@ -258,53 +231,24 @@ func (f fleet) nodeEvents(ctx context.Context, most float64) ([]Figure, error) {
 		left, refused = left+t.writes, refused+t.refused
 	}
 	join, leave := float64(joined)/fleetEvents, float64(left)/fleetEvents
-	f.measured.Events(f.nodes, join, leave)
-	if err := f.measureMembers(ctx, f.nodes); err != nil {
-		return nil, err
-	}
 	return []Figure{
-		atMost(fmt.Sprintf("%s: a node joins, mean of %d", f.name, fleetEvents), join, "writes", most),
-		atMost(fmt.Sprintf("%s: a node leaves, mean of %d", f.name, fleetEvents), leave, "writes", most),
+		atMost(fmt.Sprintf("%s: a node joins, mean of %d", f.name, fleetEvents), join, "writes", fleetWrites),
+		atMost(fmt.Sprintf("%s: a node leaves, mean of %d", f.name, fleetEvents), leave, "writes", fleetWrites),
 		atMost(f.name+": calls that the cloud refuses meanwhile", float64(refused), "calls", 0),
 		f.refusedByLimits(f.name+": nodes join and leave", f.cloud.Calls(began)),
 	}, nil
 }
 
-// lateServices has the manager choose and create what the others were given, and checks that all of them are served.
-func (f fleet) lateServices(ctx context.Context) ([]Figure, error) {
-	late := make([]*corev1.Service, lateServices)
-	for i := range late {
-		late[i] = fleetService(f.services+i, f.subset)
-	}
-	came, err := f.createTogether(ctx, late, minutes(lateServices*(f.backends/backendsPerCall), changesPerMinute))
-	if err != nil {
-		return nil, err
-	}
-	balancers, err := f.sandbox.Cloud.LoadBalancers(ctx)
-	if err != nil {
-		return nil, err
-	}
-	fewest, _, _ := spread(members(balancers), f.nodes)
-	operation := fmt.Sprintf("%s and %d new ones", f.name, lateServices)
-	return []Figure{
-		atMost(operation+": new Services without an address", float64(came.missing), "Services", 0),
-		atMost(operation+": calls that the cloud refuses", float64(came.tally.refused), "calls", 0),
-		atLeast(operation+": running listeners", float64(running(balancers)), "listeners", float64(f.services+lateServices)),
-		atLeast(operation+": backend servers of a Service, the fewest", float64(fewest), "servers", float64(min(f.backends, lateBackends))),
-	}, nil
-}
-
-// measureMembers keeps in how many vServer groups the nodes are.
-func (f fleet) measureMembers(ctx context.Context, nodes int) error {
-	balancers, err := f.sandbox.Cloud.LoadBalancers(ctx)
-	f.measured.Members = plot.Distribution(loads(members(balancers), nodes))
-	return err
-}
-
 // refusedByLimits counts the calls that the published rate limits would refuse. The cloud of the scenario does not, because the preparation
 // exceeds them.
 func (f fleet) refusedByLimits(operation string, calls []emulator.Call) Figure {
-	return atMost(operation+": calls that the published rate limits refuse", float64(beyondLimits(calls)), "calls", 0)
+	windows, refused := limits.New(limits.Published), 0
+	for _, call := range calls {
+		if windows.Admit(call.Product, call.Action, call.Kind, call.Time) != nil {
+			refused++
+		}
+	}
+	return atMost(operation+": calls that the published rate limits refuse", float64(refused), "calls", 0)
 }
 
 // removeMachine releases an instance and deletes its Node.
@@ -313,11 +257,11 @@ func (f fleet) removeMachine(ctx context.Context, i int) error {
 	if err := f.client.CoreV1().Nodes().Delete(ctx, nodeName(i), metav1.DeleteOptions{}); err != nil {
 		return fmt.Errorf("delete node %s: %w", nodeName(i), err)
 	}
-	return f.untilNodes(ctx, f.nodes, "schedulable", schedulable)
+	return f.untilNodes(ctx, fleetNodes, "schedulable", schedulable)
 }
 
 // event counts the writes that an event of a node causes. One after the other, Services give a new node the place of a busier one, and
 // between two of them may be seconds.
 func (f fleet) event(ctx context.Context, what string, operate func(context.Context) error) (tally, error) {
-	return f.duringFor(ctx, what, fleetCalm, writes(ofProduct(productCLB)), operate)
+	return f.duringFor(ctx, what, writesCalm, writes(ofProduct(productCLB)), operate)
 }

@@ -23,7 +23,7 @@ func initor(ctx context.Context, r run) (figures []Figure, err error) {
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, e.stop(ctx)) }()
+	defer func() { err = errors.Join(err, e.stop()) }()
 	if err = e.addMachines(initorRuns, false); err != nil {
 		return nil, err
 	}
@@ -61,7 +61,7 @@ func initorFleet(ctx context.Context, r run) (figures []Figure, err error) {
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, e.stop(ctx)) }()
+	defer func() { err = errors.Join(err, e.stop()) }()
 	if err := e.addMachines(initorFleetSize, false); err != nil {
 		return nil, err
 	}
@@ -72,7 +72,7 @@ func initorFleet(ctx context.Context, r run) (figures []Figure, err error) {
 	begin := time.Now()
 	cmd := exec.CommandContext(ctx, e.program("provider-initor"), "run", "--kubeconfig="+e.sandbox.Kubeconfig(), "--output=json")
 	if output, err := cmd.CombinedOutput(); err != nil {
-		return nil, fmt.Errorf("initialize %d nodes: %w: %s", initorFleetSize, err, output[max(0, len(output)-tailSize):])
+		return nil, fmt.Errorf("initialize %d nodes: %w: %s", initorFleetSize, err, output[max(0, len(output)-4<<10):])
 	}
 	took := time.Since(begin)
 	withID := func(node *corev1.Node) bool { return node.Spec.ProviderID != "" }

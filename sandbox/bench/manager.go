@@ -4,14 +4,17 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path/filepath"
+	"syscall"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/alicloud-ccm/cloud-provider-alicloud/deploy"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/sandbox/child"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/sandbox/freeport"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/sandbox/identity"
 )
 
 const managerProgram = "cloud-controller-manager"
@@ -22,7 +25,8 @@ var fastClient = []string{"--kube-api-qps=500", "--kube-api-burst=500"}
 
 // manager is a running cloud controller manager.
 type manager struct {
-	*process
+	*child.Process
+	log string
 	// leading is when it became leader, by its own clock.
 	leading time.Time
 }
@@ -34,11 +38,24 @@ func (e *env) startManager(ctx context.Context, args ...string) error {
 	if err := leases.Delete(ctx, managerProgram, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("delete the lease of the manager before: %w", err)
 	}
-	p, err := e.launchManager(ctx, managerProgram, args...)
+	kubeconfig, err := e.identify(ctx, "ccm.yaml")
 	if err != nil {
 		return err
 	}
-	e.manager = &manager{process: p}
+	port, err := freeport.FindOne(ctx)
+	if err != nil {
+		return err
+	}
+	log := e.path(managerProgram + ".log")
+	p, err := child.StartLogged(e.program(managerProgram), log, append([]string{
+		"--cloud-provider=alicloud", "--cloud-config=" + e.sandbox.CloudConfig(), "--kubeconfig=" + kubeconfig, "--leader-elect=true",
+		"--configure-cloud-routes=true", "--cluster-cidr=" + podCIDR, "--route-reconciliation-period=5m",
+		"--bind-address=127.0.0.1", fmt.Sprintf("--secure-port=%d", port),
+	}, args...), []string{"ALICLOUD_CLIENT_SCHEME=HTTP"})
+	if err != nil {
+		return err
+	}
+	e.manager = &manager{Process: p, log: log}
 	return e.until(ctx, "the manager leads", func(ctx context.Context) (string, error) {
 		lease, err := leases.Get(ctx, managerProgram, metav1.GetOptions{})
 		if apierrors.IsNotFound(err) || (err == nil && !isHeld(lease)) {
@@ -52,22 +69,15 @@ func (e *env) startManager(ctx context.Context, args ...string) error {
 	})
 }
 
-// launchManager runs the cloud controller manager, whose log has the name, beside those that run already.
-func (e *env) launchManager(ctx context.Context, name string, args ...string) (*process, error) {
-	kubeconfig, err := e.identify(ctx, "ccm.yaml")
+// identify makes the ServiceAccount and the roles of a published manifest, and returns the path of a kubeconfig that has nothing but
+// its token.
+func (e *env) identify(ctx context.Context, manifest string) (string, error) {
+	content, err := deploy.Files.ReadFile(manifest)
 	if err != nil {
-		return nil, err
+		return "", fmt.Errorf("read the published manifest: %w", err)
 	}
-	port, err := freeport.FindOne(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return startProcess(ctx, e.path(name+".log"), e.program(managerProgram), append([]string{
-		"--cloud-provider=alicloud", "--cloud-config=" + filepath.Join(e.sandbox.Dir(), "cloud-config.conf"), "--kubeconfig=" + kubeconfig,
-		"--leader-elect=true",
-		"--configure-cloud-routes=true", "--cluster-cidr=" + podCIDR, "--route-reconciliation-period=5m",
-		"--bind-address=127.0.0.1", fmt.Sprintf("--secure-port=%d", port),
-	}, args...), []string{"ALICLOUD_CLIENT_SCHEME=HTTP"})
+	granted, err := identity.Grant(ctx, identity.Options{Client: e.client, Config: e.config, Manifest: content, Dir: e.dir})
+	return granted.Kubeconfig, err
 }
 
 func isHeld(lease *coordinationv1.Lease) bool {
@@ -75,8 +85,20 @@ func isHeld(lease *coordinationv1.Lease) bool {
 }
 
 // stopManager ends the manager; what it made stays.
-func (e *env) stopManager(ctx context.Context) error {
+func (e *env) stopManager() error {
 	m := e.manager
 	e.manager = nil
-	return errors.Join(m.ended(), m.stop(ctx))
+	if err := m.Failed(); err != nil {
+		return err
+	}
+	m.Stop()
+	return nil
+}
+
+// whilePaused does something while the manager stands still. It loses its Lease after twenty seconds.
+func (m *manager) whilePaused(do func() error) error {
+	if err := m.Signal(syscall.SIGSTOP); err != nil {
+		return err
+	}
+	return errors.Join(do(), m.Signal(syscall.SIGCONT))
 }

@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/sandbox/child"
 )
 
 const (
@@ -37,7 +38,7 @@ func (e *env) untilWithin(
 	missing := ""
 	err := wait.PollUntilContextTimeout(ctx, interval, timeout, true, func(ctx context.Context) (bool, error) {
 		if e.manager != nil {
-			if err := e.manager.ended(); err != nil {
+			if err := e.manager.Failed(); err != nil {
 				return false, err
 			}
 		}
@@ -49,7 +50,7 @@ func (e *env) untilWithin(
 	case err == nil:
 		return nil
 	case missing != "" && e.manager != nil:
-		return fmt.Errorf("wait until %s: %s: %w; the end of the manager's log:\n%s", what, missing, err, e.manager.tail())
+		return fmt.Errorf("wait until %s: %s: %w; the end of the manager's log:\n%s", what, missing, err, child.Tail(e.manager.log))
 	default:
 		return fmt.Errorf("wait until %s: %s: %w", what, missing, err)
 	}

@@ -35,7 +35,7 @@ func nlb(ctx context.Context, r run) (figures []Figure, err error) {
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, e.stop(ctx)) }()
+	defer func() { err = errors.Join(err, e.stop()) }()
 	e.product = productNLB
 	if err := e.readyForServices(ctx, clbNodes); err != nil {
 		return nil, err
@@ -45,12 +45,8 @@ func nlb(ctx context.Context, r run) (figures []Figure, err error) {
 
 // newService is a load balancer of the scenario's product in front of the app.
 func (e *env) newService(name string, ports int) *corev1.Service {
-	return newServiceOf(e.product, name, ports)
-}
-
-func newServiceOf(product, name string, ports int) *corev1.Service {
 	service := newService(name, ports)
-	if product == productNLB {
+	if e.product == productNLB {
 		service.Spec.LoadBalancerClass = new(classNLB)
 		service.Annotations[annotationZoneMaps] = zonesOfNLB
 	}

@@ -28,7 +28,7 @@ func nodes(ctx context.Context, r run) (figures []Figure, err error) {
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, e.stop(ctx)) }()
+	defer func() { err = errors.Join(err, e.stop()) }()
 	for _, scenario := range []func(*env, context.Context) (Figure, error){(*env).initialize, (*env).join} {
 		var figure Figure
 		if figure, err = scenario(e, ctx); err != nil {
@@ -62,7 +62,7 @@ func (e *env) initialize(ctx context.Context) (Figure, error) {
 // join lets a thousand nodes join a cluster whose first nodes have left again. The manager is a new one: the one before would go on for a
 // minute to switch off the source/destination checks of nodes that are gone.
 func (e *env) join(ctx context.Context) (Figure, error) {
-	if err := e.stopManager(ctx); err != nil {
+	if err := e.stopManager(); err != nil {
 		return Figure{}, err
 	}
 	if err := e.removeMachines(ctx); err != nil {
@@ -98,38 +98,17 @@ func (e *env) steady(ctx context.Context) ([]Figure, error) {
 	if _, err := e.settled(ctx, everything); err != nil {
 		return nil, err
 	}
-	e.begin()
-	begin := time.Now()
-	if err := e.watch(ctx, window); err != nil {
-		return nil, err
-	}
-	t := count(e.since(everything), everything)
-	reads, err := e.nodeReads(begin)
+	still, err := e.atRest(ctx, window)
 	if err != nil {
 		return nil, err
 	}
-	e.say("%s: %s, %d live GETs of Nodes", operation, t, reads)
+	reads, err := e.nodeReads(still.begin)
+	if err != nil {
+		return nil, err
+	}
 	share := steadyPeriod.Seconds() / window.Seconds()
 	return []Figure{
-		atMost(operation+": calls of the cloud", float64(t.calls())*share, "calls", steadyMaxCalls),
+		atMost(operation+": calls of the cloud", float64(still.calls())*share, "calls", steadyMaxCalls),
 		atMost(operation+": live GETs of Nodes at the API server", float64(reads)*share, "GETs", steadyMaxReads),
 	}, nil
-}
-
-// watch lets time pass, as long as the manager runs.
-func (e *env) watch(ctx context.Context, d time.Duration) error {
-	const most = untilTimeout / 2
-	for ; d > 0; d -= most {
-		end := time.Now().Add(min(d, most))
-		err := e.until(ctx, min(d, most).String()+" have passed", func(context.Context) (string, error) {
-			if rest := time.Until(end); rest > 0 {
-				return rest.Round(time.Second).String() + " are left", nil
-			}
-			return "", nil
-		})
-		if err != nil {
-			return err
-		}
-	}
-	return nil
 }

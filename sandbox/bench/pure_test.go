@@ -4,9 +4,7 @@ import (
 	"bytes"
 	"maps"
 	"os"
-	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -16,41 +14,11 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/api"
 )
 
-func TestResidentKiB(t *testing.T) {
-	t.Parallel()
-	got, err := memoryKiB([]byte("Name:\tVmRSS\nVmHWM:\t  9999 kB\nVmRSS:\t  2048 kB\nThreads:\t3\n"), "VmRSS")
-	if err != nil || got != 2048 {
-		t.Errorf("memoryKiB = %v, %v", got, err)
-	}
-	for _, bad := range []string{"", "VmHWM:\t1 kB\n", "VmRSS:\n", "VmRSS:\tmuch kB\n"} {
-		if _, err := memoryKiB([]byte(bad), "VmRSS"); err == nil {
-			t.Errorf("%q is accepted", bad)
-		}
-	}
-}
-
-func TestSpentTime(t *testing.T) {
-	t.Parallel()
-	stat := "42 (a ) name) S 1 2 3 4 5 6 7 8 9 10 150 50 13 14"
-	got, err := spentTime([]byte(stat))
-	if err != nil || got != 2*time.Second {
-		t.Errorf("spentTime = %v, %v", got, err)
-	}
-	for _, bad := range []string{"", "42 (name) S 1 2", "42 name S 1 2 3 4 5 6 7 8 9 10 150 50", strings.Replace(stat, "150", "x", 1)} {
-		if _, err := spentTime([]byte(bad)); err == nil {
-			t.Errorf("%q is accepted", bad)
-		}
-	}
-}
-
 func TestOwnProcessIsMeasured(t *testing.T) {
 	t.Parallel()
-	mib, err := residentMiB(os.Getpid())
-	if err != nil || mib < 1 {
-		t.Errorf("resident memory of the test: %v MiB, %v", mib, err)
-	}
-	if _, err := processorTime(os.Getpid()); err != nil {
-		t.Error(err)
+	self, err := usedBy(os.Getpid())
+	if err != nil || self.resident < 1 || self.resident > self.highest {
+		t.Errorf("%+v, %v", self, err)
 	}
 }
 

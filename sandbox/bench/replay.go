@@ -21,21 +21,15 @@ import (
 
 // template is a Service that the manager has served, with the calls that this took.
 type template struct {
-	product string
 	service *corev1.Service
 	calls   []api.Params      // successful writes, in order, without what signing adds
 	groups  map[string]string // id by name
 }
 
-// recordTemplate lets the manager serve a new Service and records how.
-func (e *env) recordTemplate(ctx context.Context, c *caller, product string) (*template, error) {
-	return e.recordService(ctx, c, newServiceOf(product, "template-"+product, manyServicePorts), product)
-}
-
-// recordService does the same with a Service.
-func (e *env) recordService(ctx context.Context, c *caller, service *corev1.Service, product string) (*template, error) {
-	t := &template{product: product, groups: map[string]string{}}
-	if _, err := e.during(ctx, "create the template of all Services", ofProduct(product), func(ctx context.Context) error {
+// recordService lets the manager serve a new Service and records how.
+func (e *env) recordService(ctx context.Context, c *caller, service *corev1.Service) (*template, error) {
+	t := &template{groups: map[string]string{}}
+	if _, err := e.during(ctx, "create the template of all Services", ofProduct(e.product), func(ctx context.Context) error {
 		return e.createService(ctx, service)
 	}); err != nil {
 		return nil, err
@@ -44,9 +38,9 @@ func (e *env) recordService(ctx context.Context, c *caller, service *corev1.Serv
 	if t.service, err = e.service(ctx, service.Name); err != nil {
 		return nil, err
 	}
-	t.calls = unsigned(e.since(writes(ofProduct(product))))
+	t.calls = unsigned(e.since(writes(ofProduct(e.product))))
 	list := api.Params{"Action": "DescribeVServerGroups", "LoadBalancerId": t.loadBalancer()}
-	if product == productNLB {
+	if e.product == productNLB {
 		list = api.Params{"Action": "ListServerGroups", "Version": api.VersionOf(productNLB), "MaxResults": "100"}
 	}
 	found, err := c.call(ctx, list)

@@ -28,7 +28,7 @@ func routes(nodes, maxCalls int) func(context.Context, run) ([]Figure, error) {
 		if err != nil {
 			return nil, err
 		}
-		defer func() { err = errors.Join(err, e.stop(ctx)) }()
+		defer func() { err = errors.Join(err, e.stop()) }()
 		onlyRoutes := append([]string{"--controllers=node-route-controller"}, fastClient...)
 		if err = e.startManager(ctx, onlyRoutes...); err != nil {
 			return nil, err
@@ -77,7 +77,7 @@ func (e *env) newRoutes(ctx context.Context, n, maxCalls int) ([]Figure, error) 
 
 // restartWithRoutes counts what a new leader reads of routes that are all as they should be.
 func (e *env) restartWithRoutes(ctx context.Context, nodes int, args []string) ([]Figure, error) {
-	if err := e.stopManager(ctx); err != nil {
+	if err := e.stopManager(); err != nil {
 		return nil, err
 	}
 	operation := fmt.Sprintf("restart with %d routed nodes", nodes)

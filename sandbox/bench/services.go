@@ -23,12 +23,11 @@ const (
 
 // What users write to get the load balancers of these scenarios.
 const (
-	annotationAddressType   = "service.beta.kubernetes.io/alibaba-cloud-loadbalancer-address-type"
-	annotationScheduler     = "service.beta.kubernetes.io/alibaba-cloud-loadbalancer-scheduler"
-	annotationSubset        = "service.beta.kubernetes.io/alibaba-cloud-loadbalancer-backend-subset"
-	annotationBackendType   = "service.beta.kubernetes.io/backend-type"
-	annotationGroup         = "service.beta.kubernetes.io/alibaba-cloud-loadbalancer-group"
-	annotationGroupOverflow = "service.beta.kubernetes.io/alibaba-cloud-loadbalancer-group-overflow"
+	annotationAddressType = "service.beta.kubernetes.io/alibaba-cloud-loadbalancer-address-type"
+	annotationScheduler   = "service.beta.kubernetes.io/alibaba-cloud-loadbalancer-scheduler"
+	annotationSubset      = "service.beta.kubernetes.io/alibaba-cloud-loadbalancer-backend-subset"
+	annotationBackendType = "service.beta.kubernetes.io/backend-type"
+	annotationGroup       = "service.beta.kubernetes.io/alibaba-cloud-loadbalancer-group"
 )
 
 var appLabels = map[string]string{"app": app}

@@ -2,6 +2,7 @@
 package child
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -12,13 +13,18 @@ import (
 	"time"
 )
 
-// stopGrace is how long a program may take to end after SIGTERM before it is killed.
-const stopGrace = 10 * time.Second
+const (
+	// stopGrace is how long a program may take to end after SIGTERM before it is killed.
+	stopGrace = 10 * time.Second
+	// tailSize is how much of a log an error shows: the end, where the reason of a failure stands.
+	tailSize = 6 << 10
+)
 
 // Process is a program that runs, or has run.
 type Process struct {
 	cmd  *exec.Cmd
 	done chan struct{} // closed when the program has ended
+	log  string        // the path of its log, empty for a writer
 }
 
 // Start starts a program with further variables in its environment. Whatever it prints goes to log.
@@ -27,6 +33,21 @@ func Start(program string, log io.Writer, args, env []string) (*Process, error) 
 	cmd.Env = append(os.Environ(), env...)
 	cmd.Stdout, cmd.Stderr = log, log
 	return StartCommand(cmd)
+}
+
+// StartLogged is [Start] with a log file, to which the output is appended. What says that the program has ended then has the end of the log.
+func StartLogged(program, log string, args, env []string) (*Process, error) {
+	file, err := os.OpenFile(log, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("open the log of %s: %w", filepath.Base(program), err)
+	}
+	defer file.Close() //nolint:errcheck // the program has its own
+	p, err := Start(program, file, args, env)
+	if err != nil {
+		return nil, fmt.Errorf("start %s (make build makes it): %w", filepath.Base(program), err)
+	}
+	p.log = log
+	return p, nil
 }
 
 // StartCommand is [Start] for a command with a directory, arguments, environment and output of its own.
@@ -52,7 +73,41 @@ func (p *Process) Done() <-chan struct{} { return p.done }
 
 // Ended says how the program ended, once it has.
 func (p *Process) Ended() error {
-	return fmt.Errorf("%s has ended: %s", filepath.Base(p.cmd.Path), p.cmd.ProcessState)
+	err := fmt.Errorf("%s has ended: %s", filepath.Base(p.cmd.Path), p.cmd.ProcessState)
+	if p.log != "" {
+		err = fmt.Errorf("%w; the end of its log:\n%s", err, Tail(p.log))
+	}
+	return err
+}
+
+// Failed is nil while the program runs, then [Process.Ended].
+func (p *Process) Failed() error {
+	select {
+	case <-p.done:
+		return p.Ended()
+	default:
+		return nil
+	}
+}
+
+// Tail is the end of a log file, for those who read an error.
+func Tail(path string) string {
+	log, err := os.ReadFile(path)
+	if err != nil {
+		return err.Error()
+	}
+	return string(log[max(0, len(log)-tailSize):])
+}
+
+// Pid is the ID of the process.
+func (p *Process) Pid() int { return p.cmd.Process.Pid }
+
+// Signal sends a signal; to a program that has ended it is none.
+func (p *Process) Signal(signal os.Signal) error {
+	if err := p.cmd.Process.Signal(signal); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		return fmt.Errorf("send %s to %s: %w", signal, filepath.Base(p.cmd.Path), err)
+	}
+	return nil
 }
 
 // ExitCode is that of a program that has ended, -1 where a signal ended it.

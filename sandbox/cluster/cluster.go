@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
+	"github.com/alicloud-ccm/cloud-provider-alicloud/sandbox/child"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/sandbox/controlplane"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/sandbox/openkruise"
 )
@@ -101,8 +102,8 @@ type Cluster struct {
 	files    *files
 	nodes    nodes
 	plane    *controlplane.ControlPlane
-	kruise   *openkruise.Manager // nil without OpenKruise
-	podCIDR  string              // of all nodes
+	kruise   *child.Process // nil without OpenKruise
+	podCIDR  string         // of all nodes
 	cloudURL string
 	kubelets *errgroup.Group
 	stop     context.CancelFunc
@@ -241,7 +242,7 @@ func (c *Cluster) Wait(ctx context.Context) error {
 	case <-c.plane.Done():
 		return c.plane.Err()
 	case <-c.kruiseDone():
-		return c.kruise.Err()
+		return c.kruise.Failed()
 	case <-c.failed.Done():
 		return c.kubelets.Wait()
 	}
@@ -252,7 +253,7 @@ func (c *Cluster) Wait(ctx context.Context) error {
 func (c *Cluster) Stop() error {
 	var errs []error
 	if c.kruise != nil {
-		errs = append(errs, c.kruise.Stop())
+		c.kruise.Stop()
 	}
 	if c.stop != nil {
 		c.stop()

@@ -1,9 +1,8 @@
 // Package demo runs the programs of the project end to end in a sandbox, from no cluster to a deleted load balancer, and reports what
 // it observes at each step.
 //
-// It is an acceptance test that a newcomer can follow, not a benchmark: it reports times and sets no limits for them. With light nodes,
-// the programs run as processes, each with the token of its ServiceAccount and the role of the published manifests. On real machines,
-// they run as pods, from their images.
+// It is an acceptance test that a newcomer can follow, not a benchmark: it reports times and sets no limits for them. The programs run in
+// pods, which light nodes run as processes.
 package demo
 
 import (
@@ -26,7 +25,7 @@ const nodes = 3
 
 // Options configures Run. All but Progress are required.
 type Options struct {
-	// BinDir holds cloud-controller-manager and provider-initor and, for real nodes, kubectl.
+	// BinDir holds cloud-controller-manager and provider-initor.
 	BinDir string
 	// Deploy holds the published manifests and the script cloud-config.sh.
 	Deploy fs.FS
@@ -40,20 +39,19 @@ type Options struct {
 
 // Report is the result of the demo.
 type Report struct {
-	OK    bool     `json:"ok"`
-	Steps []Result `json:"steps"`
+	OK    bool
+	Steps []Result
 }
 
 // Result is the result of one step.
 type Result struct {
-	Name string `json:"name"`
-	OK   bool   `json:"ok"`
+	Name string
+	OK   bool
 	// Seen is the observation, or the reason of the failure.
-	Seen    string  `json:"seen"`
-	Seconds float64 `json:"seconds"`
+	Seen    string
+	Seconds float64
 	// Reads and Writes count the OpenAPI calls of all programs during the step.
-	Reads  int `json:"reads"`
-	Writes int `json:"writes"`
+	Reads, Writes int
 }
 
 // step is one step of the demo. It returns what it observed.
@@ -63,17 +61,13 @@ type step struct {
 }
 
 // steps are the steps of the demo in order. Each relies on the results of the earlier ones.
-func steps(kind cluster.NodeKind) []step {
-	providerIDsAreSet, managerStarts := providerIDsAreSet, managerStarts
-	if kind == cluster.Real {
-		providerIDsAreSet, managerStarts = podsSetProviderIDs, managerStartsInPods
-	}
+func steps() []step {
 	return []step{
 		{"control plane", controlPlaneStarts},
 		{"nodes join", nodesJoin},
 		{"cloud config", cloudConfigIsMade},
 		{"before: pods apart", podsDoNotReachEachOther},
-		{"provider IDs", providerIDsAreSet},
+		{"provider IDs", podsSetProviderIDs},
 		{"cloud controller manager", managerStarts},
 		{"nodes initialized", nodesAreInitialized},
 		{"routes", routesAreWritten},
@@ -82,7 +76,6 @@ func steps(kind cluster.NodeKind) []step {
 		{"requests answered", requestsAreAnswered},
 		{"node released", releasedNodeLeaves},
 		{"service deleted", serviceIsDeleted},
-		{"footprint", managerIsSmall},
 	}
 }
 
@@ -98,7 +91,7 @@ func Run(ctx context.Context, opts Options) (Report, error) {
 	}
 	s := &story{Options: opts, dir: dir}
 	var report Report
-	for _, step := range steps(opts.NodeKind) {
+	for _, step := range steps() {
 		if err = s.runStep(ctx, &report, step); err != nil {
 			break
 		}

@@ -2,33 +2,33 @@ package demo
 
 import (
 	"context"
+	"embed"
 	"encoding/base64"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	cloudproviderapi "k8s.io/cloud-provider/api"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/sandbox/cluster"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/sandbox/manifest"
 )
 
 // controlPlaneStarts brings the sandbox up. It checks for the programs first: without them the rest is in vain.
 func controlPlaneStarts(ctx context.Context, s *story) (string, error) {
-	programs := map[string]string{managerProgram: "build", initorProgram: "build"}
-	if s.NodeKind == cluster.Real {
-		programs["kubectl"] = "kubectl"
-	}
-	for program, target := range programs {
+	for _, program := range []string{managerProgram, initorProgram} {
 		if _, err := os.Stat(filepath.Join(s.BinDir, program)); err != nil {
-			return "", fmt.Errorf("find the programs to show (make %s makes it): %w", target, err)
+			return "", fmt.Errorf("find the programs to show (make build makes them): %w", err)
 		}
 	}
 	var err error
 	s.cluster, err = cluster.Start(ctx, cluster.Options{
-		Dir: s.path("cluster"), Nodes: nodes, NodeKind: s.NodeKind, Kubernetes: s.Kubernetes, Progress: s.Progress,
+		Dir: s.path("cluster"), Nodes: nodes, NodeKind: s.NodeKind, BinDir: s.BinDir, Kubernetes: s.Kubernetes, Progress: s.Progress,
 	})
 	if err != nil {
 		return "", err
@@ -74,56 +74,45 @@ func isTainted(node *corev1.Node) bool {
 	return false
 }
 
-// cloudConfigIsMade runs the published script, as a user does, and takes what it made as the program's configuration file. On light
-// nodes, which do without kubectl, that is what the script prints in a dry run, with the secret instead of the mask.
+// cloudConfigIsMade runs the published script and creates what it prints in a dry run, with the secret instead of the mask: the demo does
+// without kubectl, which the script needs otherwise.
 func cloudConfigIsMade(ctx context.Context, s *story) (string, error) {
-	const key = "cloud-config.conf"
-	script, err := s.unpack("cloud-config.sh", 0o700)
+	const script = "cloud-config.sh"
+	content, err := fs.ReadFile(s.Deploy, script)
+	if err == nil {
+		err = os.WriteFile(s.path(script), content, 0o600)
+	}
+	if err != nil {
+		return "", fmt.Errorf("unpack the published script: %w", err)
+	}
+	masked, err := s.runProgram(ctx, "bash", s.path(script), "--dry-run")
 	if err != nil {
 		return "", err
 	}
-	environment, err := s.kubectlEnv()
-	if err != nil {
+	secret := base64.StdEncoding.EncodeToString([]byte(cluster.AccessKeySecret))
+	if err = s.create(ctx, []byte(strings.ReplaceAll(masked, "***", secret))); err != nil {
 		return "", err
 	}
-	environment = append(environment,
-		"ACCESS_KEY_ID="+cluster.AccessKeyID, "ACCESS_KEY_SECRET="+cluster.AccessKeySecret, "REGION="+cluster.Region)
-	if s.NodeKind == cluster.Real {
-		_, err = runProgram(ctx, "bash", []string{script}, environment, nil)
-	} else {
-		var masked string
-		masked, err = runProgram(ctx, "bash", []string{script, "--dry-run"}, environment, nil)
-		if err == nil {
-			secret := base64.StdEncoding.EncodeToString([]byte(cluster.AccessKeySecret))
-			err = s.create(ctx, []byte(strings.ReplaceAll(masked, "***", secret)))
-		}
-	}
-	if err != nil {
-		return "", err
-	}
-	config, err := s.cluster.Client.CoreV1().ConfigMaps(metav1.NamespaceSystem).Get(ctx, "cloud-config", metav1.GetOptions{})
-	if err != nil {
+	if _, err = s.cluster.Client.CoreV1().ConfigMaps(metav1.NamespaceSystem).Get(ctx, "cloud-config", metav1.GetOptions{}); err != nil {
 		return "", fmt.Errorf("read what the script has made: %w", err)
-	}
-	if config.Data[key] == "" {
-		return "", fmt.Errorf("ConfigMap kube-system/cloud-config has no %s", key)
-	}
-	s.cloudConfig = s.path(key)
-	if err := os.WriteFile(s.cloudConfig, []byte(config.Data[key]), 0o600); err != nil {
-		return "", fmt.Errorf("write the cloud config: %w", err)
 	}
 	return "ConfigMap kube-system/cloud-config with access key and region " + cluster.Region, nil
 }
 
-// unpack copies a file of the published ones to disk.
-func (s *story) unpack(name string, mode os.FileMode) (string, error) {
-	content, err := readFile(s.Deploy, name)
+//go:embed manifests
+var manifests embed.FS
+
+// createFrom creates the objects of one of the demo's manifests.
+func (s *story) createFrom(ctx context.Context, name string) error {
+	content, err := manifests.ReadFile("manifests/" + name)
 	if err != nil {
-		return "", err
+		return fmt.Errorf("read an embedded file: %w", err)
 	}
-	path := s.path(name)
-	if err := os.WriteFile(path, content, mode); err != nil {
-		return "", fmt.Errorf("unpack a published file: %w", err)
-	}
-	return path, nil
+	return s.create(ctx, content)
+}
+
+// create creates the objects of a manifest.
+func (s *story) create(ctx context.Context, text []byte) error {
+	_, err := manifest.Create(ctx, s.cluster.Config, text, func(*unstructured.Unstructured) bool { return true })
+	return err
 }

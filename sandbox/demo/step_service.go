@@ -2,6 +2,7 @@ package demo
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -99,11 +100,7 @@ func describe(answers map[string]int) string {
 
 // releasedNodeLeaves releases an instance and waits until nothing refers to it any more.
 func releasedNodeLeaves(ctx context.Context, s *story) (string, error) {
-	pods, err := s.pods(ctx, "nginx")
-	if err != nil {
-		return "", err
-	}
-	gone, err := toRelease(s.instances(), pods, s.leader(ctx))
+	gone, err := s.toRelease(ctx)
 	if err != nil {
 		return "", err
 	}
@@ -130,24 +127,19 @@ func releasedNodeLeaves(ctx context.Context, s *story) (string, error) {
 	return fmt.Sprintf("%s (%s) left cluster, load balancer and route table; %s", gone.NodeName, gone.ID, describe(answers)), nil
 }
 
-// toRelease chooses a machine on which the leader of the cloud controller managers does not run, if possible one without an nginx pod.
-// The next leader would never have seen the instance, and takes the Node of one for gone only after minutes.
-func toRelease(machines []cluster.Machine, pods map[string]corev1.Pod, leader string) (cluster.Machine, error) {
-	host, _, _ := strings.Cut(leader, "_") // the identity begins with the host name
-	var chosen cluster.Machine
-	for _, machine := range machines {
-		if machine.NodeName == host {
-			continue
-		}
-		if _, busy := pods[machine.NodeName]; !busy {
+// toRelease chooses a machine on which no cloud controller manager runs, which leaves one of the three. If the leader's machine went, the next
+// leader would never have seen the instance, and takes the Node of one for gone only after minutes.
+func (s *story) toRelease(ctx context.Context) (cluster.Machine, error) {
+	managers, err := s.managers(ctx)
+	if err != nil {
+		return cluster.Machine{}, err
+	}
+	for _, machine := range s.instances() {
+		if !slices.ContainsFunc(managers, func(pod corev1.Pod) bool { return pod.Spec.NodeName == machine.NodeName }) {
 			return machine, nil
 		}
-		chosen = machine
 	}
-	if chosen.ID == "" {
-		return chosen, fmt.Errorf("of %d machines none can be released: the leader runs on %s", len(machines), host)
-	}
-	return chosen, nil
+	return cluster.Machine{}, errors.New("a cloud controller manager runs on every machine")
 }
 
 // tracesOf says where the cloud still refers to an instance.

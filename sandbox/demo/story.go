@@ -14,7 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/sandbox/cluster"
-	"github.com/alicloud-ccm/cloud-provider-alicloud/sandbox/identity"
 )
 
 // poll is the interval at which a step checks what it waits for.
@@ -25,36 +24,15 @@ type story struct {
 	Options
 	dir string // for all files
 
-	cluster     *cluster.Cluster
-	calls       int64 // sequence number of the last call that was counted
-	cloudConfig string
-	manager     manager // nil before it is started
-	managerPort int
-	address     string // of the Service, host:port
-}
-
-// manager is the running cloud controller manager.
-type manager interface {
-	// ended returns nil while it runs, otherwise an error that states how it ended.
-	ended() error
-	// pid returns the process ID of the leader.
-	pid(ctx context.Context) (int, error)
-	// tail returns the end of its log.
-	tail(ctx context.Context) string
-	// stop stops it and returns how it ended.
-	stop(ctx context.Context) (string, error)
+	cluster *cluster.Cluster
+	calls   int64  // sequence number of the last call that was counted
+	address string // of the Service, host:port
 }
 
 // until polls until check returns an empty string. Otherwise check returns what is missing, which becomes the text of the error.
-// until fails early if the cloud controller manager has ended, because nothing more will happen then.
 func (s *story) until(ctx context.Context, check func(ctx context.Context) (missing string, err error)) error {
 	missing := ""
 	err := wait.PollUntilContextCancel(ctx, poll, true, func(ctx context.Context) (bool, error) {
-		if s.manager != nil {
-			if err := s.manager.ended(); err != nil {
-				return false, err
-			}
-		}
 		var err error
 		missing, err = check(ctx)
 		return err == nil && missing == "", err
@@ -113,34 +91,17 @@ func (s *story) pods(ctx context.Context, app string) (map[string]corev1.Pod, er
 	return ready, nil
 }
 
-// identify gives a program the identity of a published manifest.
-func (s *story) identify(ctx context.Context, manifest string) (identity.Identity, error) {
-	content, err := readFile(s.Deploy, manifest)
-	if err != nil {
-		return identity.Identity{}, err
-	}
-	return identity.Grant(ctx, identity.Options{Client: s.cluster.Client, Config: s.cluster.Config, Manifest: content, Dir: s.dir})
-}
-
 func (s *story) path(name string) string { return filepath.Join(s.dir, name) }
-
-// showLogs prints the end of the log of the cloud controller manager, which is likely to state the reason of a failure.
-func (s *story) showLogs(ctx context.Context) {
-	if s.manager != nil {
-		fmt.Fprintf(s.Progress, "-- last log lines of the cloud controller manager:\n%s\n", s.manager.tail(ctx))
-	}
-}
 
 // everythingStops ends the programs and the cluster and removes the directory.
 func everythingStops(ctx context.Context, s *story) (string, error) {
 	var errs []error
 	seen := "no process and no file left"
-	if s.manager != nil {
-		end, err := s.manager.stop(ctx)
-		errs = append(errs, err)
-		seen = fmt.Sprintf("cloud controller manager ended on SIGTERM (%s); %s", end, seen)
-	}
 	if s.cluster != nil {
+		if pods, err := s.managers(ctx); err == nil && len(pods) > 0 {
+			errs = append(errs, s.managerEnds(ctx))
+			seen = "the pods of the cloud controller manager are gone; " + seen
+		}
 		errs = append(errs, s.cluster.Stop())
 		s.cluster = nil
 	}

@@ -317,7 +317,7 @@ func (w *world) nlbOrphansAreFound(name string) {
 	for _, orphan := range found.Orphans {
 		kinds = append(kinds, orphan.Kind)
 	}
-	if want := []string{service.OrphanLoadBalancer, service.OrphanServerGroup}; code != 2 || !slices.Equal(kinds, want) {
+	if want := []string{driver.OrphanLoadBalancer, driver.OrphanServerGroup}; code != 2 || !slices.Equal(kinds, want) {
 		w.Errorf("exit code %d, orphans %+v, want 2 and %v", code, found, want)
 	}
 }
@@ -327,7 +327,7 @@ func (w *world) nlbOrphansThatCannotBeReadAreAnError() {
 	w.Helper()
 	w.fault(map[string]any{"action": "ListServerGroups", "code": "Forbidden.RAM", "status": 403, "times": 0})
 	code, out := w.ask("orphans", "text")
-	if code != 1 || !strings.Contains(out, service.OrphanLoadBalancer) || !strings.Contains(out, "Could not be read, so there may be more") {
+	if code != 1 || !strings.Contains(out, driver.OrphanLoadBalancer) || !strings.Contains(out, "Could not be read, so there may be more") {
 		w.Errorf("exit code %d, want 1; %q", code, out)
 	}
 	w.clearFaults()

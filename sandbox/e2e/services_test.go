@@ -242,7 +242,7 @@ func (w *world) orphansAreFound() {
 	if err := json.Unmarshal([]byte(out), &found); err != nil {
 		w.Fatalf("%v in %q", err, out)
 	}
-	if code != 2 || len(found.Orphans) != 1 || found.Orphans[0].ID != id || found.Orphans[0].Kind != service.OrphanLoadBalancer {
+	if code != 2 || len(found.Orphans) != 1 || found.Orphans[0].ID != id || found.Orphans[0].Kind != driver.OrphanLoadBalancer {
 		w.Errorf("exit code %d, orphans %+v, want 2 and %s", code, found, id)
 	}
 	for _, c := range w.calls(mark) {

@@ -27,8 +27,6 @@ const (
 	// readyTimeout leaves a busy machine its time; alone the manager is ready within two seconds.
 	readyTimeout = 90 * time.Second
 	readyPoll    = 100 * time.Millisecond
-	// logTail is how much of the manager's log an error shows.
-	logTail = 4 << 10
 )
 
 // Options configures Start. All are required.
@@ -42,14 +40,10 @@ type Options struct {
 	Kubeconfig []byte
 }
 
-// Manager is a running OpenKruise manager.
-type Manager struct {
-	process *child.Process
-	log     *os.File
-}
-
-// Start installs OpenKruise and returns when its manager serves its webhooks and BroadcastJobs are known. ctx bounds the start only.
-func Start(ctx context.Context, opts Options) (*Manager, error) {
+// Start installs OpenKruise, runs its manager, and returns when that serves its webhooks and BroadcastJobs are known. ctx bounds the start
+// only. What it installed outlives the manager, as in a cluster whose manager is down: BroadcastJobs are then refused, because nobody
+// answers for their webhooks.
+func Start(ctx context.Context, opts Options) (*child.Process, error) {
 	objects, err := readObjects(opts.Build)
 	if err != nil {
 		return nil, err
@@ -57,27 +51,21 @@ func Start(ctx context.Context, opts Options) (*Manager, error) {
 	if err := objects.install(ctx, opts.Config); err != nil {
 		return nil, err
 	}
-	m := &Manager{}
-	if err := m.start(ctx, opts); err != nil {
-		return nil, errors.Join(err, m.Stop())
-	}
-	return m, nil
+	return start(ctx, opts)
 }
 
-func (m *Manager) start(ctx context.Context, opts Options) error {
+func start(ctx context.Context, opts Options) (*child.Process, error) {
 	kubeconfig := filepath.Join(opts.State, "kruise.kubeconfig")
 	if err := os.WriteFile(kubeconfig, opts.Kubeconfig, 0o600); err != nil {
-		return fmt.Errorf("write the OpenKruise manager's kubeconfig: %w", err)
+		return nil, fmt.Errorf("write the OpenKruise manager's kubeconfig: %w", err)
 	}
 	ports, err := freeport.Find(ctx, 2)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	if m.log, err = os.Create(filepath.Join(opts.State, "kruise.log")); err != nil {
-		return fmt.Errorf("open the OpenKruise manager's log: %w", err)
-	}
+	log := filepath.Join(opts.State, "kruise.log")
 	health := net.JoinHostPort("127.0.0.1", strconv.Itoa(ports[0]))
-	m.process, err = child.Start(filepath.Join(opts.Build, "kruise-manager"), m.log, []string{
+	process, err := child.StartLogged(filepath.Join(opts.Build, "kruise-manager"), log, []string{
 		"--health-probe-addr=" + health, "--metrics-addr=0", "--enable-pprof=false", "--enable-leader-election=false",
 		// Pods are left alone: only BroadcastJobs are installed.
 		"--feature-gates=PodWebhook=false,KruiseDaemon=false",
@@ -90,28 +78,27 @@ func (m *Manager) start(ctx context.Context, opts Options) error {
 		"WEBHOOK_HOST=localhost", "WEBHOOK_PORT=" + strconv.Itoa(ports[1]), "WEBHOOK_CERT_DIR=" + filepath.Join(opts.State, "kruise-certs"),
 	})
 	if err != nil {
-		return fmt.Errorf("start the OpenKruise manager (hack/kruise/build.sh %s builds it): %w", opts.Build, err)
+		return nil, fmt.Errorf("start the OpenKruise manager (hack/kruise/build.sh %s builds it): %w", opts.Build, err)
 	}
-	return m.waitReady(ctx, "http://"+health+"/readyz")
+	if err = waitReady(ctx, process, "http://"+health+"/readyz"); err != nil {
+		process.Stop()
+		return nil, fmt.Errorf("wait for the OpenKruise manager: %w; the end of its log:\n%s", err, child.Tail(log))
+	}
+	return process, nil
 }
 
 // waitReady returns when the webhooks answer; the manager says so on its probe address.
-func (m *Manager) waitReady(ctx context.Context, url string) error {
+func waitReady(ctx context.Context, process *child.Process, url string) error {
 	missing := errors.New("not asked yet")
 	err := wait.PollUntilContextTimeout(ctx, readyPoll, readyTimeout, true, func(ctx context.Context) (bool, error) {
-		select {
-		case <-m.process.Done():
-			return true, nil
-		default:
+		if ended := process.Failed(); ended != nil {
+			return false, ended
 		}
 		missing = probe(ctx, url)
 		return missing == nil, nil
 	})
-	if ended := m.Err(); ended != nil {
-		return ended
-	}
 	if err != nil {
-		return fmt.Errorf("wait for the OpenKruise manager (%w): %w; the end of its log:\n%s", missing, err, m.tail())
+		return fmt.Errorf("%w (%w)", err, missing)
 	}
 	return nil
 }
@@ -130,37 +117,4 @@ func probe(ctx context.Context, url string) error {
 		err = errors.New(response.Status)
 	}
 	return err
-}
-
-// Done is closed when the manager has ended; Err then says how.
-func (m *Manager) Done() <-chan struct{} { return m.process.Done() }
-
-// Err is how the manager ended by itself, nil while it runs.
-func (m *Manager) Err() error {
-	select {
-	case <-m.process.Done():
-		return fmt.Errorf("OpenKruise: %w, the end of its log:\n%s", m.process.Ended(), m.tail())
-	default:
-		return nil
-	}
-}
-
-func (m *Manager) tail() []byte {
-	content, err := os.ReadFile(m.log.Name())
-	if err != nil {
-		return []byte(err.Error())
-	}
-	return content[max(0, len(content)-logTail):]
-}
-
-// Stop ends the manager and waits for it. What it installed stays, as in a cluster whose manager is down: BroadcastJobs are then
-// refused, because nobody answers for their webhooks. It also ends a start that failed half-way.
-func (m *Manager) Stop() error {
-	if m.process != nil {
-		m.process.Stop()
-	}
-	if m.log != nil {
-		return m.log.Close()
-	}
-	return nil
 }

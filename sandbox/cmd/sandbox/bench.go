@@ -15,7 +15,7 @@ import (
 
 func newBenchCommand() *cobra.Command {
 	var opts bench.Options
-	var output, scenario, plots string
+	var output, scenario string
 	command := &cobra.Command{
 		Use:   "bench",
 		Short: "Measure the programs of this project and compare the results with their goals",
@@ -33,9 +33,6 @@ not if a goal is missed. Linux only. The command leaves no process and no file b
 			}
 			opts.Progress = command.ErrOrStderr()
 			report, err := measure(command.Context(), opts, scenario)
-			if plots != "" {
-				err = errors.Join(err, bench.WritePlots(plots, report.Measured, opts.Progress))
-			}
 			if output == "json" {
 				return errors.Join(err, report.WriteJSON(command.OutOrStdout()))
 			}
@@ -47,7 +44,6 @@ not if a goal is missed. Linux only. The command leaves no process and no file b
 	flags.StringVar(&opts.BinDir, "bin-dir", "bin", "directory of the built programs")
 	flags.DurationVar(&opts.Steady, "steady", 5*time.Minute, "how long to observe the steady state of a cluster, at least 5m")
 	flags.StringVar(&output, "output", "table", "output format: table or json")
-	flags.StringVar(&plots, "plots", "", "directory to draw charts into of what the scenarios of the group scale have measured")
 	flags.StringVar(&scenario, "scenario", "", "measure one scenario in this process")
 	if err := flags.MarkHidden("scenario"); err != nil {
 		panic(err) // the flag was defined a line before

@@ -61,7 +61,7 @@ func optionsFromEnvironment(ctx context.Context, log string) (Options, error) {
 	}
 	return Options{
 		Cluster: users, Client: connection.Client, Cloud: connection.Cloud, VPC: connection.VPC, Skip: users.Skips(), Zones: zones,
-		Manager: Manager{Program: program, Kubeconfig: kubeconfig, CloudConfig: cloudConfig, Log: log, Process: EndWithParent()},
+		Manager: Manager{Program: program, Kubeconfig: kubeconfig, CloudConfig: cloudConfig, Log: log},
 		Image:   cmp.Or(os.Getenv("E2E_IMAGE"), "registry.k8s.io/e2e-test-images/agnhost:2.53"), ClusterCIDR: os.Getenv("E2E_CLUSTER_CIDR"),
 		// The manager deletes a Node only after minutes, and an NLB takes some, too.
 		Poll: 5 * time.Second, Patience: 15 * time.Minute,

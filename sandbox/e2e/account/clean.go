@@ -46,7 +46,7 @@ func (s *Suite) Clean(ctx context.Context) error {
 	if err = s.o.Cluster.Official(ctx, false); err != nil {
 		return fmt.Errorf("end the official CCM: %w", err)
 	}
-	if s.manager.ended() != nil {
+	if s.ended() != nil {
 		s.manager = nil
 	}
 	if s.manager == nil {

@@ -116,7 +116,7 @@ func InSandbox(ctx context.Context, dir, program, log string) (Options, error) {
 			Program: program, Kubeconfig: kubeconfig, CloudConfig: cloudConfig,
 			Arguments: []string{"--node-monitor-period=1s", "--node-gone-confirmations=2", "--node-gone-over=1s",
 				"--route-reconciliation-period=1s"},
-			Environment: []string{"ALICLOUD_CLIENT_SCHEME=HTTP"}, Log: log, Process: EndWithParent(),
+			Environment: []string{"ALICLOUD_CLIENT_SCHEME=HTTP"}, Log: log,
 		},
 		Image: sandboxImage, Zones: zones, ClusterCIDR: sandboxPodCIDR, Poll: poll, Patience: patience,
 	}, nil

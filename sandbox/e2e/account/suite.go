@@ -11,6 +11,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/sandbox/child"
 )
 
 // Namespace holds everything that the stories make in the cluster.
@@ -40,7 +41,7 @@ type Options struct {
 // Suite runs the stories.
 type Suite struct {
 	o       Options
-	manager *process // nil while none runs
+	manager *child.Process // nil while none runs
 	log     func(format string, args ...any)
 }
 
@@ -73,7 +74,7 @@ func (s *Suite) Run(t *testing.T) {
 			t.Errorf("remove everything: %v", err)
 		}
 		if t.Failed() {
-			t.Logf("the manager's last lines:\n%s", s.o.Manager.tail())
+			t.Logf("the manager's last lines:\n%s", child.Tail(s.o.Manager.Log))
 		}
 	}()
 	if err := s.prepare(ctx); err != nil {
@@ -95,7 +96,7 @@ func (s *Suite) Run(t *testing.T) {
 func (s *Suite) await(ctx context.Context, what string, see func(ctx context.Context) (missing string)) error {
 	missing, begun := "", time.Now()
 	err := wait.PollUntilContextTimeout(ctx, s.o.Poll, s.o.Patience, true, func(ctx context.Context) (bool, error) {
-		if err := s.manager.ended(); err != nil {
+		if err := s.ended(); err != nil {
 			return false, err
 		}
 		if seen := see(ctx); ctx.Err() == nil { // what fails because the time is over says nothing
