@@ -11,7 +11,7 @@ import (
 )
 
 // TestInitializerJobs installs the chart without OpenKruise: each node that is there gets a Job, whose pod really runs. (With
-// OpenKruise: sandbox/e2e, `make test-kruise`.)
+// OpenKruise: sandbox/e2e, `make e2e`.)
 func TestInitializerJobs(t *testing.T) {
 	t.Parallel()
 	for name, pkg := range helms() {

@@ -312,6 +312,11 @@ func (b *browser) looks() {
 	b.picture("console-dark.png")
 	b.do("phone", prefers("light"), chromedp.EmulateViewport(390, 844, chromedp.EmulateMobile, chromedp.EmulateScale(2)))
 	b.holds("nothing is wider than the screen", `document.documentElement.scrollWidth <= 390`)
+	b.holds("the menu is one row", `document.querySelector(".links").offsetHeight < 50`)
+	b.holds("states of both products are spelled alike",
+		`getComputedStyle(document.querySelector(".status"), "::first-letter").textTransform === "uppercase"`)
+	b.holds("the cluster of a Service is shown to a pointer only",
+		`document.querySelector("#services strong").title === "cluster c1" && !/\bc1\b/.test(document.getElementById("services").textContent)`)
 	b.holds("cells tell their column", `getComputedStyle(document.querySelector("td[data-label=Weight]"), "::before").content === '"Weight"'`)
 	b.do("scroll", chromedp.Evaluate(`document.getElementById("loadbalancers-h").scrollIntoView()`, nil))
 	b.picture("console-phone.png")

@@ -25,7 +25,7 @@ func TestDemo(t *testing.T) { //nolint:paralleltest // see above
 	tmp := t.TempDir()
 	p := start(t, tmp, "demo", "--bin-dir", binDir)
 	if code := p.wait(demoDeadline); code != 0 {
-		t.Fatalf("exit code is %d; standard error:\n%s", code, p.stderr.String())
+		t.Fatalf("exit code is %d; standard error:\n%s", code, lastLines(p.stderr.String()))
 	}
 	t.Log(p.stdout.String())
 	steps := demoStep.FindAllStringSubmatch(p.stderr.String(), -1)
@@ -38,7 +38,7 @@ func TestDemo(t *testing.T) { //nolint:paralleltest // see above
 		"routes", "after: pods together", "service address", "requests answered", "node released", "service deleted", "all stopped",
 	}
 	if diff := cmp.Diff(want, names); diff != "" {
-		t.Fatalf("steps differ (-want +got):\n%s\nstandard error:\n%s", diff, p.stderr.String())
+		t.Fatalf("steps differ (-want +got):\n%s\nstandard error:\n%s", diff, lastLines(p.stderr.String()))
 	}
 	if want := "Kubernetes " + releaseUnderTest(); !strings.HasPrefix(steps[0][2], want) {
 		t.Errorf("step %s: %q, want %q", steps[0][1], steps[0][2], want)

@@ -42,7 +42,7 @@ func (d *deployment) launch() replica {
 	r := replica{program: d.launchManager(d.args...), started: time.Now()}
 	d.Cleanup(func() {
 		if d.Failed() {
-			d.Logf("the last lines of a manager:\n%s", tail(r.stderr.String(), logTail))
+			d.Logf("the last lines of a manager:\n%s", lastLines(r.stderr.String()))
 		}
 		select {
 		case <-r.done:

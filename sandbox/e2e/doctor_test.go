@@ -76,7 +76,7 @@ func (w *world) doctor(args ...string) (int, doctor.Report) {
 	code := p.wait(startDeadline)
 	var report doctor.Report
 	if err := json.Unmarshal([]byte(p.stdout.String()), &report); err != nil {
-		w.Fatalf("exit code %d, %v; standard error:\n%s", code, err, p.stderr.String())
+		w.Fatalf("exit code %d, %v; standard error:\n%s", code, err, lastLines(p.stderr.String()))
 	}
 	return code, report
 }

@@ -21,7 +21,7 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/deploy"
 )
 
-// These tests run the real OpenKruise manager; `make test-kruise` builds it.
+// These tests run the real OpenKruise manager; `make e2e` builds it.
 
 const broadcastJob = "broadcastjobs.apps.kruise.io"
 

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -24,6 +25,9 @@ const (
 	eventDeadline = 60 * time.Second
 	stopDeadline  = 30 * time.Second
 )
+
+// linesOfFailure is how much of a log a failure shows without -v.
+const linesOfFailure = 12
 
 // program is a run of one of the programs in a process group of its own.
 type program struct {
@@ -84,6 +88,16 @@ func launch(t *testing.T, name string, env []string, args ...string) *program {
 	return p
 }
 
+// lastLines are what a reader of a failure wants of a log: the last lines, and with -v all.
+func lastLines(log string) string {
+	lines := strings.Split(strings.TrimSpace(log), "\n")
+	if !testing.Verbose() {
+		lines = slices.DeleteFunc(lines, func(line string) bool { return strings.Contains(line, `"Wrote to the cloud"`) })
+		lines = lines[max(0, len(lines)-linesOfFailure):]
+	}
+	return strings.Join(lines, "\n")
+}
+
 // wait waits for the program's end and returns its exit code.
 func (p *program) wait(deadline time.Duration) int {
 	p.Helper()
@@ -91,7 +105,7 @@ func (p *program) wait(deadline time.Duration) int {
 	case <-p.done:
 		return p.cmd.ProcessState.ExitCode()
 	case <-time.After(deadline):
-		p.Fatalf("not ended after %s; standard error:\n%s", deadline, p.stderr.String())
+		p.Fatalf("not ended after %s; standard error:\n%s", deadline, lastLines(p.stderr.String()))
 		return 0
 	}
 }
@@ -103,7 +117,7 @@ func (p *program) stop() {
 		p.Fatal(err)
 	}
 	if code := p.wait(stopDeadline); code != 0 {
-		p.Errorf("exit code after SIGTERM is %d, want 0; standard error:\n%s", code, p.stderr.String())
+		p.Errorf("exit code after SIGTERM is %d, want 0; standard error:\n%s", code, lastLines(p.stderr.String()))
 	}
 }
 
@@ -119,7 +133,7 @@ func (p *program) until(what string, deadline time.Duration, condition func(ctx 
 		}
 	})
 	if err != nil {
-		p.Fatalf("%s: %v; standard error:\n%s", what, err, p.stderr.String())
+		p.Fatalf("%s: %v; standard error:\n%s", what, err, lastLines(p.stderr.String()))
 	}
 }
 

@@ -39,8 +39,6 @@ const (
 	emulatedVPC    = "vpc-emulator"
 	// look is how often a condition is looked at.
 	look = 100 * time.Millisecond
-	// logTail is how much of a program's log a failed test shows.
-	logTail = 3 << 10
 )
 
 // world is a sandbox and, beside it, the cloud controller manager with the published role, both as processes.
@@ -135,7 +133,7 @@ func (w *world) endManager() {
 	}
 	if w.Failed() {
 		log := w.manager.stderr.String()
-		w.Logf("the manager's last lines:\n%s", log[max(0, len(log)-logTail):])
+		w.Logf("the manager's last lines:\n%s", lastLines(log))
 	}
 	if w.alive() == nil {
 		w.stopManager()
