@@ -181,7 +181,7 @@ func TestRefusals(t *testing.T) {
 		{"unknown kind", []string{"up", "--dir", "d", "--node-kind", "heavy"}, "heavy"},
 		{"unknown flag", []string{"up", "--dirs", "d"}, "--dirs"},
 		{"unknown command", []string{"down"}, "down"},
-		{"unknown output", []string{"demo", "--output", "xml"}, "xml"},
+		{"unknown output", []string{"bench", "--output", "xml"}, "xml"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
