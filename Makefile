@@ -36,8 +36,9 @@ BENCH_STEADY ?= 5m
 # Registry and namespace that make push pushes images to.
 REGISTRY ?=
 
-# NODES: light (default) or real.
+# NODES: light (default) or real; DEMO_OUTPUT: table (default) or json.
 NODES ?= light
+DEMO_OUTPUT ?= table
 
 # need(PROGRAM,PACKAGE) fails with one line if a program is missing.
 define need
@@ -182,9 +183,9 @@ soak: ## Change Services of both products for hours of virtual time under random
 	for seed in 1 2 3 4 5 6 7 8; do $(GO) test -count=1 -timeout 10m -v -run '^TestSoakOfGroups$$' ./pkg/provider -soak.groups.for=3m -soak.groups.seed=$$seed || exit 1; done
 
 .PHONY: demo
-demo: ## Run the end-to-end demo, from an empty cloud to a working load balancer (NODES=real: on real machines, as root)
+demo: ## Run the end-to-end demo, from an empty cloud to a working load balancer (NODES=real: on real machines, as root; DEMO_OUTPUT=json for one JSON document)
 	@$(MAKE) --no-print-directory build $(if $(filter real,$(NODES)),machine) >&2
-	@$(BIN)/sandbox demo --bin-dir $(BIN) --node-kind $(NODES)
+	@$(BIN)/sandbox demo --bin-dir $(BIN) --node-kind $(NODES) --output $(DEMO_OUTPUT)
 
 .PHONY: bench
 bench: ## Measure figures and compare them with their goals (BENCH=clb|nlb|routes|nodes|initor|scale for one group, BENCH_OUTPUT=json)

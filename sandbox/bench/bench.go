@@ -48,7 +48,9 @@ func scenarios() []scenario {
 		{"routes", "routes-few", routes(fewNodes, fewMaxCalls)},
 		{"routes", "routes-many", routes(manyNodes, manyMaxCalls)},
 		{"nodes", "nodes", nodes},
-		{"scale", "scale", largeFleet},
+		{"scale", "scale-fleet", largeFleet},
+		{"scale", "scale-new", servicesTogether},
+		{"scale", "scale-zone", zoneDies},
 	}
 }
 

@@ -4,11 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator"
@@ -28,16 +25,7 @@ func publishedWindows(ctx context.Context, r run) (figures []Figure, err error) 
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, e.stop()) }()
-	if err = e.readyForServices(ctx, windowNodes); err != nil {
-		return nil, err
-	}
-	if err = e.stopManager(); err != nil { // its client was a fast one
-		return nil, err
-	}
-	if err = e.startManager(ctx); err != nil {
-		return nil, err
-	}
-	if _, err = e.settled(ctx, everything); err != nil {
+	if err = e.readyForStorm(ctx, windowNodes); err != nil {
 		return nil, err
 	}
 	started, err := e.manager.used()
@@ -60,40 +48,11 @@ func publishedWindows(ctx context.Context, r run) (figures []Figure, err error) 
 
 // windowOfServices creates Services at once.
 func (e *env) windowOfServices(ctx context.Context) ([]Figure, error) {
-	services := make([]*corev1.Service, windowServices)
-	for i := range services {
-		services[i] = e.newService(fmt.Sprintf("new-%d", i), 1)
-	}
-	created := time.Now()
-	if err := each(ctx, services, func(ctx context.Context, service *corev1.Service) error {
-		_, err := e.client.CoreV1().Services(namespace).Create(ctx, service, metav1.CreateOptions{})
-		return err
-	}); err != nil {
-		return nil, fmt.Errorf("create Services: %w", err)
-	}
-	after := map[string]time.Duration{}
-	if err := e.until(ctx, "all Services have addresses", func(ctx context.Context) (string, error) {
-		list, err := e.client.CoreV1().Services(namespace).List(ctx, metav1.ListOptions{ResourceVersion: "0"})
-		if err != nil {
-			return "", fmt.Errorf("list the Services: %w", err)
-		}
-		for _, service := range list.Items {
-			if _, seen := after[service.Name]; !seen && len(service.Status.LoadBalancer.Ingress) > 0 {
-				after[service.Name] = time.Since(created)
-			}
-		}
-		if len(after) < windowServices {
-			return fmt.Sprintf("%d have", len(after)), nil
-		}
-		return "", nil
-	}); err != nil {
-		return nil, err
-	}
-	delays := slices.Collect(maps.Values(after))
+	delays, err := e.createTogether(ctx, windowServices, time.Minute)
 	shown := fmt.Sprintf("%d Services at the start of a window: address shown, ", windowServices)
 	return []Figure{
 		atMost(shown+"median", quantile(delays, 0.5).Seconds(), "s", 10.1), withoutGoal(shown+"last", quantile(delays, 1).Seconds(), "s"),
-	}, e.calmed(ctx)
+	}, err
 }
 
 // windowOfANode lets a node join, and leave again.

@@ -39,19 +39,20 @@ type Options struct {
 
 // Report is the result of the demo.
 type Report struct {
-	OK    bool
-	Steps []Result
+	OK    bool     `json:"ok"`
+	Steps []Result `json:"steps"`
 }
 
 // Result is the result of one step.
 type Result struct {
-	Name string
-	OK   bool
+	Name string `json:"name"`
+	OK   bool   `json:"ok"`
 	// Seen is the observation, or the reason of the failure.
-	Seen    string
-	Seconds float64
+	Seen    string  `json:"seen"`
+	Seconds float64 `json:"seconds"`
 	// Reads and Writes count the OpenAPI calls of all programs during the step.
-	Reads, Writes int
+	Reads  int `json:"reads"`
+	Writes int `json:"writes"`
 }
 
 // step is one step of the demo. It returns what it observed.

@@ -1,13 +1,30 @@
 package demo
 
 import (
+	"encoding/json"
 	"fmt"
 	"io"
+	"math"
 	"text/tabwriter"
 )
 
-// seenWidth keeps the table's lines readable; the progress has the whole text.
+// seenWidth keeps the table's lines readable; the JSON document has the whole text.
 const seenWidth = 110
+
+// WriteJSON writes the report as one document. Seconds are rounded to milliseconds: more is noise.
+func (r Report) WriteJSON(w io.Writer) error {
+	steps := make([]Result, len(r.Steps))
+	copy(steps, r.Steps)
+	for i := range steps {
+		steps[i].Seconds = math.Round(steps[i].Seconds*1000) / 1000
+	}
+	encoder := json.NewEncoder(w)
+	encoder.SetIndent("", "  ")
+	if err := encoder.Encode(Report{OK: r.OK, Steps: steps}); err != nil {
+		return fmt.Errorf("write the report: %w", err)
+	}
+	return nil
+}
 
 // WriteTable writes the report as a table with a line for each step and one for the sums.
 func (r Report) WriteTable(w io.Writer) error {

@@ -13,6 +13,33 @@ var failedReport = Report{Steps: []Result{
 	{Name: "routes", Seen: strings.Repeat("long ", 40), Seconds: 2, Reads: 2, Writes: 3},
 }}
 
+func TestWriteJSON(t *testing.T) {
+	t.Parallel()
+	report := failedReport
+	report.Steps = report.Steps[:1]
+	var out bytes.Buffer
+	if err := report.WriteJSON(&out); err != nil {
+		t.Fatal(err)
+	}
+	want := `{
+  "ok": false,
+  "steps": [
+    {
+      "name": "nodes join",
+      "ok": true,
+      "seen": "3 nodes",
+      "seconds": 1.235,
+      "reads": 1,
+      "writes": 0
+    }
+  ]
+}
+`
+	if diff := cmp.Diff(want, out.String()); diff != "" {
+		t.Errorf("document differs (-want +got):\n%s", diff)
+	}
+}
+
 func TestWriteTable(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer

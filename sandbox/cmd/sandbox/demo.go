@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"fmt"
 
 	"github.com/spf13/cobra"
 
@@ -11,6 +12,7 @@ import (
 
 func newDemoCommand() *cobra.Command {
 	var opts demo.Options
+	var output string
 	command := &cobra.Command{
 		Use:   "demo",
 		Short: "Run the end-to-end demo, from no cluster to a deleted load balancer",
@@ -19,15 +21,22 @@ Progress goes to standard error, and the result to standard output. The exit cod
 and no file behind.`,
 		Args: cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
+			if output != "table" && output != "json" {
+				return fmt.Errorf("--output is %q: table and json are accepted", output)
+			}
 			if err := errors.Join(checkNodeKind(opts.NodeKind), checkKubernetes(opts.Kubernetes)); err != nil {
 				return err
 			}
 			opts.Deploy, opts.Progress = deploy.Files, command.ErrOrStderr()
 			report, err := demo.Run(command.Context(), opts)
+			if output == "json" {
+				return errors.Join(err, report.WriteJSON(command.OutOrStdout()))
+			}
 			return errors.Join(err, report.WriteTable(command.OutOrStdout()))
 		},
 	}
 	command.Flags().StringVar(&opts.BinDir, "bin-dir", "bin", "directory of the built programs")
+	command.Flags().StringVar(&output, "output", "table", "output format: table or json")
 	addNodeKind(command.Flags(), &opts.NodeKind)
 	addKubernetes(command.Flags(), &opts.Kubernetes)
 	return command
