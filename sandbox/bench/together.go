@@ -105,7 +105,7 @@ func minutes(n, perMinute int) time.Duration {
 func (e *env) withinTwice(
 	ctx context.Context, forced time.Duration, what string, see func(context.Context) (missing string, err error),
 ) error {
-	err := e.untilWithin(ctx, 2*forced+untilTimeout/3, poll, what, see)
+	err := e.untilWithin(ctx, 2*forced+untilTimeout/3, 5*poll, what, see)
 	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
 		e.say("%v", err)
 		return nil
