@@ -2,6 +2,7 @@ package testkit
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -43,8 +44,17 @@ func Nodes(names ...string) []*corev1.Node {
 func ChangeNode(tb testing.TB, kube kubernetes.Interface, name string, change func(*corev1.Node)) {
 	tb.Helper()
 	node := Must(kube.CoreV1().Nodes().Get(tb.Context(), name, metav1.GetOptions{}))(tb)
+	if node.Labels == nil { // a patch of the fake API server leaves out what is empty
+		node.Labels = map[string]string{}
+	}
 	change(node)
 	Must(kube.CoreV1().Nodes().Update(tb.Context(), node, metav1.UpdateOptions{}))(tb)
+}
+
+// Ready returns the Ready condition of a Node of this package, to be changed.
+func Ready(node *corev1.Node) *corev1.NodeCondition {
+	at := slices.IndexFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool { return c.Type == corev1.NodeReady })
+	return &node.Status.Conditions[at]
 }
 
 // InstanceOf is the id of the ECS instance that a Node of this package stands for.
@@ -89,7 +99,7 @@ func NotReady(since time.Time) func(*corev1.Node) { return ready(corev1.Conditio
 
 func ready(status corev1.ConditionStatus, since time.Time) func(*corev1.Node) {
 	return func(node *corev1.Node) {
-		condition := &node.Status.Conditions[0]
+		condition := Ready(node)
 		condition.Status, condition.LastTransitionTime = status, metav1.NewTime(since)
 	}
 }

@@ -89,6 +89,6 @@ func (s *storm) joinZones() {
 func (s *storm) zoneFails(ready corev1.ConditionStatus) {
 	s.t.Helper()
 	for i := range zoneNodes {
-		testkit.ChangeNode(s.t, s.kube, zoneNode(0, i), func(node *corev1.Node) { node.Status.Conditions[0].Status = ready })
+		testkit.ChangeNode(s.t, s.kube, zoneNode(0, i), func(node *corev1.Node) { testkit.Ready(node).Status = ready })
 	}
 }

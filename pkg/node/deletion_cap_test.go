@@ -67,7 +67,7 @@ func TestRestoredAPIServer(t *testing.T) {
 				for i, node := range nodes {
 					again := node.DeepCopy()
 					again.UID = types.UID(fmt.Sprintf("again-%d", i))
-					again.Status.Conditions[0].LastTransitionTime = metav1.Now()
+					testkit.Ready(again).LastTransitionTime = metav1.Now()
 					back = append(back, again)
 					c.add(again)
 					if gone, _ := monitor(c, back, 4*time.Minute); gone != 0 {

@@ -143,7 +143,7 @@ func withLabel(key, value string) func(*corev1.Node) {
 	return func(node *corev1.Node) { node.Labels[key] = value }
 }
 
-func isReady(node *corev1.Node) { node.Status.Conditions[0].Status = corev1.ConditionTrue }
+func isReady(node *corev1.Node) { testkit.Ready(node).Status = corev1.ConditionTrue }
 
 func tainted(node *corev1.Node) {
 	node.Spec.Taints = []corev1.Taint{{Key: cloudproviderapi.TaintExternalCloudProvider, Value: "true", Effect: corev1.TaintEffectNoSchedule}}

@@ -188,7 +188,7 @@ func (s *steadyCluster) heartbeats() {
 	resource := corev1.SchemeGroupVersion.WithResource("nodes")
 	for i := range steadyNodes {
 		node := testkit.Must(s.kube.Tracker().Get(resource, "", fmt.Sprintf("node-%d", i)))(s.t).(*corev1.Node).DeepCopy() //nolint:forcetypeassert // it is one
-		node.Status.Conditions[0].LastHeartbeatTime = metav1.Now()
+		testkit.Ready(node).LastHeartbeatTime = metav1.Now()
 		testkit.Check(s.t, s.kube.Tracker().Update(resource, node, ""))
 		if i%50 == 49 {
 			synctest.Wait() // the fake API server's watches hold no more than a hundred events

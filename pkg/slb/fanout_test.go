@@ -179,7 +179,7 @@ func TestNodesThatConcernNobody(t *testing.T) {
 			want int
 		}{
 			{"a heartbeat", func() {
-				f.changeNode("a", func(n *corev1.Node) { n.Status.Conditions[0].LastHeartbeatTime = metav1.Now() })
+				f.changeNode("a", func(n *corev1.Node) { testkit.Ready(n).LastHeartbeatTime = metav1.Now() })
 			}, 0},
 			{"a label", func() { f.changeNode("a", func(n *corev1.Node) { n.Labels["pool"] = "x" }) }, 1},
 			{"a cordon", func() { f.changeNode("a", func(n *corev1.Node) { n.Spec.Unschedulable = true }) }, 4},

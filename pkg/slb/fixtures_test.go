@@ -58,7 +58,7 @@ func taintedBy(key string) func(*corev1.Node) {
 	return func(n *corev1.Node) { n.Spec.Taints = append(n.Spec.Taints, corev1.Taint{Key: key}) }
 }
 
-func notReady(n *corev1.Node)        { n.Status.Conditions[0].Status = corev1.ConditionUnknown }
+func notReady(n *corev1.Node)        { testkit.Ready(n).Status = corev1.ConditionUnknown }
 func foreignProvider(n *corev1.Node) { n.Spec.ProviderID = "other://x" }
 
 var testName = types.NamespacedName{Namespace: testNamespace, Name: "web"}

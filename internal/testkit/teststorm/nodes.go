@@ -136,7 +136,7 @@ func (n *Nodes) ZoneFails(ready corev1.ConditionStatus) sets.Set[string] {
 		}
 		name := NodeName(i)
 		dead.Insert(testkit.InstanceOf(name))
-		testkit.ChangeNode(n.tb, n.kube, name, func(node *corev1.Node) { node.Status.Conditions[0].Status = ready })
+		testkit.ChangeNode(n.tb, n.kube, name, func(node *corev1.Node) { testkit.Ready(node).Status = ready })
 		drain(i / Zones)
 	}
 	return dead

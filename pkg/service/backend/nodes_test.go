@@ -75,7 +75,7 @@ func TestNodeEventsThatDoNotMatter(t *testing.T) {
 		change func(*corev1.Node)
 		same   bool
 	}{
-		{"heartbeat", func(n *corev1.Node) { n.Status.Conditions[0].LastHeartbeatTime = metav1.Now() }, true},
+		{"heartbeat", func(n *corev1.Node) { testkit.Ready(n).LastHeartbeatTime = metav1.Now() }, true},
 		{"capacity", func(n *corev1.Node) { n.Status.Capacity = corev1.ResourceList{} }, true},
 		{"readiness", testkit.NotReady(now), false},
 		{"silence", testkit.Silent(now.Add(-time.Second)), false},
