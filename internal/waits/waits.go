@@ -35,6 +35,9 @@ const (
 	// InstanceRefused is how long an instance gets no further Services to which the cloud has refused one: whatever has used it up ends
 	// without any event.
 	InstanceRefused = time.Hour
+	// TrafficUnconfirmed is when a Node says that it is not confirmed that load balancers no longer send to it. Most calls and jobs end earlier,
+	// and each Node would be written twice.
+	TrafficUnconfirmed = 30 * time.Second
 	// LoadBalancerMissing is how long a load balancer must be missing, by id and by tag, before it counts as gone. Replicas and the index of
 	// tags lag by a second or so.
 	LoadBalancerMissing = 5 * time.Second
@@ -191,6 +194,8 @@ func services() []Wait {
 			"event `QuotaReached`"},
 		{"a second sign that a load balancer is gone", "nothing is created in its place", LoadBalancerMissing,
 			"It is created again with another address.", "event `LoadBalancerRecreated`"},
+		{"the proof that load balancers send no new connections to a node that leaves", "its condition stays `True`", TrafficUnconfirmed,
+			"It is `Unknown` until the proof.", "the node's condition `LoadBalancerTraffic`"},
 		{"the answer to a creation that was lost", "the same call is repeated", CreationRepeated,
 			"Two searches by tag decide; then it is created anew.", failed},
 		{"clients to follow a Service to another load balancer", "the old one serves, too", Moved, "What the Service has there is removed.", ""},

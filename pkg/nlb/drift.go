@@ -56,6 +56,9 @@ func (o observed) isComparable(of driver.Request) bool {
 // afterComparison returns what is known after a comparison showed no drift. What few Services have is read again.
 func (o observed) afterComparison(of driver.Request) observed {
 	o.access.Invalidate("due for drift detection")
+	if at := time.Now().Add(-driftWindow); at.After(o.groups.ReadAt) { // an empty group is known by the list alone
+		o.groups.ReadAt = at
+	}
 	if mayHaveCertificates(of) || slices.ContainsFunc(o.listeners.Value, func(l model.Listener) bool { return len(l.Certificates) > 0 }) {
 		o.listeners.Invalidate("due for drift detection")
 	}

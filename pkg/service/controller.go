@@ -79,6 +79,7 @@ func NewController(opts Options, reconciler *Reconciler) (*Controller, error) {
 			waker.Wakes(reconciler.wake)
 		}
 	}
+	reconciler.traffic = newTrafficWriter(opts, reconciler.wake)
 	reconciler.nodes.FollowChanges(c.synced[len(c.synced)-1])
 	reconciler.use.followed.Store(true)
 	return c, nil
@@ -92,6 +93,7 @@ func (c *Controller) Run(ctx context.Context) {
 	logger := klog.FromContext(ctx).WithName(ControllerName)
 	ctx = klog.NewContext(ctx, logger)
 	defer c.queue.ShutDown()
+	defer c.reconciler.traffic.queue.ShutDown()
 	if !cache.WaitForCacheSync(ctx.Done(), c.synced...) {
 		return // ctx is done
 	}
@@ -109,6 +111,7 @@ func (c *Controller) Run(ctx context.Context) {
 	}
 	logger.Info("Started", "workers", c.opts.Workers)
 	running.Go(func() { c.work(ctx) })
+	running.Go(func() { c.reconciler.traffic.run(ctx) })
 	<-ctx.Done()
 	c.queue.ShutDown()
 }

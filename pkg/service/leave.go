@@ -178,7 +178,9 @@ func (r *Reconciler) followOne(
 		return known, driver.Deployment{Registered: registeredEverywhere}
 	}
 	in.Choice = r.chooseLeft(svc, known.engine, left, in)
-	deployed := deployPlan(ctx, svc, known.engine.Product(), left.PlanBackends(in), noteNothing)
+	plan := left.PlanBackends(in)
+	r.traffic.announce(ctx, svc, plan, left.Backends(in))
+	deployed := deployPlan(ctx, svc, known.engine.Product(), plan, noteNothing)
 	r.doubtOthers(svc, held, deployed)
 	if deployed.RefusedBackend || deployed.Uncertain {
 		known.cache.interfaces = nil

@@ -123,5 +123,6 @@ func Rights() []rights.Right {
 			Resource: "pods/status", Verbs: []string{"patch"}, Rare: []string{"patch"}, Optional: true,
 			Why: "readiness gates of pods that are backends",
 		},
+		{Resource: "nodes/status", Verbs: []string{"patch"}, Optional: true, Why: "the condition LoadBalancerTraffic"},
 	}
 }

@@ -37,7 +37,11 @@ func (r *Reconciler) provisionService(ctx context.Context, cached *corev1.Servic
 	}
 	measured := measurePass(ensureKind(svc), known.engine.Product())
 	turn, end := r.takeTurn(ctx, mark.ServiceName(svc), known.backoff)
+	known = r.readForNodes(svc, known)
 	known, done, syncErr := r.ensureBalancer(alicloud.WithReason(turn, known.cause), svc, adopted, known, held)
+	if done.planned || syncErr != nil {
+		r.noteTraffic(svc, known, done.planned)
+	}
 	known = known.causeAfter(syncErr)
 	known.backoff.waitingSince = end(syncErr)
 	if syncErr != nil && ctx.Err() != nil {
@@ -122,6 +126,8 @@ type ensured struct {
 	moves bool
 	// unmade counts the steps that were not carried out, because the Service is paused.
 	unmade int
+	// planned says that it had steps to carry out.
+	planned bool
 	// located says that this pass knows on which load balancer the Service is.
 	located bool
 	// keptWait is after what time the Service is due for another pass because of what stays in the cloud for it, 0 for none.
@@ -158,6 +164,7 @@ func (r *Reconciler) ensureBalancer(
 		return r.followUnplanned(ctx, params, known, done, held, err)
 	}
 	known, done.located = known.searchedFor(), true
+	r.noteTraffic(svc, known, false)
 	if err = known.engine.Refuse(params); err != nil && known.balancer.ID() == "" {
 		return r.followUnplanned(ctx, params, known, done, held, err)
 	}
@@ -180,7 +187,8 @@ func (r *Reconciler) ensureBalancer(
 	if written == nil {
 		return known, done, err
 	}
-	known.record, done.service = &intent, written
+	known.record, done.service, done.planned = &intent, written, len(decision.Plan.Steps()) > 0
+	r.traffic.announce(ctx, svc, decision.Plan, known.balancer.Backends(inputs.Inputs))
 
 	created := &creating{writer: r.writer, svc: written, known: &known}
 	deployed := deployPlan(ctx, svc, known.engine.Product(), decision.Plan, created.createOnce)

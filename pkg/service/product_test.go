@@ -3,6 +3,7 @@ package service
 import (
 	"context"
 	"fmt"
+	"iter"
 	"slices"
 	"strings"
 	"sync"
@@ -224,8 +225,11 @@ func (k known) Refresh(ctx context.Context, of driver.Request) (driver.Refreshed
 	return found, err
 }
 
-func (k known) Backends(driver.Inputs) backend.Input { return backend.Input{} }
-func (k known) Room(driver.Inputs) backend.Room      { return backend.Room{} }
+func (k known) Backends(driver.Inputs) backend.Input        { return backend.Input{} }
+func (k known) Room(driver.Inputs) backend.Room             { return backend.Room{} }
+func (k known) InvalidateBackends(string) driver.Balancer   { return k }
+func (k known) Nodes(driver.Inputs) iter.Seq2[string, bool] { return nil }
+func (k known) NodesReadAt() time.Time                      { return time.Time{} }
 
 func (k known) Plan(ctx context.Context, in driver.Inputs) (driver.Decision, error) {
 	var wanted []int32

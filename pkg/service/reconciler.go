@@ -34,6 +34,8 @@ type Reconciler struct {
 	nodes      sources.NodeSnapshot
 	use        instanceUse
 	uses       uses
+	// traffic says on Nodes whether load balancers send to them; nil where nobody does.
+	traffic *trafficWriter
 	// wake has a pass made over a Service; nil where nobody makes any.
 	wake func(types.NamespacedName)
 }
@@ -102,6 +104,7 @@ func (r *Reconciler) Forget(key types.NamespacedName) {
 	uid := r.states.dropState(key)
 	behind.noteSynced(key)
 	r.uses.dropService(key)
+	r.traffic.forget(key)
 	if r.opts.Pods != nil {
 		r.opts.Pods.ForgetService(key)
 	}

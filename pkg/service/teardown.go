@@ -36,6 +36,7 @@ func (r *Reconciler) tearDown(ctx context.Context, svc *corev1.Service, held *lo
 	turn, end := r.takeTurn(ctx, mark.ServiceName(svc), known.backoff)
 	turn = alicloud.WithReason(turn, causeDeletion)
 	known, done, err := r.removeFromCloud(turn, svc, known, held)
+	r.noteTraffic(svc, known, true)
 	if err == nil {
 		svc, known, err = r.leaveKept(turn, svc, known.engine.Product().KeptAfter(svc, done), known, held)
 	}
@@ -72,6 +73,7 @@ func (r *Reconciler) tearDown(ctx context.Context, svc *corev1.Service, held *lo
 	known.failure, known.removal.released = "", true
 	r.forgetUse(svc.UID)
 	r.uses.dropService(mark.ServiceName(svc))
+	r.traffic.forget(mark.ServiceName(svc))
 	behind.noteSynced(mark.ServiceName(svc))
 	r.events.Retain(events.Of(svc))
 	r.emitRemoved(svc, known.engine.Product().Name, done)

@@ -49,7 +49,7 @@ func (e *engine) isUnchanged(ctx context.Context, of driver.Request, known obser
 	if known.groupsUnlisted {
 		return e.sameGroups(ctx, known, mark.ServiceName(of.Service))
 	}
-	return known.comparisons%2 == 0 || e.sameBackends(ctx, known.groups.Value)
+	return !known.comparesBackends() || e.sameBackends(ctx, known.groups.Value)
 }
 
 // readTogether returns a CLB that was read together with those of other Services, whose turn is soon.

@@ -176,6 +176,9 @@ func (o *observed) setObserved(model *model.Model) {
 func (o observed) afterComparison() observed {
 	o.loadBalancer.Set(o.loadBalancer.Value)
 	o.listeners.Set(o.listeners.Value)
+	if o.comparesBackends() {
+		o.groups.Set(o.groups.Value)
+	}
 	o.extensions = driver.Part[struct{}]{}
 	o.addresses.askAgain()
 	o.access.Invalidate("due for drift detection")
@@ -183,6 +186,9 @@ func (o observed) afterComparison() observed {
 	o.comparisons--
 	return o
 }
+
+// comparesBackends reports whether a comparison includes the backend servers.
+func (o observed) comparesBackends() bool { return !o.groupsUnlisted && o.comparisons%2 != 0 }
 
 // observedAfterDeletion returns what is known once the CLB was deleted, and the Service is to get another one.
 func observedAfterDeletion(o observed) observed {

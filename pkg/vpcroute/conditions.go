@@ -2,7 +2,6 @@ package vpcroute
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -173,12 +172,9 @@ func BeginJoining(ctx context.Context, client kubernetes.Interface, node *corev1
 func patchCondition(ctx context.Context, client kubernetes.Interface, node *corev1.Node, condition corev1.NodeCondition) error {
 	condition.LastHeartbeatTime = metav1.Now()
 	condition.LastTransitionTime = condition.LastHeartbeatTime
-	patch, err := json.Marshal(map[string]any{
-		"metadata": map[string]any{"uid": node.UID},
-		"status":   map[string]any{"conditions": []corev1.NodeCondition{condition}},
-	})
+	patch, err := nodes.ConditionPatch(node, condition, "")
 	if err != nil {
-		return fmt.Errorf("encode condition %s: %w", condition.Type, err)
+		return err
 	}
 	_, err = client.CoreV1().Nodes().PatchStatus(ctx, node.Name, patch)
 	if apierrors.IsNotFound(err) {

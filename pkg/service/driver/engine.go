@@ -2,6 +2,7 @@ package driver
 
 import (
 	"context"
+	"iter"
 	"slices"
 	"time"
 
@@ -103,6 +104,8 @@ type Balancer interface {
 	Trusted() bool
 	// Invalidate has it read again before anything relies on it.
 	Invalidate(reason string) Balancer
+	// InvalidateBackends has the backend servers read again.
+	InvalidateBackends(reason string) Balancer
 	// InvalidateShared has those things read again that have one of the ids, if the Service relies on any; else it says false. See
 	// [Deployment.Shared].
 	InvalidateShared(ids []string, reason string) (after Balancer, relies bool)
@@ -116,6 +119,12 @@ type Balancer interface {
 	Backends(in Inputs) backend.Input
 	// Room says how many backends the load balancer has room for, and which ones it has.
 	Room(in Inputs) backend.Room
+	// Nodes goes over the backend servers of the Service that are nodes: the ID of the instance, or the address of the node, and whether it
+	// gets new connections. Pods are no nodes. It is nil where nothing is known.
+	Nodes(in Inputs) iter.Seq2[string, bool]
+	// NodesReadAt is when they were read. What was written later, and answered, is among them. It is zero while the cloud may hold something
+	// else, or another load balancer something of the Service, which it leaves.
+	NodesReadAt() time.Time
 	// Uses says how much it uses of quotas: of its own, and of those that all load balancers share.
 	Uses() []quota.Use
 	// Plan compares what is wanted with what is there.
