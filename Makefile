@@ -82,6 +82,7 @@ SANDBOX_LARGE := ./bench ./cluster ./cmd/sandbox ./controlplane ./demo
 # Linters vet the code (make lint). Tests that run the built programs are never taken from the cache (-count=1), because go test does not notice that a program
 # has changed.
 UNIT := $(LESS_GC) $(STATIC) $(GO) test -vet=off -timeout 30m
+# What runs the programs mostly waits, so the race detector runs beside it.
 # A world is goroutines that take turns: with one processor for each test binary it costs a third less than with two. What takes longest is
 # begun first.
 UNIT_LARGE := ./pkg/slb ./pkg/nlb ./pkg/provider
@@ -93,8 +94,9 @@ timed = @start=$$SECONDS; ( $(2) ); printf 'make $@: %s: %s s\n' '$(1)' "$$((SEC
 test: build kubectl ## Test what a change may break: unit tests, a fixed sample of the matrices, the programs end to end, the rendered chart (10 minutes)
 	$(call need,cc,gcc)
 	$(call timed,unit tests,$(UNIT) -p 3 -cpu 1 -parallel 4 -short $(UNIT_LARGE) $$($(GO) list ./... | grep -vxFf <($(GO) list $(RACE) $(UNIT_LARGE))))
-	$(call timed,unit tests with the race detector,$(RACE_TEST) -short -timeout 30m $(RACE))
-	$(call timed,programs end to end,cd sandbox && $(E2E) -short -parallel 4 $$($(GO) list ./... | grep -vxFf <($(GO) list $(SANDBOX_LARGE))))
+	$(call timed,programs end to end and unit tests with the race detector,$(RACE_TEST) -short -timeout 30m $(RACE) & race=$$!; \
+		(cd sandbox && $(E2E) -short -parallel 4 $$($(GO) list ./... | grep -vxFf <($(GO) list $(SANDBOX_LARGE)))) || { wait $$race || true; exit 1; }; \
+		wait $$race)
 	$(call timed,rendered chart,cd hack/chart && $(E2E) -short -run 'Lint|Render|Conform|BadValues|Fresh|OldKubernetes|Judges' .)
 
 .PHONY: test-race
