@@ -37,6 +37,17 @@ func (p plan) Describe(svc *corev1.Service) (listeners []driver.Listening, owned
 	return listeners, owned
 }
 
+// Wanted implements driver.Described.
+func (p plan) Wanted() (ids []string) {
+	if p.desired == nil {
+		return nil
+	}
+	for i := range p.desired.Groups {
+		ids = append(ids, serverIDs(p.desired.Groups[i].Servers)...)
+	}
+	return ids
+}
+
 // serverIDs are those by which [driver.Listening] knows backend servers: addresses of pods, and of nodes in groups of addresses.
 func serverIDs(servers []alicloud.NLBServer) []string {
 	ids := make([]string, 0, len(servers))

@@ -249,11 +249,7 @@ func (w *trafficWriter) announce(ctx context.Context, svc *corev1.Service, plan 
 	if w == nil || !ok || backends.Pods || len(plan.Steps()) == 0 { // pods may have the addresses of their nodes
 		return
 	}
-	wanted := sets.New[string]()
-	listeners, _ := described.Describe(svc)
-	for i := range listeners {
-		wanted.Insert(listeners[i].Wanted...)
-	}
+	wanted := sets.New(described.Wanted()...)
 	w.hold(svc, wanted)
 	for _, name := range w.takeShownOut(wanted) {
 		node, err := w.opts.Nodes.Lister().Get(name)

@@ -461,3 +461,23 @@ func TestOutOfSomeServices(t *testing.T) {
 		d.want("a Removed", "b Removed", "c Removed")
 	}, chooser)
 }
+
+// TestNodeReturnsWithoutAPlan: a new process cannot read the listeners, so that the groups follow the nodes by their marks.
+func TestNodeReturnsWithoutAPlan(t *testing.T) {
+	inDraining(t, func(d *draining) {
+		d.exclude("a")
+		d.wait(time.Minute)
+		d.want("a Removed", "b Serving", "c Serving")
+		d.stop()
+		d.fault(map[string]any{"action": "DescribeLoadBalancerListeners", "code": "ServiceUnavailable", "status": 503, "times": 0})
+		d.changeNode("a", func(n *corev1.Node) { delete(n.Labels, corev1.LabelNodeExcludeBalancers) })
+		d.start()
+		d.wait(5 * time.Minute)
+		if !d.serves("a") {
+			t.Fatal("a is not back")
+		}
+		d.clearFaults()
+		d.wait(10 * time.Minute)
+		d.want("a Serving", "b Serving", "c Serving")
+	}, testService("web", 80))
+}

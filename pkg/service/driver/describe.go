@@ -9,6 +9,9 @@ type Described interface {
 	Plan
 	// Describe returns the listeners of the Service. owned says that the load balancer is the Service's own by its owner tag.
 	Describe(svc *corev1.Service) (listeners []Listening, owned bool)
+	// Wanted are the IDs and addresses, as those of [Listening], of all backends that it may give connections, whether listeners are known
+	// that lead to them or not.
+	Wanted() []string
 }
 
 // Listening is one listener as a plan wants it, and what there is.
