@@ -142,9 +142,11 @@ func showsBalancer(svc *corev1.Service) bool {
 		record.Made != "" || record.Creation != nil || len(record.Leaving) > 0
 }
 
-// idsOf are by what load balancers know a node.
+// idsOf are by what load balancers know a node. Labels that keep this program from it do not take it out.
 func (w *trafficWriter) idsOf(node *corev1.Node) []string {
-	id, err := w.opts.InstanceID(node)
+	unlabeled := *node
+	unlabeled.Labels = nil
+	id, err := w.opts.InstanceID(&unlabeled)
 	if err != nil {
 		id = ""
 	}

@@ -19,6 +19,7 @@ import (
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/nodes"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/node"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 )
@@ -31,6 +32,8 @@ type draining struct {
 	written []string
 	// refuse fails writes of conditions.
 	refuse bool
+	// instanceID is not nil where the IDs of instances are read as the program does.
+	instanceID func(*corev1.Node) (string, error)
 }
 
 // inDraining runs a test with the nodes a, b and c and the Services.
@@ -60,7 +63,12 @@ func (d *draining) start() {
 	d.t.Helper()
 	d.factory = informers.NewSharedInformerFactory(d.kube, 0)
 	d.restart()
-	controller, err := service.NewController(d.options(), d.Reconciler)
+	opts := d.options()
+	if d.instanceID != nil {
+		opts.InstanceID = d.instanceID
+		d.Reconciler = service.NewReconciler(opts)
+	}
+	controller, err := service.NewController(opts, d.Reconciler)
 	if err != nil {
 		d.t.Fatal(err)
 	}
@@ -460,6 +468,23 @@ func TestOutOfSomeServices(t *testing.T) {
 		d.wait(time.Minute)
 		d.want("a Removed", "b Removed", "c Removed")
 	}, chooser)
+}
+
+// TestExcludedNodeIsStillItsInstance: a label keeps the manager from a node, and a CLB that refuses to let it go sends to its instance.
+func TestExcludedNodeIsStillItsInstance(t *testing.T) {
+	inDraining(t, func(d *draining) {
+		d.instanceID = node.InstanceIDOf(testRegion)
+		d.stop()
+		d.start()
+		d.wait(time.Minute)
+		d.fault(map[string]any{"action": "RemoveVServerGroupBackendServers", "code": "Forbidden.RAM", "status": 403, "times": 0})
+		d.changeNode("a", labeled(nodes.LabelExcludeNode, ""))
+		d.wait(5 * time.Minute)
+		d.want("a Serving", "b Serving", "c Serving")
+		d.clearFaults()
+		d.wait(10 * time.Minute)
+		d.want("a Removed", "b Serving", "c Serving")
+	}, testService("web", 80))
 }
 
 // TestNodeReturnsWithoutAPlan: a new process cannot read the listeners, so that the groups follow the nodes by their marks.
