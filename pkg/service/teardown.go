@@ -36,7 +36,9 @@ func (r *Reconciler) tearDown(ctx context.Context, svc *corev1.Service, held *lo
 	turn, end := r.takeTurn(ctx, mark.ServiceName(svc), known.backoff)
 	turn = alicloud.WithReason(turn, causeDeletion)
 	known, done, err := r.removeFromCloud(turn, svc, known, held)
-	r.noteTraffic(svc, known, true)
+	if err == nil || !r.traffic.isNew(svc) { // else there may be what it does not show yet
+		r.noteTraffic(svc, known, true)
+	}
 	if err == nil {
 		svc, known, err = r.leaveKept(turn, svc, known.engine.Product().KeptAfter(svc, done), known, held)
 	}

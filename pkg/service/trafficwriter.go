@@ -288,6 +288,17 @@ func (w *trafficWriter) forget(key types.NamespacedName) {
 	}
 }
 
+// isNew reports whether nothing is known of a Service yet.
+func (w *trafficWriter) isNew(svc *corev1.Service) bool {
+	if w == nil {
+		return true
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	_, passed := w.of(svc)
+	return !passed
+}
+
 // noteTraffic notes to which nodes the load balancer of a Service sends, see [traffic.note].
 func (r *Reconciler) noteTraffic(svc *corev1.Service, known state, wrote bool) {
 	if r.traffic == nil {

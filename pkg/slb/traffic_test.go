@@ -506,3 +506,29 @@ func TestNodeReturnsWithoutAPlan(t *testing.T) {
 		d.want("a Serving", "b Serving", "c Serving")
 	}, testService("web", 80))
 }
+
+// TestKilledBeforeItIsShown: a process ends once a new Service has its backends on an existing CLB, before the Service shows that. The next one
+// cannot read the CLB at first.
+func TestKilledBeforeItIsShown(t *testing.T) {
+	inDraining(t, func(d *draining) {
+		d.change("web", deleteService)
+		d.wait(time.Minute)
+		d.want("a Removed", "b Removed", "c Removed")
+		lb := d.makeCLB()
+		d.transport.mu.Lock()
+		d.transport.limit = d.transport.writes + 4
+		d.transport.mu.Unlock()
+		d.put(reusing("shop", lb.ID, "true", 80))
+		time.Sleep(5 * time.Second)
+		d.stop()
+		if !d.serves("a") {
+			t.Fatal("a is no backend server yet")
+		}
+		d.fault(map[string]any{"action": "*", "code": "ServiceUnavailable", "status": 503, "times": 0})
+		d.start()
+		d.wait(10 * time.Minute)
+		d.clearFaults()
+		d.wait(10 * time.Minute)
+		d.want("a Serving", "b Serving", "c Serving")
+	}, testService("web", 80))
+}
