@@ -1,14 +1,24 @@
 package service
 
 import (
+	"context"
+	"encoding/json"
 	"iter"
 	"slices"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/client-go/informers"
+	clienttesting "k8s.io/client-go/testing"
 
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/backend"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/driver"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
 )
 
@@ -120,5 +130,66 @@ func TestTrafficOfAService(t *testing.T) {
 	traffic.forget(mark.ServiceName(web))
 	if len(traffic.serving)+len(traffic.draining)+len(traffic.held)+len(traffic.services) > 0 {
 		t.Errorf("something is left of Services that are gone: %+v", traffic)
+	}
+}
+
+// takes is a plan that gives connections to one node.
+type takes struct{ nothing }
+
+func (takes) Steps() []driver.Step                                { return []driver.Step{{}} }
+func (takes) Wanted() []string                                    { return []string{testkit.InstanceOf("a")} }
+func (takes) Describe(*corev1.Service) ([]driver.Listening, bool) { return nil, false }
+
+// TestAnnounce: a plan gives a node connections while its condition is being written as False, which the cache does not show yet, or once
+// it is False and somebody else writes the Node at the same time. It is True first.
+func TestAnnounce(t *testing.T) {
+	t.Parallel()
+	for _, shown := range []bool{false, true} {
+		kube := testkit.NewClientset()
+		factory := informers.NewSharedInformerFactory(kube, 0)
+		w := newTrafficWriter(Options{
+			Client: kube, Nodes: factory.Core().V1().Nodes(), Services: factory.Core().V1().Services(), InstanceID: testkit.InstanceID,
+		}, nil)
+		node := testkit.Node("a")
+		node.ResourceVersion = "7"
+		status := corev1.ConditionTrue
+		if shown {
+			status = corev1.ConditionFalse
+		}
+		node.Status.Conditions = append(node.Status.Conditions, corev1.NodeCondition{Type: ConditionTraffic, Status: status})
+		testkit.Must(kube.CoreV1().Nodes().Create(t.Context(), node, metav1.CreateOptions{}))(t)
+		testkit.Check(t, factory.Core().V1().Nodes().Informer().GetIndexer().Add(node))
+
+		var written []corev1.ConditionStatus
+		announce := func() {
+			w.prepare([]*corev1.Node{node}, nil, time.Now())
+			w.announce(context.Background(), testService("web"), takes{}, backend.Input{})
+		}
+		kube.ReactionChain = slices.Insert(kube.ReactionChain, 0, clienttesting.Reactor(&clienttesting.SimpleReactor{
+			Verb: "patch", Resource: "nodes", Reaction: func(action clienttesting.Action) (bool, runtime.Object, error) {
+				patch, _ := action.(clienttesting.PatchAction) //nolint:errcheck // it is one
+				var change corev1.Node
+				testkit.Check(t, json.Unmarshal(patch.GetPatch(), &change))
+				if shown && change.ResourceVersion != "" {
+					return true, nil, apierrors.NewConflict(corev1.Resource("nodes"), "a", nil)
+				}
+				written = append(written, trafficStatus(&change))
+				if written[0] == corev1.ConditionFalse && len(written) == 1 && len(w.shownOut) == 0 {
+					t.Error("a plan that is made now does not know of the write")
+				}
+				return true, node, nil
+			},
+		}))
+		if !shown {
+			w.note(testService("shop"), time.Now(), true, time.Time{}, func() iter.Seq2[string, bool] {
+				return func(yield func(string, bool) bool) { yield(testkit.InstanceOf("a"), false) }
+			})
+			testkit.Check(t, w.write(t.Context(), "a"))
+		}
+		announce()
+		if want := []corev1.ConditionStatus{corev1.ConditionFalse, corev1.ConditionTrue}; !slices.Equal(written, want) && !shown ||
+			shown && !slices.Equal(written, want[1:]) {
+			t.Errorf("shown %v: written %v", shown, written)
+		}
 	}
 }

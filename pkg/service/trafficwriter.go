@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -36,6 +37,10 @@ const (
 	minTrafficBackoff, maxTrafficBackoff = 100 * time.Millisecond, time.Minute
 	// trafficWorkers is how many conditions are written at the same time.
 	trafficWorkers = 4
+	// trafficShown is when the cache shows at the latest what was written, or that it was not.
+	trafficShown = time.Minute
+	// announceTime is how long a plan waits at most until Nodes are told of it: an API server that does not answer keeps nobody from backends.
+	announceTime = 30 * time.Second
 )
 
 // trafficWriter writes [ConditionTraffic] to the Nodes.
@@ -50,14 +55,21 @@ type trafficWriter struct {
 	unread []types.NamespacedName
 	// foreign says that another program may serve some Services. Then no Node has the condition: nobody knows of all load balancers.
 	foreign bool
-	// pending is since when the way out of a node is not confirmed. shownOut are the Nodes that show False, by their IDs and addresses.
+	// pending is since when the way out of a node is not confirmed. shownOut are the Nodes that show False, or may soon, by their IDs and
+	// addresses.
 	pending  map[string]time.Time
-	shownOut map[string]string
+	shownOut map[string]shownOut
+}
+
+// shownOut is a Node that shows False. until is when the cache is sure to show whether it does, zero where it does so.
+type shownOut struct {
+	node  string
+	until time.Time
 }
 
 func newTrafficWriter(opts Options, wake func(types.NamespacedName)) *trafficWriter {
 	return &trafficWriter{
-		traffic: newTraffic(), opts: opts, wake: wake, pending: map[string]time.Time{}, shownOut: map[string]string{},
+		traffic: newTraffic(), opts: opts, wake: wake, pending: map[string]time.Time{}, shownOut: map[string]shownOut{},
 		queue: workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[string](minTrafficBackoff, maxTrafficBackoff)),
 	}
 }
@@ -87,6 +99,8 @@ func (w *trafficWriter) compare(now time.Time) {
 			w.wake(key)
 		}
 	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	for _, node := range all {
 		if _, due := w.conditionOf(node, now); due && w.queue.NumRequeues(node.Name) == 0 { // else it is written again after a pause
 			w.queue.Add(node.Name)
@@ -107,13 +121,14 @@ func (w *trafficWriter) prepare(all []*corev1.Node, services []*corev1.Service, 
 		}
 	}
 	before := w.pending
-	w.pending, w.shownOut = map[string]time.Time{}, map[string]string{}
+	w.pending = map[string]time.Time{}
+	maps.DeleteFunc(w.shownOut, func(_ string, out shownOut) bool { return !now.Before(out.until) })
 	for _, node := range all {
 		ids, status := w.idsOf(node), trafficStatus(node)
 		to := w.toNode(ids)
 		switch {
 		case status == corev1.ConditionFalse:
-			w.noteShownOut(node.Name, ids)
+			w.noteShownOut(ids, shownOut{node: node.Name})
 		case !to.serves && (to.held || len(w.unread) > 0) && (status != "" || to.drains):
 			waits = true
 			if w.pending[node.Name] = now; !before[node.Name].IsZero() {
@@ -124,9 +139,9 @@ func (w *trafficWriter) prepare(all []*corev1.Node, services []*corev1.Service, 
 	return waits
 }
 
-func (w *trafficWriter) noteShownOut(node string, ids []string) {
+func (w *trafficWriter) noteShownOut(ids []string, out shownOut) {
 	for _, id := range ids {
-		w.shownOut[id] = node
+		w.shownOut[id] = out
 	}
 }
 
@@ -153,11 +168,10 @@ func (w *trafficWriter) idsOf(node *corev1.Node) []string {
 	return slices.DeleteFunc([]string{id, nodes.InternalIP(node)}, func(id string) bool { return id == "" })
 }
 
-// conditionOf returns the condition that a Node is to have, without a type for none, and whether it has another one.
+// conditionOf returns the condition that a Node is to have, without a type for none, and whether it has another one. The caller holds the
+// lock.
 func (w *trafficWriter) conditionOf(node *corev1.Node, now time.Time) (wanted corev1.NodeCondition, due bool) {
 	current := ptr.Deref(nodes.Condition(node, ConditionTraffic), corev1.NodeCondition{})
-	w.mu.Lock()
-	defer w.mu.Unlock()
 	if w.foreign {
 		return wanted, current.Type != ""
 	}
@@ -213,22 +227,27 @@ func (w *trafficWriter) write(ctx context.Context, name string) error {
 	if err != nil {
 		return nil //nolint:nilerr // it is gone
 	}
-	condition, due := w.conditionOf(node, time.Now())
+	condition, due := w.toWrite(node, time.Now())
 	if !due {
 		return nil
 	}
-	err = w.patch(ctx, node, condition)
-	if err == nil && condition.Status == corev1.ConditionFalse {
-		w.mu.Lock()
-		defer w.mu.Unlock()
-		w.noteShownOut(name, w.idsOf(node))
-	}
-	return err
+	return w.patch(ctx, node, condition, node.ResourceVersion)
 }
 
-// patch writes a condition of a Node, or removes it if it has no type.
-func (w *trafficWriter) patch(ctx context.Context, node *corev1.Node, condition corev1.NodeCondition) error {
-	patch, err := nodes.ConditionPatch(node, condition, node.ResourceVersion)
+// toWrite is [trafficWriter.conditionOf] for a Node that is written now. A plan that is announced from now on finds that it may show False.
+func (w *trafficWriter) toWrite(node *corev1.Node, now time.Time) (condition corev1.NodeCondition, due bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if condition, due = w.conditionOf(node, now); due && condition.Status == corev1.ConditionFalse {
+		w.noteShownOut(w.idsOf(node), shownOut{node.Name, now.Add(trafficShown)})
+	}
+	return condition, due
+}
+
+// patch writes a condition of a Node, or removes it if it has no type. The API server refuses it where the Node has another version, if any
+// is given.
+func (w *trafficWriter) patch(ctx context.Context, node *corev1.Node, condition corev1.NodeCondition, version string) error {
+	patch, err := nodes.ConditionPatch(node, condition, version)
 	if condition.Type == "" {
 		patch, err = nodes.ConditionRemoval(node, ConditionTraffic)
 	}
@@ -245,7 +264,8 @@ func (w *trafficWriter) patch(ctx context.Context, node *corev1.Node, condition 
 }
 
 // announce notes which nodes a plan is about to give connections, before it does. Nodes that show False are told so first: a process that
-// ends after a call, and before the answer, would else leave them False for as long as nobody reads what the call has done.
+// ends after a call, and before the answer, would else leave them False for as long as nobody reads what the call has done. They are told
+// whatever their version is: a write of False that is under way has the one from before, and fails.
 func (w *trafficWriter) announce(ctx context.Context, svc *corev1.Service, plan driver.Plan, backends backend.Input) {
 	described, ok := plan.(driver.Described)
 	if w == nil || !ok || backends.Pods || len(plan.Steps()) == 0 { // pods may have the addresses of their nodes
@@ -253,13 +273,15 @@ func (w *trafficWriter) announce(ctx context.Context, svc *corev1.Service, plan 
 	}
 	wanted := sets.New(described.Wanted()...)
 	w.hold(svc, wanted)
+	ctx, cancel := context.WithTimeout(ctx, announceTime)
+	defer cancel()
 	for _, name := range w.takeShownOut(wanted) {
 		node, err := w.opts.Nodes.Lister().Get(name)
 		if err != nil {
 			continue
 		}
 		if w.patch(ctx, node, trafficCondition(corev1.ConditionTrue, TrafficServing,
-			"A load balancer is about to send new connections to the node", metav1.Now())) != nil {
+			"A load balancer is about to send new connections to the node", metav1.Now()), "") != nil {
 			w.queue.AddRateLimited(name)
 		}
 	}
@@ -269,10 +291,10 @@ func (w *trafficWriter) announce(ctx context.Context, svc *corev1.Service, plan 
 func (w *trafficWriter) takeShownOut(ids sets.Set[string]) (names []string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for id, name := range w.shownOut {
+	for id, out := range w.shownOut {
 		if ids.Has(id) {
 			delete(w.shownOut, id)
-			names = append(names, name)
+			names = append(names, out.node)
 		}
 	}
 	slices.Sort(names)
