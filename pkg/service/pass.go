@@ -53,7 +53,7 @@ func (r *Reconciler) provisionService(ctx context.Context, cached *corev1.Servic
 	retryLater = retryLater && known.backoff.isPatient()
 	known.backoff, done.writes = known.backoff.countWrites(done.writes, retryLater)
 	measured.endPass(syncErr, retryLater, done.writes > 0)
-	if err = r.updateStatus(ctx, known, done, syncErr, retryLater); err != nil {
+	if done.service, err = r.updateStatus(ctx, known, done, syncErr, retryLater); err != nil {
 		known.failure = r.emitUnwritten(svc, problem.ReasonFailedUpdateStatus, err)
 		behind.noteUnsynced(mark.ServiceName(svc), lag{known.engine.Product().Name, problem.ReasonFailedUpdateStatus}, time.Now())
 		return 0, errors.Join(syncErr, err)

@@ -107,6 +107,35 @@ func TestMoveGrace(t *testing.T) {
 	})
 }
 
+// TestSecondMoveHasItsGraceAfterARestart: the condition of a move that has not ended says nothing about when the next one began.
+func TestSecondMoveHasItsGraceAfterARestart(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		threeNodes(w)
+		web := grouped("web", "first", 80)
+		annotate(web, annotation.MoveGrace, "1h")
+		w.putAll(web)
+		move := func(group string) (from string) {
+			from = w.address("web")
+			w.change("web", func(svc *corev1.Service) { annotate(svc, annotation.Group, group) })
+			return from
+		}
+		move("second")
+		w.passesFor("web", 50*time.Minute)
+		second := move("third")
+		w.restart()
+		w.passesFor("web", 55*time.Minute)
+		if w.address("web") == second || !w.answers("web", second) {
+			t.Error("the second place is left before its grace is over")
+		}
+		w.passesFor("web", 10*time.Minute)
+		if w.answers("web", second) {
+			t.Error("the second place answers still")
+		}
+	})
+}
+
 // passesFor makes passes over a Service for a time, as they become due.
 func (w *world) passesFor(name string, d time.Duration) {
 	w.t.Helper()
