@@ -47,10 +47,13 @@ func (s state) isLeaving(svc *corev1.Service) bool {
 	return ok && len(mover.Left(svc)) > 0
 }
 
-// moveGrace returns how long the Service stays at the place that it leaves.
+// moveGrace returns how long the Service stays at the place that it leaves: as long as it may, while nobody knows what its author wants.
 func (s state) moveGrace(usual time.Duration) time.Duration {
-	if s.lastValid == nil {
+	switch {
+	case s.lastValid == nil:
 		return usual
+	case s.lastValid.Refused(annotation.MoveGrace):
+		return annotation.LongestMoveGrace
 	}
 	return s.lastValid.Duration(annotation.MoveGrace, usual)
 }

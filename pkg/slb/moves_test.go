@@ -136,6 +136,32 @@ func TestSecondMoveHasItsGraceAfterARestart(t *testing.T) {
 	})
 }
 
+// TestInvalidMoveGraceAfterARestart: the former place serves on while nobody knows for how long it is to.
+func TestInvalidMoveGraceAfterARestart(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		threeNodes(w)
+		web := grouped("web", "first", 80)
+		annotate(web, annotation.MoveGrace, "1h")
+		w.putAll(web)
+		from := w.address("web")
+		w.change("web", func(svc *corev1.Service) { annotate(svc, annotation.Group, "second") })
+		w.passesFor("web", 5*time.Minute)
+		w.change("web", func(svc *corev1.Service) { annotate(svc, annotation.MoveGrace, "1d") })
+		w.restart()
+		w.passesFor("web", 30*time.Minute)
+		if !w.answers("web", from) {
+			t.Error("the former place is left although the grace is not known")
+		}
+		w.change("web", func(svc *corev1.Service) { annotate(svc, annotation.MoveGrace, "10m") })
+		w.passesFor("web", 5*time.Second)
+		if w.answers("web", from) {
+			t.Error("the former place answers after the grace")
+		}
+	})
+}
+
 // passesFor makes passes over a Service for a time, as they become due.
 func (w *world) passesFor(name string, d time.Duration) {
 	w.t.Helper()

@@ -4,6 +4,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/waits"
 )
@@ -271,7 +272,7 @@ func InstanceAnnotations() []Row {
 		{Suffix: ForceOverrideListeners, Scope: ScopeListeners, Value: Value{Kind: Enum, Values: []string{"true", "false"}}, Default: "false"},
 		{Suffix: Group, Scope: ScopeCreation, Value: Value{Kind: Pattern, Pattern: groupPattern, Sample: "web", Rule: groupNames}},
 		{Suffix: GroupOverflow, Value: Value{Kind: Enum, Values: []string{"true", "false"}}, Default: "false"},
-		{Suffix: MoveGrace, Value: Value{Kind: Duration, Max: maxMoveGrace, Sample: "1h"}, Default: waits.Moved.String()},
+		{Suffix: MoveGrace, Value: Value{Kind: Duration, Max: int(LongestMoveGrace / time.Second), Sample: "1h"}, Default: waits.Moved.String()},
 		{Suffix: Name, Reverts: true,
 			Value: Value{Kind: Pattern, Pattern: `[\p{Han}A-Za-z][\p{Han}\w.-]{0,127}`, Except: DefaultNames, Sample: "web", Rule: balancerNames}},
 		{Suffix: InstanceChargeType, Scope: ScopeCreation, Reverts: true,
@@ -319,8 +320,8 @@ const groupPattern = `(?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?/)?[a-z0-9](?:[a-z0
 // could look like that of another Service.
 const DefaultNames = `a[0-9a-f]{31}`
 
-// maxMoveGrace is how many seconds a Service serves at its former place at most: a week, longer than any client caches an address.
-const maxMoveGrace = 7 * 24 * 60 * 60
+// LongestMoveGrace is how long a Service serves at its former place at most, longer than any client caches an address.
+const LongestMoveGrace = 7 * 24 * time.Hour
 
 // What these patterns accept, for readers.
 const (
