@@ -116,7 +116,7 @@ func (w *trafficWriter) prepare(all []*corev1.Node, services []*corev1.Service, 
 	for _, svc := range services {
 		w.foreign = w.foreign || w.opts.servedElsewhere(svc)
 		known, passed := w.of(svc)
-		if w.opts.hasFinalizer(svc) && !w.opts.handedOver(svc) && !known.known && (!passed || showsBalancer(svc)) {
+		if w.opts.hasFinalizer(svc) && !known.known && (!passed || showsBalancer(svc)) {
 			w.unread = append(w.unread, mark.ServiceName(svc))
 		}
 	}

@@ -532,3 +532,20 @@ func TestKilledBeforeItIsShown(t *testing.T) {
 		d.want("a Serving", "b Serving", "c Serving")
 	}, testService("web", 80))
 }
+
+// TestHandedOver: a Service that another controller is to serve keeps its CLB as it is, with all of its backend servers.
+func TestHandedOver(t *testing.T) {
+	inDraining(t, func(d *draining) {
+		d.config.TypeAnnotation = true
+		d.change("web", func(svc *corev1.Service) { annotate(svc, annotation.Type, "other") })
+		d.stop()
+		d.start()
+		d.wait(5 * time.Minute)
+		d.taint("a")
+		d.wait(5 * time.Minute)
+		d.want("a NotConfirmed", "b Serving", "c Serving")
+		d.change("web", deleteService)
+		d.wait(5 * time.Minute)
+		d.want("a Removed", "b Removed", "c Removed")
+	}, testService("web", 80))
+}
