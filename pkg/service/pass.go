@@ -39,11 +39,7 @@ func (r *Reconciler) provisionService(ctx context.Context, cached *corev1.Servic
 	turn, end := r.takeTurn(ctx, mark.ServiceName(svc), known.backoff)
 	known = r.readForNodes(svc, known)
 	known, done, syncErr := r.ensureBalancer(alicloud.WithReason(turn, known.cause), svc, adopted, known, held)
-	// A process before this one may have begun what the Service does not show yet: a pass that could not look for it says nothing.
-	unsought := adopted && !done.located && !failure.AllConfig(syncErr)
-	if done.planned || syncErr != nil && !(unsought && r.traffic.isNew(svc)) {
-		r.noteTraffic(svc, known, done.planned)
-	}
+	r.noteOutcome(svc, known, adopted, done, syncErr)
 	known = known.causeAfter(syncErr)
 	known.backoff.waitingSince = end(syncErr)
 	if syncErr != nil && ctx.Err() != nil {

@@ -36,9 +36,7 @@ func (r *Reconciler) tearDown(ctx context.Context, svc *corev1.Service, held *lo
 	turn, end := r.takeTurn(ctx, mark.ServiceName(svc), known.backoff)
 	turn = alicloud.WithReason(turn, causeDeletion)
 	known, done, err := r.removeFromCloud(turn, svc, known, held)
-	if err == nil || !r.traffic.isNew(svc) { // else there may be what it does not show yet
-		r.noteTraffic(svc, known, true)
-	}
+	r.noteOutcome(svc, known, true, ensured{planned: err == nil || !r.traffic.isNew(svc)}, err)
 	if err == nil {
 		svc, known, err = r.leaveKept(turn, svc, known.engine.Product().KeptAfter(svc, done), known, held)
 	}

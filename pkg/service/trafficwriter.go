@@ -25,6 +25,7 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/workers"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/backend"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/driver"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/failure"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
 )
 
@@ -319,6 +320,15 @@ func (w *trafficWriter) isNew(svc *corev1.Service) bool {
 	defer w.mu.Unlock()
 	_, passed := w.of(svc)
 	return !passed
+}
+
+// noteOutcome notes what a pass that had a plan, or failed, has come to. A process before this one may have begun what the Service does not
+// show yet: a first pass that could not look for it says nothing.
+func (r *Reconciler) noteOutcome(svc *corev1.Service, known state, adopted bool, done ensured, err error) {
+	unsought := adopted && !done.located && !failure.AllConfig(err)
+	if done.planned || err != nil && !(unsought && r.traffic.isNew(svc)) {
+		r.noteTraffic(svc, known, done.planned)
+	}
 }
 
 // noteTraffic notes to which nodes the load balancer of a Service sends, see [traffic.note].
