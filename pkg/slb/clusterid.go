@@ -27,22 +27,23 @@ type marking struct {
 // clusters may share, only the configured id proves that, and the literal one when the Service was there before. serves reports whether
 // a backend server is one of the cluster.
 func (c clb) markedOn(svc *corev1.Service, serves func(alicloud.Backend) bool) (clusterID string, proven bool) {
-	actual, configured := c.wholeModel(), c.config.ClusterID
+	configured := c.config.ClusterID
 	switch {
 	case !c.group.IsZero():
 		return c.group.ClusterID, true
-	case actual == nil:
+	case !c.presence.Present():
 		return configured, true
-	case c.marking.loadBalancerID == actual.LoadBalancer.ID:
+	case c.marking.loadBalancerID == c.loadBalancer.Value.ID:
 		return c.marking.clusterID, true
 	}
-	marks := model.ClusterIDsOn(actual, mark.ServiceName(svc))
+	marks := model.ClusterIDsOn(&model.Model{Listeners: c.listeners.Value, Groups: c.groups.Value}, mark.ServiceName(svc))
+	reused := c.presence.Reused()
 	switch {
-	case !actual.Reused && len(marks) > 0:
+	case !reused && len(marks) > 0:
 		return marks[0], true
-	case !actual.Reused, !slices.Contains(marks, literalClusterID), configured != literalClusterID && slices.Contains(marks, configured):
+	case !reused, !slices.Contains(marks, literalClusterID), configured != literalClusterID && slices.Contains(marks, configured):
 		return configured, true
-	case wasOn(svc, &actual.LoadBalancer), serves != nil && c.servesFrom(svc, serves):
+	case wasOn(svc, &c.loadBalancer.Value), serves != nil && c.servesFrom(svc, serves):
 		return literalClusterID, true
 	}
 	return configured, configured != literalClusterID
