@@ -145,7 +145,7 @@ var ofItsOwn = sets.New(annotation.LoadBalancerID, annotation.ForceOverrideListe
 	annotation.BackendIPVersion, annotation.ProtocolPort)
 
 // unknownToOfficial are annotations that no Service of the official CCM has: with them, another load balancer may be wanted.
-var unknownToOfficial = sets.New(annotation.BackendSubset, annotation.Group, annotation.GroupOverflow, annotation.HealthCheck, annotation.MoveGrace)
+var unknownToOfficial = sets.New(annotation.BackendSubset, annotation.Group, annotation.GroupOverflow, annotation.HealthCheck, annotation.Move, annotation.MoveGrace)
 
 // annotatedKinds are one kind per annotation and example of the reference page, with what the annotation needs, and one per annotation
 // with the older prefix.

@@ -33,6 +33,7 @@ var explanations = annotationpage.Explanations{
 	annotation.ForceOverrideListeners: {Meaning: "Whether the manager manages the listeners of an existing CLB. It never changes listeners of other Services and clusters.", With: withID},
 	annotation.Group:                  {Meaning: "The name of a group of Services that share CLBs, which the manager creates and deletes; for a group of another namespace, namespace/name. The oldest Service determines the attributes of a CLB.", Change: "yes; the Service gets the address of another CLB, and serves there before it leaves the other one", Other: "shop"},
 	annotation.GroupOverflow:          {Meaning: "Whether the Service uses another CLB of its group if its ports are taken or the CLB has no room for it.", With: map[annotation.Suffix]string{annotation.Group: "web"}},
+	annotation.Move:                   {Meaning: "Lets the Service move to another CLB, and so to another address, when loadbalancer-id is added, changed or removed. It serves at both for the time of move-grace.", Example: "allow"},
 	annotation.MoveGrace:              {Meaning: "How long the former load balancer serves, too, after the status of a Service that moves shows the new one. The condition Moving says until when.", Change: "yes, also during a move", Example: "1h", Other: "10m"},
 	annotation.Name:                   {Meaning: "The name of the CLB. The manager does not identify the CLB by its name.", Other: "shop"},
 	annotation.InstanceChargeType: {Meaning: "Whether the CLB is billed by specification or by usage.",

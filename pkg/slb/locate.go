@@ -37,8 +37,8 @@ type location struct {
 
 // locateCLB returns the CLB of a Service as it is.
 //
-// A Service stays on the CLB that it is on, whatever its annotation says later: moving would change its address. So that CLB comes
-// first, then the one of the annotation. adopted says that the Service had a CLB before this program saw it. With an error, the
+// A Service stays on the CLB that it is on, whatever its annotation says later, unless it has the annotation [annotation.Move]: moving changes
+// its address. So that CLB comes first, then the one of the annotation. adopted says that the Service had a CLB before this program saw it. With an error, the
 // location may say what is known all the same.
 func (e *engine) locateCLB(ctx context.Context, of driver.Request, known observed) (location, error) {
 	if group, in := e.shared.Wanted(of.Service, of.Params, known.group); in {
@@ -53,6 +53,9 @@ func (e *engine) locateOutside(
 ) (location, error) {
 	asked, lastID := params.Get(annotation.LoadBalancerID), cmp.Or(known.presence.ID(), driver.Labeled(svc))
 	current, err := e.locateCurrent(ctx, svc, known, lastID, asked, adopted)
+	if err == nil && asksToMove(params, current.presence) {
+		return e.moveOutside(ctx, svc, params, known, current, adopted)
+	}
 	if err != nil || !current.presence.IsZero() {
 		return current, err
 	}

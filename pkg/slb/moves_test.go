@@ -1,6 +1,8 @@
 package slb
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -10,9 +12,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/driver"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
 )
 
 // TestEveryMoveHasItsGrace: a Service that has moved before serves at the place that it leaves as long after a second move as after the
@@ -160,6 +164,96 @@ func TestInvalidMoveGraceAfterARestart(t *testing.T) {
 			t.Error("the former place answers after the grace")
 		}
 	})
+}
+
+// TestMoveByID: with the annotation, a Service follows loadbalancer-id to another CLB, and serves at one of them all the time.
+func TestMoveByID(t *testing.T) {
+	t.Parallel()
+	names := func(to int) func(w *world, clbs []string) {
+		return func(w *world, clbs []string) {
+			w.change("web", func(svc *corev1.Service) {
+				annotate(svc, annotation.LoadBalancerID, clbs[to])
+				annotate(svc, annotation.ForceOverrideListeners, "true")
+			})
+		}
+	}
+	for name, test := range map[string]struct {
+		named bool // the Service begins on the first of the existing CLBs
+		move  func(w *world, clbs []string)
+		want  map[string][]string
+	}{
+		"from its own to an existing one":     {false, names(1), map[string][]string{"mine": {}, "other": {"tcp:80 web"}}},
+		"from an existing one to another one": {true, names(1), map[string][]string{"mine": {}, "other": {"tcp:80 web"}}},
+		"from an existing one to its own": {true, func(w *world, _ []string) {
+			w.change("web", func(svc *corev1.Service) {
+				delete(svc.Annotations, key(annotation.LoadBalancerID))
+				delete(svc.Annotations, key(annotation.ForceOverrideListeners))
+			})
+		}, map[string][]string{"mine": {}, "other": {}, "a0f5e8a1cweb": {"tcp:80 web"}}},
+	} {
+		for _, restarted := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, restarted %t", name, restarted), func(t *testing.T) {
+				t.Parallel()
+				w := newWorld(t)
+				threeNodes(w)
+				other := testkit.Must(w.api.CreateLoadBalancer(t.Context(), alicloud.LoadBalancer{
+					Name: "other", AddressType: alicloud.AddressIntranet, VPCID: "vpc-emulator", VSwitchID: "vsw-a",
+				}, "other"))(t)
+				clbs := []string{w.makeCLB().ID, other.ID}
+				web := testService("web", 80)
+				if test.named {
+					web = reusing("web", clbs[0], "true", 80)
+				}
+				annotate(web, annotation.Move, annotation.MoveAllow)
+				w.putAll(web)
+				from := w.address("web")
+				test.move(w, clbs)
+				for range 8 {
+					if restarted {
+						w.restart()
+					}
+					w.mustPass("web")
+					if address := w.address("web"); address != from && !w.answers("web", from) {
+						break
+					} else if !w.answers("web", address) {
+						t.Fatalf("the status shows %s, which does not serve", address)
+					}
+				}
+				w.mustPass("web")
+				wantOwners(t, w, test.want)
+				if record, _ := driver.RecordOn(w.get("web")); len(record.Leaving) > 0 {
+					t.Errorf("the Record still says that %v is to be left", record.Leaving)
+				}
+				if found := w.orphans(); len(found) > 0 {
+					t.Errorf("orphans: %v", found)
+				}
+				w.silent("afterwards", "web")
+			})
+		}
+	}
+}
+
+// TestMoveByIDRefused: while the Service may not use the CLB that its annotation names, it stays where it is, and says why.
+func TestMoveByIDRefused(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	threeNodes(w)
+	web := testService("web", 80)
+	annotate(web, annotation.Move, annotation.MoveAllow)
+	w.putAll(web)
+	from := w.address("web")
+	w.change("web", func(svc *corev1.Service) { annotate(svc, annotation.LoadBalancerID, "lb-missing") })
+	w.mustPass("web")
+	if events := strings.Join(w.newEvents(), "\n"); !strings.Contains(events, "Warning "+problem.ReasonMoveRefused) ||
+		!strings.Contains(events, "lb-missing") {
+		t.Errorf("events %s, want %s", events, problem.ReasonMoveRefused)
+	}
+	if w.address("web") != from || !w.answers("web", from) {
+		t.Errorf("the Service shows %s, want %s, which serves", w.address("web"), from)
+	}
+	w.change("web", func(svc *corev1.Service) { delete(svc.Annotations, key(annotation.LoadBalancerID)) })
+	w.mustPass("web")
+	w.silent("afterwards", "web")
 }
 
 // passesFor makes passes over a Service for a time, as they become due.

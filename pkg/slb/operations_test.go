@@ -137,6 +137,25 @@ func reuses() []operation {
 			w.put(reusing("web", w.makeCLB().ID, "true", 80, 81))
 			w.converge("web")
 		}, changing(deleteService)},
+		{"moved to an existing CLB", func(w *world) {
+			standing(with(webService, annotation.Move, annotation.MoveAllow))(w)
+			w.makeCLB()
+		}, func(w *world) {
+			w.change("web", func(svc *corev1.Service) {
+				annotate(svc, annotation.LoadBalancerID, w.balancer("mine").ID)
+				annotate(svc, annotation.ForceOverrideListeners, "true")
+			})
+		}},
+		{"moved from an existing CLB", func(w *world) {
+			threeNodes(w)
+			svc := reusing("web", w.makeCLB().ID, "true", 80, 81)
+			annotate(svc, annotation.Move, annotation.MoveAllow)
+			w.put(svc)
+			w.converge("web")
+		}, changing(func(svc *corev1.Service) {
+			delete(svc.Annotations, key(annotation.LoadBalancerID))
+			delete(svc.Annotations, key(annotation.ForceOverrideListeners))
+		})},
 		{"reuse with tags and domains", func(w *world) { threeNodes(w); w.makeCLB() }, func(w *world) {
 			w.put(onExisting("web", w.onlyCLB(), "a.example.com:cert-1", "a=1"))
 		}},

@@ -17,6 +17,9 @@ func addressDiffers(lb *alicloud.LoadBalancer, svc *corev1.Service, params annot
 	if params.Has(annotation.Hostname) || params.Has(annotation.ExternalIPType) {
 		return "" // the status does not show the CLB's own address
 	}
+	if params.Has(annotation.Move) {
+		return "" // another address is what the author wants
+	}
 	if svc.Labels[driver.LabelLoadBalancerID] == lb.ID {
 		return "" // the Service is on it already, whatever its status showed before
 	}
@@ -39,7 +42,8 @@ func reportPlacement(actual *model.Model, params annotation.Params) []problem.Pr
 		wish = "be removed"
 	}
 	return []problem.Problem{problem.Newf(problem.ReasonImmutableAttribute,
-		"%s cannot %s, because the Service would get another address; accepted: %s", annotation.LoadBalancerID, wish, acceptedID(actual))}
+		"%s cannot %s, because the Service would get another address; accepted: %s, or %s: %s to move", annotation.LoadBalancerID, wish,
+		acceptedID(actual), annotation.Move, annotation.MoveAllow)}
 }
 
 // acceptedID says what the annotation id may be on a Service that is on a CLB.

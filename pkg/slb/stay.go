@@ -9,6 +9,7 @@ import (
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/driver"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/groups"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/presence"
@@ -44,6 +45,48 @@ func (e *engine) locateAsked(
 	found := e.foundLocation(svc, lb, true)
 	found.leaves = leaves
 	return found, err
+}
+
+// asksToMove reports whether a Service in no group asks for another CLB than it is on, and may get another address.
+func asksToMove(params annotation.Params, on presence.Presence) bool {
+	asked := params.Get(annotation.LoadBalancerID)
+	return on.Present() && params.Has(annotation.Move) && !params.Refused(annotation.LoadBalancerID) && asked != on.ID() &&
+		(asked != "" || on.Reused())
+}
+
+// moveOutside returns the CLB that a Service in no group moves to: the one that its annotation names, else one of its own. While it may not
+// use that one, or the cloud refuses it another one, it stays on the current one.
+func (e *engine) moveOutside(
+	ctx context.Context, svc *corev1.Service, params annotation.Params, known observed, current location, adopted bool,
+) (location, error) {
+	id, asked := current.presence.ID(), params.Get(annotation.LoadBalancerID)
+	leaves := known.knownPlace().ShownFirst(append([]string{id}, current.leaves...))
+	if asked != "" {
+		moved, err := e.locateAsked(ctx, svc, params, asked, leaves)
+		if refused, ok := errors.AsType[*problem.ConfigError](err); ok {
+			current.stays = e.shared.StayingUnlessReusable(svc, id, asked, refused)
+			return current, nil
+		}
+		return moved, err
+	}
+	own, _, err := e.findOwn(ctx, svc, id)
+	if err != nil || own != nil {
+		moved := e.foundLocation(svc, own, false)
+		moved.leaves = leaves
+		return moved, err
+	}
+	if refused := e.shared.OwnRefused(svc); refused != nil {
+		current.stays = e.shared.StayingOnExisting(id, refused)
+		return current, nil
+	}
+	had := known.presence
+	if had.Present() { // it is that of the CLB that the Service leaves
+		had = presence.Presence{}
+	}
+	record, _ := driver.RecordOn(svc)
+	decided, err := e.decideAbsence(ctx, svc, observed{presence: had}, "", had.MaybeCreated() || adopted && len(record.Leaving) > 0)
+	decided.leaves, decided.from = leaves, id
+	return decided, err
 }
 
 // admitWhole fails if the Service may not use an existing CLB, whose listeners and groups it reads.

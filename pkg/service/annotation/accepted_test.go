@@ -38,7 +38,8 @@ var documentedValues = map[Suffix][2][]string{
 	ExternalIPType:         {{"eip"}, {"EIP", "ip"}},
 	Hostname:               {{"web.example.com", "web"}, {"Web.example.com", "10.0.0.1", "web_1", strings.Repeat("a.", 126) + "ab"}},
 	TunnelType:             {{"tunnel"}, nil},
-	MoveGrace:              {{"0s", "30s", "90m", "1h30m", "168h"}, {"-1s", "30", "1d", "168h1s"}},
+	Move:                   {{"allow"}, {"true", "Allow"}},
+	MoveGrace:              {{"0s", "30s", "59m59s", "1h"}, {"-1s", "30", "1d", "1h1s"}},
 	Type:                   {{"nlb"}, nil},
 
 	ProtocolPort:           {{"tcp:80", "udp:53,http:80,https:443"}, {"tcpssl:443", "http", "80:http", "HTTP:80", "http:80,http:80"}},

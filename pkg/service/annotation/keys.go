@@ -12,7 +12,8 @@ import (
 // Suffix names an annotation: its key is one of [Prefixes] followed by the suffix.
 type Suffix string
 
-// Key is the whole key, with the first of the [Prefixes], so that it can be pasted. [BackendType] and [MoveGrace] are whole keys.
+// Key is the whole key, with the first of the [Prefixes], so that it can be pasted. [BackendType], [Move] and [MoveGrace] are whole
+// keys.
 func (s Suffix) Key() string {
 	if s.isWhole() {
 		return string(s)
@@ -54,7 +55,8 @@ const (
 	IPMode        Suffix = "loadbalancer-ip-mode"
 	Group         Suffix = "loadbalancer-group"
 	GroupOverflow Suffix = "loadbalancer-group-overflow"
-	// MoveGrace is of this program, too.
+	// Move and MoveGrace are of this program, too.
+	Move      Suffix = "service.alicloud-ccm.io/move"
 	MoveGrace Suffix = "service.alicloud-ccm.io/move-grace"
 
 	ProtocolPort           Suffix = "loadbalancer-protocol-port"
@@ -128,6 +130,9 @@ const (
 	IPModeProxy = "Proxy"
 	IPModeAuto  = "auto"
 )
+
+// MoveAllow is the value of [Move] that lets a Service move to another CLB when [LoadBalancerID] changes, and so to another address.
+const MoveAllow = "allow"
 
 // Values of [HealthCheck]: nodes are checked at the port of the Service, or at that at which kube-proxy says whether it serves the Service
 // there.
@@ -272,6 +277,7 @@ func InstanceAnnotations() []Row {
 		{Suffix: ForceOverrideListeners, Scope: ScopeListeners, Value: Value{Kind: Enum, Values: []string{"true", "false"}}, Default: "false"},
 		{Suffix: Group, Scope: ScopeCreation, Value: Value{Kind: Pattern, Pattern: groupPattern, Sample: "web", Rule: groupNames}},
 		{Suffix: GroupOverflow, Value: Value{Kind: Enum, Values: []string{"true", "false"}}, Default: "false"},
+		{Suffix: Move, Value: Value{Kind: Enum, Values: []string{MoveAllow}}},
 		{Suffix: MoveGrace, Value: Value{Kind: Duration, Max: int(LongestMoveGrace / time.Second), Sample: "1h"}, Default: waits.Moved.String()},
 		{Suffix: Name, Reverts: true,
 			Value: Value{Kind: Pattern, Pattern: `[\p{Han}A-Za-z][\p{Han}\w.-]{0,127}`, Except: DefaultNames, Sample: "web", Rule: balancerNames}},
@@ -320,8 +326,9 @@ const groupPattern = `(?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?/)?[a-z0-9](?:[a-z0
 // could look like that of another Service.
 const DefaultNames = `a[0-9a-f]{31}`
 
-// LongestMoveGrace is how long a Service serves at its former place at most, longer than any client caches an address.
-const LongestMoveGrace = 7 * 24 * time.Hour
+// LongestMoveGrace is how long a Service serves at its former place at most: a move holds back what says that nodes have left all load
+// balancers, and in a group the port.
+const LongestMoveGrace = time.Hour
 
 // What these patterns accept, for readers.
 const (

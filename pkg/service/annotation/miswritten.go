@@ -9,7 +9,7 @@ import (
 const Paused = "service.alibabacloud.com/paused"
 
 // wholeKeys are the keys without one of the [Prefixes].
-var wholeKeys = []string{BackendType, Paused, string(MoveGrace)}
+var wholeKeys = []string{BackendType, Paused, string(Move), string(MoveGrace)}
 
 // beginnings are words with which names of annotations of this family begin, and those that people write in their place. Longer ones come
 // first.

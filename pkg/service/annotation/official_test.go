@@ -9,7 +9,7 @@ import (
 )
 
 // ownKeys are annotations that the official CCM does not know.
-var ownKeys = []Suffix{IPMode, HealthCheck, Group, GroupOverflow, BackendSubset, MoveGrace}
+var ownKeys = []Suffix{IPMode, HealthCheck, Group, GroupOverflow, BackendSubset, Move, MoveGrace}
 
 // alsoOfNLB are annotations that the official CCM reads of a CLB only.
 var alsoOfNLB = []Suffix{DeleteProtection, ModificationProtection, Hostname}
