@@ -46,6 +46,10 @@ const (
 	// Moved is how long a Service stays on the load balancer that it leaves, once its status shows the one that it has moved to: clients and
 	// caches of DNS have some time to follow.
 	Moved = 30 * time.Second
+
+	// MovedLongest is the most that the annotation move-grace may say in place of Moved: a move holds back what says that nodes have left all
+	// load balancers, and in a group the port.
+	MovedLongest = time.Hour
 	// Refused is the longest wait before a call that may be refused for ever, such as one for which the role lacks a permission: less than 30
 	// attempts in a day.
 	Refused = 2 * time.Hour
@@ -199,6 +203,8 @@ func services() []Wait {
 		{"the answer to a creation that was lost", "the same call is repeated", CreationRepeated,
 			"Two searches by tag decide; then it is created anew.", failed},
 		{"clients to follow a Service to another load balancer", "the old one serves, too", Moved, "What the Service has there is removed.", ""},
+		{"a `move-grace` that is accepted, in place of another one", "the old load balancer serves, too", MovedLongest,
+			"What the Service has there is removed.", "event `InvalidAnnotation`"},
 		{"a call that the cloud refuses to be accepted", "everything that does not need it goes on", Refused,
 			"It is tried again.", failed},
 		{"the same in place of something that works, such as a listener of another protocol",

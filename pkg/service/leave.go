@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/klog/v2"
 
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/waits"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/driver"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/failure"
@@ -21,17 +22,17 @@ const maxLeaving = 8
 
 // afterMove returns the state of a Service whose status shows its load balancer, and after what time it is to leave the one before, 0 for
 // none. Clients go on to use the address that they know for a while, which begins anew with each move: otherwise the second place would be
-// left as soon as the Service has moved again. A process before this one has said in [ConditionMoving] when it began.
-func (s state) afterMove(svc *corev1.Service, grace time.Duration) (state, time.Duration) {
+// left as soon as the Service has moved again. Where the Service showed these addresses before this pass, [ConditionMoving] says since when.
+func (s state) afterMove(svc *corev1.Service, shown corev1.LoadBalancerStatus, grace time.Duration) (state, time.Duration) {
 	if !s.isLeaving(svc) {
 		s.movedAt, s.leaveAt, s.leaving = time.Time{}, time.Time{}, nil
 		return s, 0
 	}
 	places := s.balancer.Recorded(driver.Record{}).Leaving
 	switch {
-	case s.movedAt.IsZero():
+	case s.movedAt.IsZero() && alreadyShows(svc, shown):
 		s.movedAt = movedAt(svc, time.Now())
-	case !driver.ContainsAll(s.leaving, places):
+	case s.movedAt.IsZero(), !driver.ContainsAll(s.leaving, places):
 		s.movedAt = time.Now()
 	}
 	if s.leaveAt = s.movedAt.Add(grace); len(places) > maxLeaving {
@@ -53,15 +54,17 @@ func (s state) moveGrace(usual time.Duration) time.Duration {
 	case s.lastValid == nil:
 		return usual
 	case s.lastValid.Refused(annotation.MoveGrace):
-		return annotation.LongestMoveGrace
+		return waits.MovedLongest
 	}
 	return s.lastValid.Duration(annotation.MoveGrace, usual)
 }
 
 // leaveAfterMove removes what the Service has on load balancers that it has left, once its status has shown the new one for a while. It
 // returns after what time it is to be called again, 0 for never.
-func (r *Reconciler) leaveAfterMove(ctx context.Context, svc *corev1.Service, known state, held *locks) (state, time.Duration, error) {
-	known, wait := known.afterMove(svc, known.moveGrace(r.opts.MoveGrace))
+func (r *Reconciler) leaveAfterMove(
+	ctx context.Context, svc *corev1.Service, shown corev1.LoadBalancerStatus, known state, held *locks,
+) (state, time.Duration, error) {
+	known, wait := known.afterMove(svc, shown, known.moveGrace(r.opts.MoveGrace))
 	if wait == 0 || time.Now().Before(known.leaveAt) {
 		return known, wait, nil
 	}

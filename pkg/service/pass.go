@@ -49,7 +49,7 @@ func (r *Reconciler) provisionService(ctx context.Context, cached *corev1.Servic
 	retryLater = retryLater && known.backoff.isPatient()
 	known.backoff, done.writes = known.backoff.countWrites(done.writes, retryLater)
 	measured.endPass(syncErr, retryLater, done.writes > 0)
-	if done.service, err = r.updateStatus(ctx, known, done, syncErr, retryLater); err != nil {
+	if err = r.updateStatus(ctx, known, done, syncErr, retryLater); err != nil {
 		known.failure = r.emitUnwritten(svc, problem.ReasonFailedUpdateStatus, err)
 		behind.noteUnsynced(mark.ServiceName(svc), lag{known.engine.Product().Name, problem.ReasonFailedUpdateStatus}, time.Now())
 		return 0, errors.Join(syncErr, err)
@@ -90,7 +90,7 @@ func (r *Reconciler) finishPass(
 	if syncErr != nil && !done.serves || done.status == nil || done.keepsLeft || known.pausedBy != "" {
 		return known, 0, false, syncErr
 	}
-	known, leaves, err := r.leaveAfterMove(alicloud.WithReason(ctx, causeMove), done.service, known, held)
+	known, leaves, err := r.leaveAfterMove(alicloud.WithReason(ctx, causeMove), done.service, *done.status, known, held)
 	if leaves > 0 {
 		done.wakes = append(done.wakes, leaves)
 	}

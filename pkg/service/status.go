@@ -18,13 +18,12 @@ import (
 // ConditionSynced on a Service says whether its load balancer matches it.
 const ConditionSynced = "service.alibabacloud.com/LoadBalancerSynced"
 
-// updateStatus writes label, status, Record and condition in one patch. While the cloud is not ready the last condition stays. It returns
-// the Service as it is then.
-func (r *Reconciler) updateStatus(ctx context.Context, known state, done ensured, syncErr error, retryLater bool) (*corev1.Service, error) {
+// updateStatus writes label, status, Record and condition in one patch. While the cloud is not ready the last condition stays.
+func (r *Reconciler) updateStatus(ctx context.Context, known state, done ensured, syncErr error, retryLater bool) error {
 	condition, changed := conditionOf(known.engine.Product(), done, syncErr, retryLater)
 	behind.observeOutcome(done.service, known.engine.Product(), condition, changed)
 	repeated := syncErr != nil && failure.Signature(syncErr) == known.failure
-	written, err := r.writer.changeService(ctx, done.service, func(svc *corev1.Service) {
+	_, err := r.writer.changeService(ctx, done.service, func(svc *corev1.Service) {
 		setLabels(svc, known.balancer.ID(), done.securityGroup)
 		switch {
 		case done.moves:
@@ -49,13 +48,10 @@ func (r *Reconciler) updateStatus(ctx context.Context, known state, done ensured
 			meta.SetStatusCondition(&svc.Status.Conditions, condition)
 		}
 	})
-	switch {
-	case err != nil:
-		return nil, fmt.Errorf("update the status of the Service: %w", err)
-	case written == nil: // it is gone, its event is on the way
-		return done.service, nil
+	if err != nil {
+		return fmt.Errorf("update the status of the Service: %w", err)
 	}
-	return written, nil
+	return nil
 }
 
 // setLabels sets the labels for what the Service has; an empty id is not known, no security group leaves its label as it is.

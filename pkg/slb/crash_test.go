@@ -6,7 +6,6 @@ import (
 	"slices"
 	"testing"
 	"testing/synctest"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -37,7 +36,6 @@ func (w *world) converge(name string) {
 		if err = w.pass(name); err == nil && len(writesIn(w, before)) == 0 {
 			return
 		}
-		time.Sleep(time.Millisecond) // or the grace of a move would never be over in a bubble
 	}
 	w.t.Fatalf("not converged after %d passes: %v", maxPasses, err)
 }

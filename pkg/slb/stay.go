@@ -67,7 +67,10 @@ func (e *engine) moveOutside(
 			current.stays = e.shared.StayingUnlessReusable(svc, id, asked, refused)
 			return current, nil
 		}
-		return moved, err
+		if err != nil { // it has not moved while the new place cannot be read
+			return location{}, err
+		}
+		return moved, nil
 	}
 	own, _, err := e.findOwn(ctx, svc, id)
 	if err != nil || own != nil {

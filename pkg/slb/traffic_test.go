@@ -18,8 +18,8 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/nodes"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
-	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/node"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 )
@@ -473,7 +473,12 @@ func TestOutOfSomeServices(t *testing.T) {
 // TestExcludedNodeIsStillItsInstance: a label keeps the manager from a node, and a CLB that refuses to let it go sends to its instance.
 func TestExcludedNodeIsStillItsInstance(t *testing.T) {
 	inDraining(t, func(d *draining) {
-		d.instanceID = node.InstanceIDOf(testRegion)
+		d.instanceID = func(node *corev1.Node) (string, error) {
+			if label := nodes.ExclusionLabel(node); label != "" {
+				return "", errors.New(label)
+			}
+			return testkit.InstanceID(node)
+		}
 		d.stop()
 		d.start()
 		d.wait(time.Minute)

@@ -284,7 +284,7 @@ func (w *world) pass(name string) error {
 			return err
 		}
 		wait, err := w.Reconcile(w.t.Context(), svc)
-		if err != nil || wait == 0 || wait > time.Millisecond {
+		if err != nil || wait == 0 || wait > 2*time.Millisecond { // after a move, the former place is left so soon
 			return err
 		}
 		time.Sleep(wait) // a bubble has a time of its own

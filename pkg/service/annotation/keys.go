@@ -278,7 +278,7 @@ func InstanceAnnotations() []Row {
 		{Suffix: Group, Scope: ScopeCreation, Value: Value{Kind: Pattern, Pattern: groupPattern, Sample: "web", Rule: groupNames}},
 		{Suffix: GroupOverflow, Value: Value{Kind: Enum, Values: []string{"true", "false"}}, Default: "false"},
 		{Suffix: Move, Value: Value{Kind: Enum, Values: []string{MoveAllow}}},
-		{Suffix: MoveGrace, Value: Value{Kind: Duration, Max: int(LongestMoveGrace / time.Second), Sample: "1h"}, Default: waits.Moved.String()},
+		{Suffix: MoveGrace, Value: Value{Kind: Duration, Max: int(waits.MovedLongest / time.Second), Sample: "1h"}, Default: waits.Moved.String()},
 		{Suffix: Name, Reverts: true,
 			Value: Value{Kind: Pattern, Pattern: `[\p{Han}A-Za-z][\p{Han}\w.-]{0,127}`, Except: DefaultNames, Sample: "web", Rule: balancerNames}},
 		{Suffix: InstanceChargeType, Scope: ScopeCreation, Reverts: true,
@@ -325,10 +325,6 @@ const groupPattern = `(?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?/)?[a-z0-9](?:[a-z0
 // DefaultNames are the names of load balancers without the annotation [Name], see pkg/service/mark. With the annotation, a load balancer
 // could look like that of another Service.
 const DefaultNames = `a[0-9a-f]{31}`
-
-// LongestMoveGrace is how long a Service serves at its former place at most: a move holds back what says that nodes have left all load
-// balancers, and in a group the port.
-const LongestMoveGrace = time.Hour
 
 // What these patterns accept, for readers.
 const (
