@@ -73,7 +73,7 @@ var oddValues = []string{
 	"web_1.example.com", "web..com", "-web.com",
 	strings.Repeat("a.", 126) + "a", strings.Repeat("a.", 127) + "a",
 	"lb-1", "lb-", "nlb-1", "vsw-1", "rg-1", "acl-1,acl-2", "acl-1,acl-1", "http:80,https:443", "http:80, https:443", "tcp:0", "sctp:1",
-	"80:443", "rsp-1:80", "slb.s1.small", "nlb.s1.small",
+	"1h", "1h1s", "59m60s", "0s", "1.5h", "90", "1s1h", "3600s", "1ms", "80:443", "rsp-1:80", "slb.s1.small", "nlb.s1.small",
 	"http_2xx,http_3xx", "cn-hangzhou-a:vsw-1,cn-hangzhou-b:vsw-2", "cn-hangzhou-a:vsw-1::eip-1, cn-hangzhou-b:vsw-2:10.0.0.9",
 	"cn-hangzhou-a", "nlb-1", "sgp-1:80", "sg-1,sg-2", "sg-1, sg-1",
 	"80-400:80", "400:80", "tcpssl:443", "TCPSSL:443", "cbwp-1", "DualStack", "dualstack", "tls-x", "$SERVER_IP", "http1only", "/", "/a b",
@@ -102,7 +102,7 @@ type admitted struct {
 // the program: the policy does not know its feature gate.
 func admittedProducts() []admitted {
 	const class = "object.spec.?type.orValue('') == 'LoadBalancer' && object.spec.?loadBalancerClass.orValue('%[1]s') == '%[2]s'"
-	tunneled, typed := celList(keysOf(annotation.TunnelType)), celList(keysOf(annotation.Type))
+	tunneled, typed := celList(annotation.TunnelType.Keys()), celList(annotation.Type.Keys())
 	clb := fmt.Sprintf(class+
 		"\n      && object.metadata.?annotations['%[3]s'].orValue('') == ''\n      && !%[4]s.exists(k, object.metadata.?annotations[k].orValue('').trim() != '')"+
 		"\n      && !%[5]s.exists(k, object.metadata.?annotations[k].orValue('').trim() == 'nlb')", classOfCLB, classOfCLB, annotationClass,
@@ -120,10 +120,6 @@ const (
 	classOfNLB      = "alibabacloud.com/nlb"
 	annotationClass = "service.beta.kubernetes.io/class"
 )
-
-func keysOf(suffix annotation.Suffix) []string {
-	return []string{annotation.Prefixes[0] + string(suffix), annotation.Prefixes[1] + string(suffix)}
-}
 
 // withBackendType are the annotations with a value that can be judged by itself.
 func withBackendType(rows []annotation.Row) []annotation.Row {
@@ -149,6 +145,9 @@ func celRule(t *testing.T, v annotation.Value, text string) string {
 			rule += fmt.Sprintf(" || %s == %s", text, celString(v.Also))
 		}
 		return rule
+	case annotation.Duration:
+		return fmt.Sprintf("%[1]s != '' && %[1]s%[2]s && duration(%[1]s) >= duration('%[3]ds') && duration(%[1]s) <= duration('%[4]ds')", text,
+			celMatches(annotation.DurationPattern), v.Min, v.Max)
 	case annotation.Pattern:
 		if v.Except != "" {
 			return fmt.Sprintf("%[1]s%[2]s && !%[1]s%[3]s", text, celMatches(v.Pattern), celMatches(v.Except))
@@ -233,15 +232,11 @@ func admissionGroups(t *testing.T, rows []annotation.Row) []admissionGroup {
 			continue
 		}
 		rule := celRule(t, row.Value, "variables.annotations[k].trim()")
-		keys := []string{string(row.Suffix)}
-		if row.Suffix != annotation.BackendType {
-			keys = keysOf(row.Suffix)
-		}
 		i := slices.IndexFunc(groups, func(g admissionGroup) bool { return g.rule == rule && g.accepts == row.Value.Accepts() })
 		if i < 0 {
 			i, groups = len(groups), append(groups, admissionGroup{rule: rule, accepts: row.Value.Accepts()})
 		}
-		groups[i].keys = append(groups[i].keys, keys...)
+		groups[i].keys = append(groups[i].keys, row.Suffix.Keys()...)
 	}
 	slices.SortStableFunc(groups, func(a, b admissionGroup) int { return cmp.Compare(len(b.keys), len(a.keys)) })
 	return groups

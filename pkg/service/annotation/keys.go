@@ -14,11 +14,15 @@ type Suffix string
 
 // Key is the whole key, with the first of the [Prefixes], so that it can be pasted. [BackendType], [Move] and [MoveGrace] are whole
 // keys.
-func (s Suffix) Key() string {
+func (s Suffix) Key() string { return buildKey(0, s) }
+
+// Keys are all keys with which people may write the annotation: one for each of the [Prefixes], or the whole key.
+func (s Suffix) Keys() []string {
 	if s.isWhole() {
-		return string(s)
+		return []string{string(s)}
 	}
-	return Prefixes[0] + string(s)
+	keys := fullKeys[s]
+	return keys[:]
 }
 
 func (s Suffix) isWhole() bool { return strings.Contains(string(s), "/") }
@@ -258,7 +262,7 @@ var (
 	clbRows        = slices.Concat(InstanceAnnotations(), clbListeners, BackendAnnotations())
 	clbListeners   = listenerRows()
 	clbFamily      = newFamily("CLB", clbRows, clbListeners, rules, elsewhereOfCLB)
-	sharedPatterns = []string{DomainPattern, CertificatePattern, DefaultNames}
+	sharedPatterns = []string{DomainPattern, CertificatePattern, DefaultNames, DurationPattern}
 )
 
 // InstanceAnnotations are the rows for the load balancer itself.
@@ -325,6 +329,9 @@ const groupPattern = `(?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?/)?[a-z0-9](?:[a-z0
 // DefaultNames are the names of load balancers without the annotation [Name], see pkg/service/mark. With the annotation, a load balancer
 // could look like that of another Service.
 const DefaultNames = `a[0-9a-f]{31}`
+
+// DurationPattern is the form of a [Duration]: whole hours, minutes and seconds, so that the chart's policy and the program agree on it.
+const DurationPattern = `(\d{1,4}h)?(\d{1,4}m)?(\d{1,5}s)?`
 
 // What these patterns accept, for readers.
 const (

@@ -28,7 +28,7 @@ type Kind string
 const (
 	Enum     Kind = "enum"
 	Integer  Kind = "integer"
-	Duration Kind = "duration" // with units, as 90s or 1h30m
+	Duration Kind = "duration" // with units, as 90s or 1h30m, see DurationPattern
 	Pattern  Kind = "pattern"
 	List     Kind = "list" // comma-separated, each element matches Pattern
 	IPv4     Kind = "ipv4"
@@ -75,7 +75,7 @@ func (v Value) isNormalForm(text string) bool {
 		return v.inRange(text) || v.Also != "" && text == v.Also
 	case Duration:
 		duration, err := time.ParseDuration(text)
-		return err == nil && duration >= v.seconds(v.Min) && duration <= v.seconds(v.Max)
+		return err == nil && wholeMatch(DurationPattern, text) && duration >= v.seconds(v.Min) && duration <= v.seconds(v.Max)
 	case Pattern:
 		return wholeMatch(v.Pattern, text) && (v.Except == "" || !wholeMatch(v.Except, text))
 	case IPv4:
