@@ -46,7 +46,6 @@ const (
 	// Moved is how long a Service stays on the load balancer that it leaves, once its status shows the one that it has moved to: clients and
 	// caches of DNS have some time to follow.
 	Moved = 30 * time.Second
-
 	// MovedLongest is the most that the annotation move-grace may say in place of Moved: a move holds back what says that nodes have left all
 	// load balancers, and in a group the port.
 	MovedLongest = time.Hour

@@ -14,7 +14,7 @@ import (
 // nothing.
 func (n nlb) NodesReadAt() time.Time {
 	switch {
-	case len(n.leaving) > 0 || n.from != "" && (!n.presence.Present() || n.ID() == n.from): // it has moved
+	case n.knownPlace().Moves():
 	case n.presence.Gone():
 		return time.Now()
 	case n.presence.Present() && n.groups.Trusted() && n.serversChange():

@@ -30,9 +30,9 @@ func (s state) afterMove(svc *corev1.Service, shown corev1.LoadBalancerStatus, g
 	}
 	places := s.balancer.Recorded(driver.Record{}).Leaving
 	switch {
-	case s.movedAt.IsZero() && alreadyShows(svc, shown):
-		s.movedAt = movedAt(svc, time.Now())
-	case s.movedAt.IsZero(), !driver.ContainsAll(s.leaving, places):
+	case s.movedAt.IsZero():
+		s.movedAt = movedAt(svc, shown, time.Now())
+	case !driver.ContainsAll(s.leaving, places):
 		s.movedAt = time.Now()
 	}
 	if s.leaveAt = s.movedAt.Add(grace); len(places) > maxLeaving {
@@ -185,7 +185,7 @@ func (r *Reconciler) followOne(
 	}
 	in.Choice = r.chooseLeft(svc, known.engine, left, in)
 	plan := left.PlanBackends(in)
-	r.traffic.announce(ctx, svc, plan, left.Backends(in))
+	r.traffic.announce(ctx, svc, plan, func() bool { return left.Backends(in).Pods })
 	deployed := deployPlan(ctx, svc, known.engine.Product(), plan, noteNothing)
 	r.doubtOthers(svc, held, deployed)
 	if deployed.RefusedBackend || deployed.Uncertain {

@@ -16,8 +16,9 @@ func TestShowMove(t *testing.T) {
 	began := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	svc := &corev1.Service{}
 	show := func(to corev1.LoadBalancerIngress, grace, after time.Duration) {
-		showMove(svc, []corev1.LoadBalancerIngress{to}, grace, began.Add(after))
-		svc.Status.LoadBalancer.Ingress = []corev1.LoadBalancerIngress{to}
+		status := corev1.LoadBalancerStatus{Ingress: []corev1.LoadBalancerIngress{to}}
+		showMove(svc, status, grace, began.Add(after))
+		svc.Status.LoadBalancer = status
 	}
 	want := func(since time.Duration, message string) {
 		t.Helper()

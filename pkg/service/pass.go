@@ -186,7 +186,7 @@ func (r *Reconciler) ensureBalancer(
 		return known, done, err
 	}
 	known.record, done.service, done.planned = &intent, written, len(decision.Plan.Steps()) > 0
-	r.traffic.announce(ctx, svc, decision.Plan, known.balancer.Backends(inputs.Inputs))
+	r.traffic.announce(ctx, svc, decision.Plan, func() bool { return known.balancer.Backends(inputs.Inputs).Pods })
 
 	created := &creating{writer: r.writer, svc: written, known: &known}
 	deployed := deployPlan(ctx, svc, known.engine.Product(), decision.Plan, created.createOnce)
@@ -195,7 +195,7 @@ func (r *Reconciler) ensureBalancer(
 	r.doubtOthers(svc, held, deployed)
 	err = errors.Join(deployed.OutcomeError(), unread, inputs.unread)
 	known = known.afterDeployment(deployed).readUntilSettled(decision.Plan)
-	if len(decision.Plan.Steps()) > 0 {
+	if done.planned {
 		r.countDeployed(svc, known.balancer, inputs.Inputs, known.engine)
 	}
 	r.noteRefused(svc, known.engine, deployed) // what was refused is not what it has

@@ -27,7 +27,7 @@ func (r *Reconciler) updateStatus(ctx context.Context, known state, done ensured
 		setLabels(svc, known.balancer.ID(), done.securityGroup)
 		switch {
 		case done.moves:
-			showMove(svc, done.status.Ingress, known.moveGrace(r.opts.MoveGrace), time.Now())
+			showMove(svc, *done.status, known.moveGrace(r.opts.MoveGrace), time.Now())
 		case !known.isLeaving(svc):
 			endMove(svc)
 		}

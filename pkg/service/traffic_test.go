@@ -17,7 +17,6 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
-	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/backend"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/driver"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
 )
@@ -163,7 +162,7 @@ func TestAnnounce(t *testing.T) {
 		var written []corev1.ConditionStatus
 		announce := func() {
 			w.prepare([]*corev1.Node{node}, nil, time.Now())
-			w.announce(context.Background(), testService("web"), takes{}, backend.Input{})
+			w.announce(context.Background(), testService("web"), takes{}, func() bool { return false })
 		}
 		kube.ReactionChain = slices.Insert(kube.ReactionChain, 0, clienttesting.Reactor(&clienttesting.SimpleReactor{
 			Verb: "patch", Resource: "nodes", Reaction: func(action clienttesting.Action) (bool, runtime.Object, error) {

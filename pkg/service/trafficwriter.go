@@ -267,9 +267,9 @@ func (w *trafficWriter) patch(ctx context.Context, node *corev1.Node, condition 
 // announce notes which nodes a plan is about to give connections, before it does. Nodes that show False are told so first: a process that
 // ends after a call, and before the answer, would else leave them False for as long as nobody reads what the call has done. They are told
 // whatever their version is: a write of False that is under way has the one from before, and fails.
-func (w *trafficWriter) announce(ctx context.Context, svc *corev1.Service, plan driver.Plan, backends backend.Input) {
+func (w *trafficWriter) announce(ctx context.Context, svc *corev1.Service, plan driver.Plan, toPods func() bool) {
 	described, ok := plan.(driver.Described)
-	if w == nil || !ok || backends.Pods || len(plan.Steps()) == 0 { // pods may have the addresses of their nodes
+	if w == nil || !ok || len(plan.Steps()) == 0 || toPods() { // pods may have the addresses of their nodes
 		return
 	}
 	wanted := sets.New(described.Wanted()...)

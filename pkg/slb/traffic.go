@@ -12,7 +12,7 @@ import (
 // NodesReadAt implements driver.Balancer.
 func (c clb) NodesReadAt() time.Time {
 	switch {
-	case len(c.left) > 0 || c.from != "" && (!c.presence.Present() || c.ID() == c.from): // it has moved
+	case c.knownPlace().Moves():
 	case c.presence.Gone():
 		return time.Now()
 	case c.presence.Present() && c.groups.Trusted():

@@ -31,6 +31,11 @@ type Known struct {
 	Showing string
 }
 
+// Moves reports whether a move of the Service has not ended: it may have something at another place than this one, or is to get another one.
+func (k Known) Moves() bool {
+	return len(k.Leaving) > 0 || k.From != "" && (!k.Presence.Present() || k.Presence.ID() == k.From)
+}
+
 // Shows returns the load balancer that the Service leaves and still shows, because it moves and is not served elsewhere yet, empty for none.
 func (k Known) Shows() string {
 	if !ShowsFormer(k.Showing, k.Leaving, k.Presence.ID()) {
