@@ -228,8 +228,17 @@ func uninitialized(node *corev1.Node) string {
 	return ""
 }
 
-// deploy makes two pods, on different nodes where there are some.
+// deploy makes two pods, on different nodes where two accept pods. That is demanded then: the scheduler may still know a taint that is gone,
+// and would otherwise take the other node for both.
 func (s *Suite) deploy(ctx context.Context) error {
+	list, err := s.o.Client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return fmt.Errorf("list the Nodes: %w", err)
+	}
+	spread := corev1.ScheduleAnyway
+	if len(slices.DeleteFunc(list.Items, refusesPods)) > 1 {
+		spread = corev1.DoNotSchedule
+	}
 	labels := map[string]string{"app": web}
 	deployment := &appsv1.Deployment{
 		ObjectMeta: metav1.ObjectMeta{Name: web},
@@ -240,7 +249,7 @@ func (s *Suite) deploy(ctx context.Context) error {
 				Spec: corev1.PodSpec{
 					TerminationGracePeriodSeconds: ptr.To[int64](1),
 					TopologySpreadConstraints: []corev1.TopologySpreadConstraint{{
-						MaxSkew: 1, TopologyKey: corev1.LabelHostname, WhenUnsatisfiable: corev1.ScheduleAnyway,
+						MaxSkew: 1, TopologyKey: corev1.LabelHostname, WhenUnsatisfiable: spread,
 						LabelSelector: &metav1.LabelSelector{MatchLabels: labels},
 					}},
 					Containers: []corev1.Container{{
@@ -260,6 +269,13 @@ func (s *Suite) deploy(ctx context.Context) error {
 			return fmt.Sprintf("%d, %v", len(pods), err)
 		}
 		return ""
+	})
+}
+
+// refusesPods reports whether the scheduler puts no pod without tolerations on a Node.
+func refusesPods(node corev1.Node) bool {
+	return node.Spec.Unschedulable || slices.ContainsFunc(node.Spec.Taints, func(taint corev1.Taint) bool {
+		return taint.Effect != corev1.TaintEffectPreferNoSchedule
 	})
 }
 
