@@ -135,12 +135,9 @@ func New(o Options) (*Emulator, error) {
 	e.metadata = metadata.New(store, e.keys.roleCredentials)
 	e.fabric = fabric.New(fabric.Options{Store: store, Network: o.Network, Machines: o.Machines, Listen: o.Fabric, Holds: e.carries})
 	store.Health = e.fabric.Health
-	e.console, err = console.New(console.Options{
+	e.console = console.New(console.Options{
 		Store: store, Journal: e.journal, Windows: e.windows, Network: e.fabric, Done: e.done,
 	})
-	if err != nil {
-		return nil, errors.Join(err, e.Close())
-	}
 	return e, nil
 }
 

@@ -10,9 +10,9 @@ import (
 	"embed"
 	"fmt"
 	"html/template"
-	"io/fs"
 	"net/http"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/cloud"
@@ -45,26 +45,22 @@ type Options struct {
 // Console is an http.Handler for everything under /console/. It is safe for concurrent use.
 type Console struct {
 	options Options
-	page    *template.Template
 	mux     *http.ServeMux
 }
 
+// parsed is the page, parsed when it is first shown: few of the emulators that tests start show one.
+var parsed = sync.OnceValue(func() *template.Template {
+	return template.Must(template.New("page.html").Funcs(template.FuncMap{"tone": tone, "clock": clock, "day": day, "clip": clip,
+		"count": count}).ParseFS(files, "page.html"))
+})
+
 // New makes a console.
-func New(o Options) (*Console, error) {
-	page, err := template.New("page.html").Funcs(template.FuncMap{"tone": tone, "clock": clock, "day": day, "clip": clip,
-		"count": count}).ParseFS(files, "page.html")
-	if err != nil {
-		return nil, fmt.Errorf("parse the console's page: %w", err)
-	}
-	static, err := fs.Sub(files, "static")
-	if err != nil {
-		return nil, fmt.Errorf("open the console's files: %w", err)
-	}
-	c := &Console{options: o, page: page, mux: http.NewServeMux()}
+func New(o Options) *Console {
+	c := &Console{options: o, mux: http.NewServeMux()}
 	c.mux.HandleFunc("GET /console/{$}", c.index)
 	c.mux.HandleFunc("GET /console/events", c.events)
-	c.mux.Handle("GET /console/static/", http.StripPrefix("/console/static/", http.FileServerFS(static)))
-	return c, nil
+	c.mux.Handle("GET /console/static/", http.StripPrefix("/console/", http.FileServerFS(files)))
+	return c
 }
 
 // ServeHTTP answers with headers that keep the page from loading anything from elsewhere and from being framed.
@@ -80,7 +76,7 @@ func (c *Console) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 func (c *Console) index(w http.ResponseWriter, r *http.Request) {
 	var b bytes.Buffer
-	if err := c.page.Execute(&b, c.view(r.URL.Query(), c.options.Store.Now())); err != nil {
+	if err := parsed().Execute(&b, c.view(r.URL.Query(), c.options.Store.Now())); err != nil {
 		http.Error(w, fmt.Sprintf("render the console: %v", err), http.StatusInternalServerError)
 		return
 	}
@@ -101,7 +97,7 @@ func (c *Console) render(v view) (map[string]string, error) {
 	out := make(map[string]string, len(sections))
 	for _, name := range sections {
 		var b strings.Builder
-		if err := c.page.ExecuteTemplate(&b, name, v); err != nil {
+		if err := parsed().ExecuteTemplate(&b, name, v); err != nil {
 			return nil, fmt.Errorf("render the section %s: %w", name, err)
 		}
 		out[name] = b.String()

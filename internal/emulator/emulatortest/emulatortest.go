@@ -47,11 +47,16 @@ func New(tb testing.TB, opts emulator.Options) *Cloud {
 		if err := e.Close(); err != nil {
 			tb.Error(err)
 		}
+		// The testing package keeps this function until all tests have ended, and would keep thousands of emulators with it.
+		e = nil
 	})
 	c := &Cloud{Emulator: e, t: tb, handler: e.Handler()}
 	c.serve = sync.OnceValue(func() string {
 		server := httptest.NewServer(c.handler)
-		tb.Cleanup(server.Close)
+		tb.Cleanup(func() {
+			server.Close()
+			server = nil // as above
+		})
 		return server.URL
 	})
 	return c
