@@ -1,6 +1,8 @@
 package testkit
 
 import (
+	"cmp"
+	"slices"
 	"testing"
 	"time"
 )
@@ -30,13 +32,35 @@ func Sample(row, n int) []int {
 // Tried reports whether a test tries case i of many that are alike: all of them or, with -short, each nth.
 func Tried(i, n int) bool { return !testing.Short() || i%n == 0 }
 
-// SampleWrites returns which of the writes of an operation go wrong in a way that a test tries: all of them or, with -short, one of every
-// other way. factor spreads them over the writes, so that each action is among them.
-func SampleWrites(factor, operation, way, writes int) []int {
-	if !Tried(operation+way, 2) {
-		return nil
+// WrongWrite is a write of an operation that goes wrong in a way, each by its number.
+type WrongWrite struct{ Operation, Way, Write int }
+
+// SampleWrites returns which of the writes of operations, given by their actions, a test lets go wrong in which of several ways: all of them
+// in each way or, with -short, one write of each operation in every third way. It is one whose action was chosen least before and is
+// rarest, so that each action goes wrong somewhere.
+func SampleWrites(actions [][]string, ways int) []WrongWrite {
+	var all []WrongWrite
+	count, chosen := map[string]int{}, map[string]int{}
+	for _, action := range slices.Concat(actions...) {
+		count[action]++
 	}
-	return Sample(factor*operation+way/2, writes)
+	rarer := func(a, b string) int { return cmp.Or(chosen[a]-chosen[b], count[a]-count[b]) }
+	for operation, writes := range actions {
+		for way := range ways {
+			switch {
+			case len(writes) == 0:
+			case !testing.Short():
+				for write := range writes {
+					all = append(all, WrongWrite{operation, way, write})
+				}
+			case Tried(operation+way, 3):
+				rarest := slices.MinFunc(writes, rarer)
+				chosen[rarest]++
+				all = append(all, WrongWrite{operation, way, slices.Index(writes, rarest)})
+			}
+		}
+	}
+	return all
 }
 
 // Seed returns what a test decides from that is random: the one that was asked for, else a new one or, with -short, a fixed one, so that

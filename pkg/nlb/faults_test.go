@@ -3,6 +3,7 @@ package nlb
 import (
 	"fmt"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -214,20 +215,12 @@ func (w *world) named(name string) string {
 	return found[0].ID
 }
 
-// samplingFactor is that of [testkit.SampleWrites] with which each action is tried: see [TestEveryWriteIsTried].
-const samplingFactor = 2
-
 // TestEveryWriteIsTried: [TestEveryWriteMayGoWrong] makes every write go wrong that the engine has, also where it tries a sample.
 func TestEveryWriteIsTried(t *testing.T) {
 	t.Parallel()
-	tried := sets.New[string]()
-	for row, op := range operations() {
-		actions := op.writes(t)
-		for n := range everyFault() {
-			for _, i := range testkit.SampleWrites(samplingFactor, row, n, len(actions)) {
-				tried.Insert(actions[i])
-			}
-		}
+	tried, actions := sets.New[string](), writesOf(t, operations())
+	for _, wrong := range testkit.SampleWrites(actions, len(everyFault())) {
+		tried.Insert(actions[wrong.Operation][wrong.Write])
 	}
 	var never []string
 	for _, action := range alicloud.Actions() {
@@ -263,27 +256,39 @@ func everyFault() []fault {
 // goWrong has each write of each operation meet each of the faults.
 func goWrong(t *testing.T, operations []operation, faults []fault) {
 	t.Helper()
-	for row, op := range operations {
-		actions := op.writes(t)
-		for n, fault := range faults {
-			for _, i := range testkit.SampleWrites(samplingFactor, row, n, len(actions)) {
-				t.Run(fmt.Sprintf("%s/%s/%d %s", op.name, fault.name, i, actions[i]), func(t *testing.T) {
-					t.Parallel()
-					inWorld(t, func(t *testing.T, w *world) {
-						op.prepare(w)
-						w.account.Fault(fmt.Sprintf(`{"action":"*","kind":"write","after":%d,"times":1,%s}`, i, fault.fields))
-						op.act(w)
-						w.ends(t, op)
-					}, op.cloud...)
-				})
-			}
-		}
+	actions := writesOf(t, operations)
+	for _, wrong := range testkit.SampleWrites(actions, len(faults)) {
+		op, fault := operations[wrong.Operation], faults[wrong.Way]
+		t.Run(fmt.Sprintf("%s/%s/%d %s", op.name, fault.name, wrong.Write, actions[wrong.Operation][wrong.Write]), func(t *testing.T) {
+			t.Parallel()
+			inWorld(t, func(t *testing.T, w *world) {
+				op.prepare(w)
+				w.account.Fault(fmt.Sprintf(`{"action":"*","kind":"write","after":%d,"times":1,%s}`, wrong.Write, fault.fields))
+				op.act(w)
+				w.ends(t, op)
+			}, op.cloud...)
+		})
 	}
 }
+
+// writesOf returns the writes of each operation.
+func writesOf(t *testing.T, operations []operation) (actions [][]string) {
+	t.Helper()
+	for _, op := range operations {
+		actions = append(actions, op.writes(t))
+	}
+	return actions
+}
+
+// undisturbed are the writes of the operations that were carried out, by name.
+var undisturbed sync.Map
 
 // writes returns the writes of an operation without faults.
 func (op operation) writes(t *testing.T) []string {
 	t.Helper()
+	if known, ok := undisturbed.Load(op.name); ok {
+		return known.([]string) //nolint:forcetypeassert // see below
+	}
 	var actions []string
 	t.Run(op.name, func(t *testing.T) {
 		inWorld(t, func(t *testing.T, w *world) {
@@ -298,6 +303,7 @@ func (op operation) writes(t *testing.T) []string {
 			w.quiet("web")
 		}, op.cloud...)
 	})
+	undisturbed.Store(op.name, actions)
 	return actions
 }
 

@@ -71,6 +71,10 @@ func eachProduct(t *testing.T, row int, story func(t *testing.T, s *side)) {
 // stays, nothing is made twice, and in the end all is as it was before, for the nodes that there are.
 func TestUnreadForDays(t *testing.T) {
 	t.Parallel()
+	half := 36 * time.Hour
+	if testing.Short() {
+		half = 6 * time.Hour
+	}
 	eachProduct(t, 1, func(t *testing.T, s *side) {
 		parts := slices.Concat([]string{s.listeners}, s.known, s.members)
 		for i, part := range parts {
@@ -82,12 +86,12 @@ func TestUnreadForDays(t *testing.T) {
 				s.tell(t, func(w *ruled) {
 					before, shown := s.state(w), w.get().Status.LoadBalancer
 					w.manager.from(refusesAction(part, "Forbidden.RAM", http.StatusForbidden))
-					time.Sleep(36 * time.Hour)
+					time.Sleep(half)
 					w.deleteNode("n1")
 					w.must(followIn, "the node leaves", func() bool { return s.served(w).nowhere("i-n1") })
 					w.addNode("n4")
 					w.must(followIn, "the node joins", func() bool { return s.served(w).with("i-n4") })
-					time.Sleep(36 * time.Hour)
+					time.Sleep(half)
 					w.restart()
 					time.Sleep(3 * time.Hour)
 					if diff := cmp.Diff(shown, w.get().Status.LoadBalancer); diff != "" {
