@@ -135,7 +135,7 @@ func TestDriftIsReadTogether(t *testing.T) {
 		services []*corev1.Service
 		most     float64
 	}{
-		{"NLBs of their own", owners(100, 80), 1.2},
+		{"NLBs of their own", owners(50, 80), 1.2},
 		{"a group", sharers(80), 1.2},
 		{"three ports", owners(40, 80, 443, 8080), 3.5},
 	} {
