@@ -53,7 +53,7 @@ func (e *engine) isShown(svc *corev1.Service, lb *alicloud.NLB, record driver.Re
 
 // isOwn reports whether a load balancer with these listeners is the Service's own, see [driver.Evidence].
 func isOwn(svc *corev1.Service, lb *alicloud.NLB, listeners []model.Listener) bool {
-	return isTagged(lb, svc) || driver.Evidence{
+	return driver.OwnedBy(svc, lb.Tags) || driver.Evidence{
 		ID: lb.ID, Name: lb.Name, Tags: lb.Tags, Shown: showsName(svc, lb),
 		Marked: slices.ContainsFunc(listeners, func(l model.Listener) bool { return isOf(svc, &l) }),
 	}.Owns(svc)

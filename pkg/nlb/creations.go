@@ -45,10 +45,10 @@ func (f failedCreations) unlessWorking(works bool) failedCreations {
 // another one; nil otherwise.
 func (n nlb) withoutCreation(now time.Time) (driver.Plan, error) {
 	switch {
-	case !n.presence.Present() && now.Before(n.creations.again):
+	case !n.Presence.Present() && now.Before(n.creations.again):
 		return plan{nlb: n},
 			&problem.WaitError{Reason: "the cloud could not create the NLB, and did not state a reason", For: n.creations.again.Sub(now)}
-	case !n.presence.Present() || n.lb.Value.Status != alicloud.NLBCreateFailed || n.Reused():
+	case !n.Presence.Present() || n.lb.Value.Status != alicloud.NLBCreateFailed || n.Reused():
 		return nil, nil
 	}
 	n.creations = n.creations.withOneMore(n.ID(), now)

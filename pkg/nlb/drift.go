@@ -48,7 +48,7 @@ func (e *engine) isUnchanged(ctx context.Context, of driver.Request, known obser
 // or that may not be where it asks to be, also has to find out about other load balancers.
 func (o observed) isComparable(of driver.Request) bool {
 	at := of.Service.Labels[driver.LabelLoadBalancerID]
-	return o.isTrusted() && o.presence.Present() && len(o.jobs) == 0 && len(o.leaving) == 0 && o.stays == nil && o.from == "" &&
+	return o.isTrusted() && o.Presence.Present() && len(o.jobs) == 0 && len(o.Leaving) == 0 && o.Stays == nil && o.From == "" &&
 		o.refusal == nil &&
 		(at == "" || at == o.nlbID())
 }
@@ -93,14 +93,14 @@ func (e *engine) readTogether(ctx context.Context, of driver.Request, known obse
 	return e.readings.Recent(known.nlbID(), driftWindow, known.mayBeShared())
 }
 
-func (o observed) mayBeShared() bool { return !o.group.IsZero() || o.presence.Reused() }
+func (o observed) mayBeShared() bool { return !o.Group.IsZero() || o.Presence.Reused() }
 
 // ownListeners leaves out the listeners of the other Services of a group: each compares its own.
 func (o observed) ownListeners(of driver.Request, listeners []model.Listener) []model.Listener {
-	if o.group.IsZero() {
+	if o.Group.IsZero() {
 		return listeners
 	}
-	owner := mark.OwnerOf(of.Service, o.group.ClusterID)
+	owner := mark.OwnerOf(of.Service, o.Group.ClusterID)
 	return slices.DeleteFunc(slices.Clone(listeners), func(l model.Listener) bool { return owner.OwnedNLBByOther(model.Text(l.Description)) })
 }
 

@@ -198,7 +198,7 @@ func (n nlb) ID() string { return n.nlbID() }
 func (n nlb) Address() string { return n.lb.Value.DNSName }
 
 // Reused implements driver.Balancer.
-func (n nlb) Reused() bool { return n.presence.Reused() }
+func (n nlb) Reused() bool { return n.Presence.Reused() }
 
 // SharedID implements driver.Balancer.
 func (n nlb) SharedID(svc *corev1.Service, params annotation.Params) string {
@@ -225,7 +225,7 @@ func (n nlb) InvalidateShared(ids []string, reason string) (driver.Balancer, boo
 // Recorded implements driver.Balancer.
 func (n nlb) Recorded(applied driver.Record) driver.Record {
 	applied.LoadBalancerID, applied.Left = n.ID(), n.leftTags
-	return n.knownPlace().RecordPlaces(applied)
+	return n.Known.RecordPlaces(applied)
 }
 
 // withKnown returns the NLB as it is known now.
@@ -236,27 +236,27 @@ func (n nlb) withKnown(known observed) nlb {
 
 // Status implements driver.Balancer. The address is a name; it is shown once a listener runs.
 func (n nlb) Status(_ context.Context, params annotation.Params) driver.Shown {
-	return n.stays.Wakes(n.statusFor(params))
+	return n.Stays.Wakes(n.statusFor(params))
 }
 
 func (n nlb) statusFor(params annotation.Params) driver.Shown {
 	shown := driver.Shown{Balancer: n}
 	if access := n.access.Value; access != nil {
 		shown.SecurityGroup = &access.ID
-	} else if n.access.Known() || n.presence.Present() && n.unread[model.PartAccess] == nil {
+	} else if n.access.Known() || n.Presence.Present() && n.unread[model.PartAccess] == nil {
 		shown.SecurityGroup = new("")
 	}
-	if !n.presence.Present() || n.lb.Value.DNSName == "" && !params.Has(annotation.Hostname) || params.Refuses(annotation.ScopeStatus) {
+	if !n.Presence.Present() || n.lb.Value.DNSName == "" && !params.Has(annotation.Hostname) || params.Refuses(annotation.ScopeStatus) {
 		return shown
 	}
 	if n.managesListeners(params) {
 		shown.Ports = n.portStatuses()
 		if !n.servesListener() {
-			shown.Elsewhere = len(n.jobs) == 0 && len(n.leaving) > 0 // while a job runs, the rest may serve soon
+			shown.Elsewhere = len(n.jobs) == 0 && len(n.Leaving) > 0 // while a job runs, the rest may serve soon
 			return shown
 		}
 	}
-	n.showing = n.ID()
+	n.Showing = n.ID()
 	shown.Balancer, shown.Status, shown.KeepsLeft, shown.Serves = n, statusOf(&n.lb.Value, params), n.keepsLeft(), n.servesAll()
 	return shown
 }
@@ -277,7 +277,7 @@ func (n nlb) servesAll() bool {
 // managesListeners reports whether the Service manages the listeners of its NLB. On an existing one on which it only stays, the last plan
 // says that.
 func (n nlb) managesListeners(params annotation.Params) bool {
-	return !n.Reused() || params.OverridesListeners() || n.stays != nil && n.desired != nil && n.desired.Override
+	return !n.Reused() || params.OverridesListeners() || n.Stays != nil && n.desired != nil && n.desired.Override
 }
 
 // servesListener reports whether the Service is to show the NLB: a listener runs. One that moves shows another NLB until all of them run,
@@ -286,9 +286,9 @@ func (n nlb) servesListener() bool {
 	running := n.countRunning()
 	switch {
 	case n.desired == nil:
-	case groups.ShowsFormer(n.showing, n.leaving, n.ID()):
+	case groups.ShowsFormer(n.Showing, n.Leaving, n.ID()):
 		return !n.taken && running > 0 && running >= len(n.desired.Listeners)
-	case len(n.leaving) > 0 && n.showing == n.ID():
+	case len(n.Leaving) > 0 && n.Showing == n.ID():
 		return true
 	}
 	return running > 0
@@ -299,7 +299,7 @@ func (n nlb) countRunning() int {
 	running := 0
 	for i := range n.listeners.Value {
 		l := &n.listeners.Value[i]
-		wanted := n.desired == nil && n.group.IsZero()
+		wanted := n.desired == nil && n.Group.IsZero()
 		if want := n.desired.Listener(l.Key()); want != nil {
 			wanted = ofOneService(l, want) // and not one that another Service has on the port
 		}

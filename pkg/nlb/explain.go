@@ -11,7 +11,7 @@ var _ driver.Described = plan{}
 
 // Describe implements driver.Described.
 func (p plan) Describe(svc *corev1.Service) (listeners []driver.Listening, owned bool) {
-	owned = p.nlb.ID() != "" && isTagged(&p.nlb.lb.Value, svc)
+	owned = p.nlb.ID() != "" && driver.OwnedBy(svc, p.nlb.lb.Value.Tags)
 	if p.desired == nil {
 		return nil, owned
 	}

@@ -29,13 +29,13 @@ func (n nlb) Follows(svc *corev1.Service, when driver.Stage) []driver.Follower {
 	if when != driver.Unplanned {
 		return nil
 	}
-	shown := cmp.Or(n.showing, driver.ShownBy(svc))
+	shown := cmp.Or(n.Showing, driver.ShownBy(svc))
 	for _, left := range n.Left(svc) {
 		if former, ok := left.(nlb); ok && former.former == shown {
 			return []driver.Follower{former}
 		}
 	}
-	if n.presence.Present() && !n.listeners.Known() {
+	if n.Presence.Present() && !n.listeners.Known() {
 		return []driver.Follower{nlb{engine: n.engine, former: n.ID()}}
 	}
 	return nil
@@ -48,8 +48,8 @@ func (n nlb) RefreshBackends(ctx context.Context, svc *corev1.Service) (driver.F
 	if err != nil || lb == nil {
 		return found, err
 	}
-	group, in := n.clusterGroupOn(lb)
-	found.observed = found.withLocation(location{presence: presence.Found(lb.ID, !in && !isTagged(lb, svc)), lb: *lb, group: group})
+	group, in := n.shared.GroupOn(lb)
+	found.observed = found.withLocation(location{Presence: presence.Found(lb.ID, !in && !driver.OwnedBy(svc, lb.Tags)), LB: *lb, Group: group})
 	if found, err = found.withListeners(ctx); err != nil && !driver.IsUnread(err) {
 		return found, err
 	}
@@ -71,7 +71,7 @@ func (n nlb) RefreshBackends(ctx context.Context, svc *corev1.Service) (driver.F
 func (o observed) namedGroups(svc *corev1.Service, params annotation.Params) []string {
 	record, _ := driver.RecordOn(svc)
 	ids := record.Joined
-	if o.presence.WasReused() {
+	if o.Presence.WasReused() {
 		ids = append(slices.Clone(ids), joinedBy(params)...)
 	}
 	return ids
@@ -80,7 +80,7 @@ func (o observed) namedGroups(svc *corev1.Service, params annotation.Params) []s
 // PlanBackends implements driver.Follower: of a whole plan, as if the Service stayed here, only what brings groups in line that are there
 // and that ports have.
 func (n nlb) PlanBackends(in driver.Inputs) driver.Plan {
-	in.Params = (&groups.StayReason{}).Params(in.Params, n.presence, n.hasListener(in.Service))
+	in.Params = (&groups.StayReason{}).Params(in.Params, n.Presence, n.hasListener(in.Service))
 	desired, _ := build.Build(n.buildInput(in))
 	return followUp{plan{nlb: n, Plan: diff.Followed(desired, n.wholeModel(), n.ownerOf(in.Service, n.observed)), desired: desired}}
 }

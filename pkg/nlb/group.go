@@ -146,30 +146,14 @@ func (c groupCloud) Room(id string) (most, stay int) {
 	return groups.RoomFor(c.config.Quotas.Of(quota.ListenersPerNLB, id).Value, c.config.Quotas.Limit(quota.ServersPerNLB).Value), 0
 }
 
-// groupOn returns the group whose Services share an NLB, false for none.
-func groupOn(lb *alicloud.NLB) (mark.Group, bool) {
-	view := groupCloud{}.View(lb)
-	return view.Group()
-}
-
-// clusterGroupOn returns the group of this cluster whose Services share an NLB, false for none.
-func (e *engine) clusterGroupOn(lb *alicloud.NLB) (mark.Group, bool) {
-	return e.shared.GroupOn(lb)
-}
-
-// knownPlace is what is known of where the Service is.
-func (o observed) knownPlace() groups.Known {
-	return groups.Known{Presence: o.presence, Group: o.group, Stays: o.stays, From: o.from, Leaving: o.leaving, Showing: o.showing}
-}
-
 // doubtGroup puts in doubt which NLB the Service is on where its group, or other Services of that, have changed.
 func (e *engine) doubtGroup(of driver.Request, known observed) observed {
-	if !known.presence.Gone() && !known.lb.Trusted() {
+	if !known.Presence.Gone() && !known.lb.Trusted() {
 		return known
 	}
-	reason := e.shared.Doubts(of.Service, of.Params, known.knownPlace())
+	reason := e.shared.Doubts(of.Service, of.Params, known.Known)
 	on := nlb{engine: e, observed: known}
-	if reason == "" && !known.group.IsZero() && of.Params.Has(annotation.SecurityGroupIDs) && !on.hasListener(of.Service) {
+	if reason == "" && !known.Group.IsZero() && of.Params.Has(annotation.SecurityGroupIDs) && !on.hasListener(of.Service) {
 		reason = "the NLB may be in other security groups by now"
 	}
 	if reason != "" {
@@ -178,24 +162,18 @@ func (e *engine) doubtGroup(of driver.Request, known observed) observed {
 	return known
 }
 
-// locateInGroup finds the NLB of the group that the Service is to be on.
-func (e *engine) locateInGroup(ctx context.Context, of driver.Request, group mark.Group, known observed) (location, error) {
-	at, err := e.shared.Locate(ctx, of, group, known.knownPlace())
-	return location{presence: at.Presence, lb: at.LB, group: at.Group, leaves: at.Leaves, stays: at.Stays, from: at.From, missed: true}, err
-}
-
 // leavesGroup returns what a Service leaves that is in no group any more: the NLB of one, and the group, whose mark alone is known after a
 // restart.
 func leavesGroup(svc *corev1.Service, known observed) []string {
 	record, _ := driver.RecordOn(svc)
 	switch {
-	case !known.group.IsZero():
-		return withoutEmpty(known.presence.ID(), known.group.Mark())
-	case !known.presence.Present() && known.from != "" && slices.ContainsFunc(known.leaving, mark.IsGroup):
-		return append([]string{known.from}, known.leaving...)
-	case known.presence.IsZero() && record.Group != "":
+	case !known.Group.IsZero():
+		return withoutEmpty(known.Presence.ID(), known.Group.Mark())
+	case !known.Presence.Present() && known.From != "" && slices.ContainsFunc(known.Leaving, mark.IsGroup):
+		return append([]string{known.From}, known.Leaving...)
+	case known.Presence.IsZero() && record.Group != "":
 		return withoutEmpty(record.LoadBalancerID, record.Group)
-	case known.presence.IsZero() && slices.ContainsFunc(record.Leaving, mark.IsGroup): // a process has ended in the middle of the move
+	case known.Presence.IsZero() && slices.ContainsFunc(record.Leaving, mark.IsGroup): // a process has ended in the middle of the move
 		shown := driver.ShownBy(svc)
 		return append(withoutEmpty(shown), slices.DeleteFunc(slices.Clone(record.Leaving), func(place string) bool { return place == shown })...)
 	}
@@ -209,37 +187,37 @@ func withoutEmpty(texts ...string) []string {
 // leaveGroup locates the NLB of a Service that is in no group any more. While it can get none of its own, it stays on that of the group.
 func (e *engine) leaveGroup(ctx context.Context, of driver.Request, known observed, leaves []string) (location, error) {
 	svc := of.Service
-	leaves = known.knownPlace().ShownFirst(leaves)
+	leaves = known.Known.ShownFirst(leaves)
 	own := known
-	own.presence, own.group = presence.Presence{}, mark.Group{}
-	if known.group.IsZero() {
-		own.presence = known.presence
+	own.Presence, own.Group = presence.Presence{}, mark.Group{}
+	if known.Group.IsZero() {
+		own.Presence = known.Presence
 	}
 	if of.Params.Has(annotation.LoadBalancerID) {
 		found, err := e.locateAsked(ctx, svc, own, "", of.Params.Get(annotation.LoadBalancerID), of.Adopted)
-		found.leaves = append(leaves, found.leaves...)
+		found.Leaves = append(leaves, found.Leaves...)
 		return e.orStays(ctx, of, found, err)
 	}
 	lb, _, err := e.ownedBy(ctx, svc, "")
 	if err != nil || lb != nil {
-		found := e.foundLocation(svc, lb, false)
-		found.leaves = leaves
+		found := e.shared.FoundAt(svc, lb, false)
+		found.Leaves = leaves
 		return found, err
 	}
-	if stays, failure := e.stayBefore(ctx, svc, leaves[0]); failure != nil || stays.presence.Present() {
+	if stays, failure := e.stayBefore(ctx, svc, leaves[0]); failure != nil || stays.Presence.Present() {
 		return stays, failure
 	}
 	record, _ := driver.RecordOn(svc)
-	lastID := own.presence.ID() // one of its own whose creation failed, so that the next one has another client token
-	found, err := e.decideAbsence(ctx, svc, own, lastID, lastID != "" || own.presence.MaybeCreated() || of.Adopted && len(record.Leaving) > 0)
-	found.leaves, found.from = leaves, leaves[0]
+	lastID := own.Presence.ID() // one of its own whose creation failed, so that the next one has another client token
+	found, err := e.decideAbsence(ctx, svc, own.Presence, lastID, lastID != "" || own.Presence.MaybeCreated() || of.Adopted && len(record.Leaving) > 0)
+	found.Leaves, found.From = leaves, leaves[0]
 	return found, err
 }
 
 // current is what is known of the NLB, for what it has in common with other products.
 func (n nlb) current() groups.Current[alicloud.NLB] {
-	at := groups.Current[alicloud.NLB]{Known: n.knownPlace(), Former: n.former}
-	if n.presence.Present() {
+	at := groups.Current[alicloud.NLB]{Known: n.Known, Former: n.former}
+	if n.Presence.Present() {
 		at.LB = &n.lb.Value
 	}
 	return at
@@ -258,7 +236,7 @@ func (n *nlb) hasListener(svc *corev1.Service) bool { return len(n.servedPorts(s
 
 // servedPorts are those on which the Service has listeners on its NLB.
 func (n *nlb) servedPorts(svc *corev1.Service) []sharing.Port {
-	if !n.presence.Present() {
+	if !n.Presence.Present() {
 		return nil
 	}
 	return groups.PortsOf(n.ownerOf(svc, n.observed), n.allListeners)
@@ -285,7 +263,7 @@ func listenerOf(l *model.Listener) groups.Listener {
 
 // noteInGroup notes what a plan has done to an NLB of a group.
 func (n *nlb) noteInGroup(svc *corev1.Service, done model.Plan, deleted bool) {
-	if n.group.IsZero() {
+	if n.Group.IsZero() {
 		return
 	}
 	n.noteServers(svc)
@@ -314,7 +292,7 @@ func freedBy(done model.Plan) []sharing.Port {
 
 // noteCreation remembers whether the cloud takes one more NLB, see [groups.Groups.Creation].
 func (n *nlb) noteCreation(svc *corev1.Service, done model.Plan, refused, err error) (goesBack bool, failure error) {
-	goesBack, failure = n.shared.Creation(svc, n.knownPlace(), groups.Outcome{
+	goesBack, failure = n.shared.Creation(svc, n.Known, groups.Outcome{
 		Refused: refused, Err: err,
 		Created: n.ID() != "" && done.Has(model.OpCreateLoadBalancer), Deleted: done.Has(model.OpDeleteLoadBalancer),
 	})

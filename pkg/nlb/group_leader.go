@@ -24,13 +24,13 @@ func (n nlb) leaveOutOfPlan(
 	if shared == nil || !shared.Leads || n.ID() == "" {
 		return nil, nil
 	}
-	members, err := n.shared.Members(n.group, in.Service)
+	members, err := n.shared.Members(n.Group, in.Service)
 	if err != nil {
 		return nil, err
 	}
 	spared := leaderWants{lb: &n.lb.Value, want: &desired.Want, record: record, applied: in.Applied}
 	for _, member := range members {
-		if member.UID != in.Service.UID && n.shared.On(n.group, member) == n.ID() {
+		if member.UID != in.Service.UID && n.shared.On(n.Group, member) == n.ID() {
 			name, params := mark.ServiceName(member), n.shared.ParamsOf(member)
 			spared.keepPrivate(name, params)
 			spared.securityGroups(name, params)

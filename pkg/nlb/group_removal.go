@@ -36,11 +36,11 @@ func (n nlb) Left(svc *corev1.Service) []driver.Balancer {
 
 // leavingOf returns what the Service has left: as this process knows it, else as its Record says.
 func (n nlb) leavingOf(svc *corev1.Service) []string {
-	if n.presence.IsZero() && n.leaving == nil {
+	if n.Presence.IsZero() && n.Leaving == nil {
 		record, _ := driver.RecordOn(svc)
 		return record.Leaving
 	}
-	return n.leaving
+	return n.Leaving
 }
 
 // Former implements driver.Mover.
@@ -52,17 +52,17 @@ func (n nlb) Leave(former driver.Balancer, svc *corev1.Service, gone bool) drive
 	if !ok {
 		return n
 	}
-	n.leaving = slices.Clone(n.leavingOf(svc))
+	n.Leaving = slices.Clone(n.leavingOf(svc))
 	formers := map[string]observed{}
 	maps.Copy(formers, n.formers)
 	formers[from.former] = from.observed
 	if gone {
 		delete(formers, from.former)
 		n.shared.Release(svc.UID, from.former, n.ID())
-		n.leaving = slices.DeleteFunc(n.leaving, func(place string) bool { return place == from.former })
+		n.Leaving = slices.DeleteFunc(n.Leaving, func(place string) bool { return place == from.former })
 		n.leftTags = maps.Clone(n.leftTags)
 		delete(n.leftTags, from.former)
-		if n.group.IsZero() {
+		if n.Group.IsZero() {
 			n.shared.Forget(svc.UID) // or it would count as one that uses the NLB, which the last Service of the group has to delete
 		}
 	}
@@ -75,8 +75,8 @@ func (n nlb) refreshFormer(ctx context.Context, svc *corev1.Service) (driver.Bal
 	if group, ok := mark.ParseGroup(n.former); ok {
 		return n.foundInGroup(ctx, svc, group, "")
 	}
-	if n.presence.Gone() && n.presence.WasDeleted() {
-		n.presence = presence.Presence{}
+	if n.Presence.Gone() && n.Presence.WasDeleted() {
+		n.Presence = presence.Presence{}
 		return n, nil
 	}
 	lb, err := n.readNLB(ctx, n.former)
@@ -86,12 +86,12 @@ func (n nlb) refreshFormer(ctx context.Context, svc *corev1.Service) (driver.Bal
 	if lb == nil {
 		return n.confirmEmptied("NLB " + n.former)
 	}
-	if group, in := n.clusterGroupOn(lb); in {
+	if group, in := n.shared.GroupOn(lb); in {
 		return n.foundInGroup(ctx, svc, group, lb.ID)
 	}
 	n.empty = presence.Emptiness{}
-	own := isTagged(lb, svc)
-	n = n.withKnown(n.withLocation(location{presence: presence.Found(lb.ID, !own), lb: *lb}))
+	own := driver.OwnedBy(svc, lb.Tags)
+	n = n.withKnown(n.withLocation(location{Presence: presence.Found(lb.ID, !own), LB: *lb}))
 	return n.withListeners(ctx)
 }
 
@@ -106,7 +106,7 @@ func (n nlb) withListeners(ctx context.Context) (nlb, error) {
 
 // confirmEmptied is an error until nothing was found for some seconds: one answer proves nothing.
 func (n nlb) confirmEmptied(what string) (nlb, error) {
-	n.presence = presence.Presence{}
+	n.Presence = presence.Presence{}
 	err := n.confirmEmpty(what)
 	return n, err
 }
@@ -120,7 +120,7 @@ func (n *nlb) confirmEmpty(what string) (err error) {
 // foundInGroup reads the NLB of a group on which the Service has something: the one with the id, else one with its marks, else one on which
 // nobody is, which it may have begun to make.
 func (n nlb) foundInGroup(ctx context.Context, svc *corev1.Service, group mark.Group, id string) (nlb, error) {
-	found, named, err := n.shared.Candidates(ctx, svc, group, n.knownPlace(), id)
+	found, named, err := n.shared.Candidates(ctx, svc, group, n.Known, id)
 	if err != nil {
 		return n, err
 	}
@@ -139,7 +139,7 @@ func (n nlb) foundInGroup(ctx context.Context, svc *corev1.Service, group mark.G
 // readInGroup reads an NLB of a group, and reports whether the Service has something on it, or nobody.
 func (n nlb) readInGroup(ctx context.Context, svc *corev1.Service, group mark.Group, lb *alicloud.NLB) (nlb, bool, error) {
 	before := n
-	n, err := n.withKnown(n.withLocation(location{presence: presence.Found(lb.ID, false), lb: *lb, group: group})).withListeners(ctx)
+	n, err := n.withKnown(n.withLocation(location{Presence: presence.Found(lb.ID, false), LB: *lb, Group: group})).withListeners(ctx)
 	if err != nil {
 		return n, false, err
 	}
@@ -149,7 +149,7 @@ func (n nlb) readInGroup(ctx context.Context, svc *corev1.Service, group mark.Gr
 	}
 	if !n.hasOthersListener(svc) && !used {
 		if n.former == "" && !n.hasListener(svc) {
-			if begun, err := n.shared.MayHaveBegun(ctx, svc, group, before.knownPlace(), lb.ID); err != nil || !begun {
+			if begun, err := n.shared.MayHaveBegun(ctx, svc, group, before.Known, lb.ID); err != nil || !begun {
 				return before, false, err
 			}
 		}
@@ -166,7 +166,7 @@ func (n nlb) readInGroup(ctx context.Context, svc *corev1.Service, group mark.Gr
 // lastOfGroup reads the NLB of a group that the Service names by its ID. If no other Service uses it, and nobody else has a listener on it,
 // it is returned as that of the group, and goes with the Service: otherwise nobody would delete it.
 func (n nlb) lastOfGroup(ctx context.Context, svc *corev1.Service) (nlb, error) {
-	group, in := n.clusterGroupOn(&n.lb.Value)
+	group, in := n.shared.GroupOn(&n.lb.Value)
 	if !n.Reused() || !in {
 		return n, nil
 	}
@@ -184,11 +184,11 @@ func (n nlb) lastOfGroup(ctx context.Context, svc *corev1.Service) (nlb, error) 
 // it.
 func (n nlb) planGroupRemoval(svc *corev1.Service, applied *driver.Record, removal driver.Removal) (driver.Removal, error) {
 	actual, owner := n.wholeModel(), n.ownerOf(svc, n.observed)
-	used, err := n.shared.IsUsed(svc, n.group, n.ID())
+	used, err := n.shared.IsUsed(svc, n.Group, n.ID())
 	if err != nil {
 		return removal, err
 	}
-	_, tagged := groupOn(&n.lb.Value)
+	_, tagged := mark.GroupOn(n.lb.Value.Tags)
 	last := tagged && !used && !n.hasOthersListener(svc)
 	// A port that the Service leaves may be what another one waits for, and where it has nothing, it keeps nothing.
 	removal.Preserved = removal.Preserved && (n.former == "" || last && n.hasListener(svc))
@@ -206,15 +206,15 @@ func (n nlb) planGroupRemoval(svc *corev1.Service, applied *driver.Record, remov
 	default:
 		removal.Reused = true
 		record := loadRecord(applied, svc, n.observed)
-		removal.Plan = n.removalPlan(diff.Leaving(actual, owner, n.shared.TagsOfNobody(n.group, svc, record.TagKeys)))
-		removal.Kept, removal.KeptFor, err = n.shared.Kept(svc, n.group, n.ID(), tagged, "listeners and server groups")
+		removal.Plan = n.removalPlan(diff.Leaving(actual, owner, n.shared.TagsOfNobody(n.Group, svc, record.TagKeys)))
+		removal.Kept, removal.KeptFor, err = n.shared.Kept(svc, n.Group, n.ID(), tagged, "listeners and server groups")
 	}
 	return removal, err
 }
 
 // forGuests adds the other Services that name the NLB of a group by its ID, as this one does, if no Service of the group is to delete it.
 func (n nlb) forGuests(svc *corev1.Service, removal driver.Removal) (_ driver.Removal, err error) {
-	if group, in := n.clusterGroupOn(&n.lb.Value); in {
+	if group, in := n.shared.GroupOn(&n.lb.Value); in {
 		removal.KeptFor, _, err = n.shared.UsersByID(svc, group, n.ID())
 	}
 	return removal, err
@@ -222,8 +222,8 @@ func (n nlb) forGuests(svc *corev1.Service, removal driver.Removal) (_ driver.Re
 
 // absenceOf is whom an absence is about: a Service, or all of a group.
 func (n *nlb) absenceOf(svc *corev1.Service) types.UID {
-	if n.group.IsZero() {
+	if n.Group.IsZero() {
 		return svc.UID
 	}
-	return types.UID(n.group.Mark())
+	return types.UID(n.Group.Mark())
 }

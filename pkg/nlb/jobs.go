@@ -126,7 +126,7 @@ func (e *engine) settleOne(svc *corev1.Service, known observed, p pending) (afte
 func (e *engine) afterSuccess(svc *corev1.Service, known observed, p pending, found *alicloud.NLB) observed {
 	switch {
 	case p.loadBalancer && found == nil:
-		known.presence = known.presence.AfterSeenDeletion()
+		known.Presence = known.Presence.AfterSeenDeletion()
 		known.lb, known.listeners = driver.Part[alicloud.NLB]{}, driver.Part[[]model.Listener]{}
 		e.memory.Creations.Freed()
 	case p.loadBalancer:

@@ -12,24 +12,25 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/nlb/model"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/driver"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/groups"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
 )
 
 // afterMove returns what is known after the load balancer was located, and what the Service leaves for it. last is the last Record of the
 // Service.
 func (o observed) afterMove(svc *corev1.Service, last driver.Record, at location) observed {
-	was := o.presence
+	was := o.Presence
 	o = o.withLocation(at)
-	places := groups.LeftBefore(svc, at.group, at.leaves)
-	if at.stays != nil {
+	places := groups.LeftBefore(svc, at.Group, at.Leaves)
+	if at.Stays != nil {
 		return o.leavingFor(last, places) // without this place, which a move that was begun has noted as one to leave
 	}
-	if at.group.IsZero() && at.presence.Present() {
+	if at.Group.IsZero() && at.Presence.Present() {
 		if was.Present() {
 			places = append(places, was.ID())
 		}
 		// A process before this one may have begun a move to the load balancer that the Record names.
-		if written, _ := driver.RecordOn(svc); at.presence.Reused() || slices.Contains(written.Leaving, o.nlbID()) {
+		if written, _ := driver.RecordOn(svc); at.Presence.Reused() || slices.Contains(written.Leaving, o.nlbID()) {
 			places = append(places, written.LoadBalancerID)
 		}
 	}
@@ -39,11 +40,11 @@ func (o observed) afterMove(svc *corev1.Service, last driver.Record, at location
 // leavingFor returns what is known when the Service leaves load balancers and groups for the one that it is on now. last is its last
 // Record, and says which tags it has on the load balancer that it is about.
 func (o observed) leavingFor(last driver.Record, places []string) observed {
-	group := o.group
-	if o.presence.Present() && group.IsZero() {
-		group, _ = groupOn(&o.lb.Value)
+	group := o.Group
+	if o.Presence.Present() && group.IsZero() {
+		group, _ = mark.GroupOn(o.lb.Value.Tags)
 	}
-	o.leaving = groups.Leaving(o.leaving, places, o.nlbID(), group)
+	o.Leaving = groups.Leaving(o.Leaving, places, o.nlbID(), group)
 	tags := maps.Clone(o.leftTags)
 	if id := last.LoadBalancerID; len(last.TagKeys) > 0 && slices.Contains(places, id) {
 		if tags == nil {
@@ -51,7 +52,7 @@ func (o observed) leavingFor(last driver.Record, places []string) observed {
 		}
 		tags[id] = last.TagKeys
 	}
-	maps.DeleteFunc(tags, func(id string, _ []string) bool { return !slices.Contains(o.leaving, id) })
+	maps.DeleteFunc(tags, func(id string, _ []string) bool { return !slices.Contains(o.Leaving, id) })
 	o.leftTags = tags
 	return o
 }
@@ -64,10 +65,10 @@ func (e *engine) withStrays(ctx context.Context, svc *corev1.Service, known obse
 		return known, nil // they may be on one that the author of the Service wanted to keep
 	}
 	ids := known.usersOfGroups()
-	if known.presence.Present() {
+	if known.Presence.Present() {
 		ids = append(ids, driver.Labeled(svc))
 	}
-	ids = slices.DeleteFunc(ids, func(id string) bool { return id == "" || id == known.nlbID() || slices.Contains(known.leaving, id) })
+	ids = slices.DeleteFunc(ids, func(id string) bool { return id == "" || id == known.nlbID() || slices.Contains(known.Leaving, id) })
 	slices.Sort(ids)
 	owner := e.ownerOf(svc, known)
 	for chunk := range slices.Chunk(slices.Compact(ids), alicloud.MaxNLBQuery) {
@@ -130,7 +131,7 @@ func (o observed) usersOfGroups() []string {
 // servedElsewhere are the load balancers that the Service has left, and that serve it.
 func (n nlb) servedElsewhere() []string {
 	users := n.usersOfGroups()
-	return slices.DeleteFunc(slices.Clone(n.leaving), func(id string) bool { return !slices.Contains(users, id) })
+	return slices.DeleteFunc(slices.Clone(n.Leaving), func(id string) bool { return !slices.Contains(users, id) })
 }
 
 // keepsLeft reports whether the Service stays on what it has left for now: nobody can tell whether the existing load balancer that it shows

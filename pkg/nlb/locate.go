@@ -21,30 +21,11 @@ import (
 )
 
 // location is the NLB that a Service is on, if it is present.
-type location struct {
-	presence presence.Presence
-	lb       alicloud.NLB
-	// refusal is why the Service may not use the load balancer that its annotation names, so that it stays on this one.
-	refusal *problem.ConfigError
-	// askedMissing says since when the load balancer that the annotation names is missing.
-	askedMissing presence.Missing
-	// missed says that there should be a load balancer, or may be: what is known of it is void once it is gone.
-	missed bool
-	// group is that of a load balancer that Services share, zero for any other one.
-	group mark.Group
-	// leaves are ids of load balancers and marks of groups that the Service was on, and leaves.
-	leaves []string
-	// stays is why the Service stays here although it asks for another place, nil where it does not.
-	stays *groups.StayReason
-	// from is the id of the load balancer that the Service is on until there is another one for it, empty for none.
-	from string
-	// others are the ids of further load balancers with the owner tag of the Service.
-	others []string
-}
+type location = groups.Location[alicloud.NLB]
 
 // lastIDOf returns the load balancer that the Service has, or had, empty for none.
 func lastIDOf(svc *corev1.Service, known observed) string {
-	return cmp.Or(known.presence.ID(), driver.Labeled(svc))
+	return cmp.Or(known.Presence.ID(), driver.Labeled(svc))
 }
 
 // locateNLB returns the NLB of a Service as it is: the one of the annotation, else one of its own by tag, by label and by name. A Service
@@ -52,8 +33,8 @@ func lastIDOf(svc *corev1.Service, known observed) string {
 // until its annotations say which zones one of its own is to be in. adopted says that the Service had an NLB before this program saw it.
 // With an error, the location may say what is known all the same.
 func (e *engine) locateNLB(ctx context.Context, of driver.Request, known observed) (location, error) {
-	if group, in := e.shared.Wanted(of.Service, of.Params, known.group); in {
-		return e.locateInGroup(ctx, of, group, known)
+	if group, in := e.shared.Wanted(of.Service, of.Params, known.Group); in {
+		return e.shared.Locate(ctx, of, group, known.Known)
 	}
 	if leaves := leavesGroup(of.Service, known); leaves != nil {
 		return e.leaveGroup(ctx, of, known, leaves)
@@ -70,17 +51,17 @@ func (e *engine) locateOutside(
 		return e.locateAsked(ctx, svc, known, lastID, asked, adopted)
 	}
 	current, leaves, err := e.locateCurrent(ctx, svc, params, known, lastID)
-	if err != nil || current.presence.Present() {
+	if err != nil || current.Presence.Present() {
 		return current, err
 	}
 	if !leaves {
-		return e.decideAbsence(ctx, svc, known, lastID, mayHaveHad(svc, known, lastID) || adopted && known.presence.Unknown())
+		return e.decideAbsence(ctx, svc, known.Presence, lastID, mayHaveHad(svc, known, lastID) || adopted && known.Presence.Unknown())
 	}
-	if existing, failure := e.stayBefore(ctx, svc, lastID); failure != nil || existing.presence.Present() {
+	if existing, failure := e.stayBefore(ctx, svc, lastID); failure != nil || existing.Presence.Present() {
 		return existing, failure
 	}
-	gone, err := e.decideAbsence(ctx, svc, known, lastID, known.presence.MaybeCreated())
-	gone.leaves, gone.from = []string{lastID}, lastID
+	gone, err := e.decideAbsence(ctx, svc, known.Presence, lastID, known.Presence.MaybeCreated())
+	gone.Leaves, gone.From = []string{lastID}, lastID
 	return gone, err
 }
 
@@ -90,18 +71,18 @@ func (e *engine) locateOutside(
 func (e *engine) locateCurrent(
 	ctx context.Context, svc *corev1.Service, params annotation.Params, known observed, lastID string,
 ) (current location, leaves bool, err error) {
-	leaves = known.presence.Reused() && wantsOwn(params)
-	if known.presence.Present() && !leaves {
-		if current, err = e.locateByID(ctx, svc, known.presence.ID(), known.presence.Reused()); err != nil || current.presence.Present() {
+	leaves = known.Presence.Reused() && wantsOwn(params)
+	if known.Presence.Present() && !leaves {
+		if current, err = e.locateByID(ctx, svc, known.Presence.ID(), known.Presence.Reused()); err != nil || current.Presence.Present() {
 			return current, false, err
 		}
 	}
 	own, _, err := e.ownedBy(ctx, svc, lastID)
-	if err != nil || own != nil || known.presence.Present() {
-		return e.foundLocation(svc, own, false), leaves, err
+	if err != nil || own != nil || known.Presence.Present() {
+		return e.shared.FoundAt(svc, own, false), leaves, err
 	}
 	if own, err = e.shownNLB(ctx, svc, lastID); err != nil || own != nil {
-		return e.foundLocation(svc, own, false), false, err
+		return e.shared.FoundAt(svc, own, false), false, err
 	}
 	return e.locateExisting(ctx, svc, params, lastID)
 }
@@ -115,7 +96,7 @@ func (e *engine) locateByID(ctx context.Context, svc *corev1.Service, id string,
 	if reason := e.refusedByPolicy(svc, lb); reused && reason != "" {
 		return location{}, errNotReusable(lb.ID, reason)
 	}
-	return e.foundLocation(svc, lb, reused), nil
+	return e.shared.FoundAt(svc, lb, reused), nil
 }
 
 // wantsOwn reports whether the annotations ask for a load balancer of the Service's own: what cannot be an id may be meant to be one.
@@ -140,7 +121,7 @@ func (e *engine) locateExisting(
 	if err = e.checkExisting(ctx, svc, lb); err != nil {
 		return location{}, false, err
 	}
-	return e.foundLocation(svc, lb, true), false, nil
+	return e.shared.FoundAt(svc, lb, true), false, nil
 }
 
 // usedExisting reports whether the Service was on an existing load balancer. Its label alone does not say so: whoever can edit Services can
@@ -160,8 +141,8 @@ func (e *engine) usedExisting(ctx context.Context, svc *corev1.Service, lb *alic
 func (e *engine) locateAsked(
 	ctx context.Context, svc *corev1.Service, known observed, lastID, asked string, adopted bool,
 ) (location, error) {
-	if known.presence.Present() && known.presence.ID() == asked {
-		if current, err := e.locateByID(ctx, svc, asked, known.presence.Reused()); err != nil || current.presence.Present() {
+	if known.Presence.Present() && known.Presence.ID() == asked {
+		if current, err := e.locateByID(ctx, svc, asked, known.Presence.Reused()); err != nil || current.Presence.Present() {
 			return current, err
 		}
 	}
@@ -170,29 +151,29 @@ func (e *engine) locateAsked(
 		return location{}, err
 	}
 	if own != nil && own.ID == asked {
-		return e.foundLocation(svc, own, false), nil
+		return e.shared.FoundAt(svc, own, false), nil
 	}
 	lb, missing, err := e.reusableNLB(ctx, svc, asked, known)
 	if own == nil {
-		if doubt, unproven := e.shared.NoneCreated(ctx, svc, known.knownPlace(), adopted); unproven != nil {
-			return location{presence: doubt, askedMissing: missing}, errors.Join(err, unproven) // what the author can do something about comes first
+		if doubt, unproven := e.shared.NoneCreated(ctx, svc, known.Known, adopted); unproven != nil {
+			return location{Presence: doubt, AskedMissing: missing}, errors.Join(err, unproven) // what the author can do something about comes first
 		}
 	}
 	if err != nil {
 		stays, refused := e.stayOn(ctx, svc, own, known, lastID, asked, err)
-		stays.askedMissing = missing
+		stays.AskedMissing = missing
 		return stays, refused
 	}
-	moved := e.foundLocation(svc, lb, true)
+	moved := e.shared.FoundAt(svc, lb, true)
 	if own != nil {
-		moved.leaves = []string{own.ID}
+		moved.Leaves = []string{own.ID}
 	}
 	return moved, nil
 }
 
 // ownBefore returns the load balancer of the Service's own that it may be on, nil for none.
 func (e *engine) ownBefore(ctx context.Context, svc *corev1.Service, known observed, lastID string, adopted bool) (*alicloud.NLB, error) {
-	if adopted && !known.presence.Present() || known.presence.MaybeCreated() || known.presence.Present() && !known.presence.Reused() {
+	if adopted && !known.Presence.Present() || known.Presence.MaybeCreated() || known.Presence.Present() && !known.Presence.Reused() {
 		own, _, err := e.ownedBy(ctx, svc, lastID)
 		return own, err
 	}
@@ -210,21 +191,21 @@ func (e *engine) stayOn(
 	}
 	others := nlb{engine: e, observed: known}.leavingOf(svc)
 	if own == nil && slices.ContainsFunc(others, mark.IsGroup) { // what it shares with a group, it does not have by id
-		if at, failure := e.stayInGroup(ctx, svc, others, asked, refused); failure != nil || at.presence.Present() {
+		if at, failure := e.stayInGroup(ctx, svc, others, asked, refused); failure != nil || at.Presence.Present() {
 			return at, failure
 		}
 		others = nil
 	}
-	stays := e.foundLocation(svc, own, false)
+	stays := e.shared.FoundAt(svc, own, false)
 	for _, id := range append([]string{lastID}, others...) {
-		if !stays.presence.Present() && id != asked {
+		if !stays.Presence.Present() && id != asked {
 			stays = e.usableLocation(ctx, svc, id)
 		}
 	}
-	if !stays.presence.Present() {
+	if !stays.Presence.Present() {
 		return location{}, err
 	}
-	stays.refusal = refused
+	stays.Refusal = refused
 	return stays, nil
 }
 
@@ -235,39 +216,27 @@ func (e *engine) usableLocation(ctx context.Context, svc *corev1.Service, id str
 	switch {
 	case err != nil || lb == nil:
 		return location{}
-	case isTagged(lb, svc):
-		return e.foundLocation(svc, lb, false)
+	case driver.OwnedBy(svc, lb.Tags):
+		return e.shared.FoundAt(svc, lb, false)
 	case hasTag(lb, mark.TagOwner) || e.checkExisting(ctx, svc, lb) != nil:
 		return location{}
 	}
-	return e.foundLocation(svc, lb, true)
-}
-
-// isTagged reports whether the owner tag of the load balancer names the Service.
-func isTagged(lb *alicloud.NLB, svc *corev1.Service) bool {
-	return observe.Tagged(lb.Tags, alicloud.Tag{Key: mark.TagOwner, Value: mark.DefaultName(svc.UID)})
-}
-
-// foundLocation is the location of a load balancer that an answer showed, and none for nil.
-func (e *engine) foundLocation(svc *corev1.Service, lb *alicloud.NLB, reused bool) location {
-	if lb == nil {
-		return location{}
-	}
-	e.missing.Found(svc.UID, lb.ID)
-	return location{presence: presence.Found(lb.ID, reused), lb: *lb}
+	return e.shared.FoundAt(svc, lb, true)
 }
 
 // decideAbsence decides what it means that a Service has an NLB neither by id nor by tag. missed says that it should have one, or may.
-func (e *engine) decideAbsence(ctx context.Context, svc *corev1.Service, known observed, lastID string, missed bool) (location, error) {
-	decided, err := e.missing.Decide(ctx, known.presence, presence.Absence{
-		Service: svc.UID, ID: lastID, NeverCreated: !missed, MaybeCreated: known.presence.MaybeCreated(),
+func (e *engine) decideAbsence(
+	ctx context.Context, svc *corev1.Service, was presence.Presence, lastID string, missed bool,
+) (location, error) {
+	decided, err := e.missing.Decide(ctx, was, presence.Absence{
+		Service: svc.UID, ID: lastID, NeverCreated: !missed, MaybeCreated: was.MaybeCreated(),
 	})
-	return location{presence: decided, missed: missed}, err
+	return location{Presence: decided, Missed: missed}, err
 }
 
 // mayHaveHad reports whether anything says that there was a load balancer: without that, one that is not found was never made.
 func mayHaveHad(svc *corev1.Service, known observed, lastID string) bool {
-	return lastID != "" || known.presence.MaybeCreated() || len(svc.Status.LoadBalancer.Ingress) > 0
+	return lastID != "" || known.Presence.MaybeCreated() || len(svc.Status.LoadBalancer.Ingress) > 0
 }
 
 // readNLB returns a load balancer by its id, nil when it does not exist. One that is being deleted is waited for.
@@ -320,7 +289,7 @@ func (e *engine) findUnlisted(ctx context.Context, svc *corev1.Service, lastID s
 	record, _ := driver.RecordOn(svc)
 	for _, id := range slices.Compact([]string{lastID, record.Made}) {
 		lb, err := e.readNLB(ctx, id)
-		if err != nil || lb != nil && (isTagged(lb, svc) || (driver.Evidence{ID: id, Name: lb.Name, Tags: lb.Tags}).MadeFor(svc)) {
+		if err != nil || lb != nil && (driver.OwnedBy(svc, lb.Tags) || (driver.Evidence{ID: id, Name: lb.Name, Tags: lb.Tags}).MadeFor(svc)) {
 			return lb, err
 		}
 	}
@@ -354,7 +323,7 @@ func (e *engine) reusableNLB(
 		return nil, presence.Missing{}, err
 	}
 	if lb == nil {
-		if known.presence.ID() == id || e.config.Policy.Reuse() == policy.ReuseAny {
+		if known.Presence.ID() == id || e.config.Policy.Reuse() == policy.ReuseAny {
 			if missing, err = e.missing.Confirm(known.askedMissing, true, "NLB "+id+" not found"); err != nil {
 				return nil, missing, err
 			}

@@ -18,7 +18,8 @@ import (
 // observed is what is known of the NLB of a Service, part by part. Its zero value knows nothing. It is a value: what changes it returns
 // another one.
 type observed struct {
-	presence  presence.Presence
+	groups.Known
+
 	lb        driver.Part[alicloud.NLB]
 	listeners driver.Part[[]model.Listener]
 	groups    driver.Part[[]model.Group]
@@ -37,20 +38,10 @@ type observed struct {
 	access driver.Part[*model.Access]
 	// accessBeside are the ids of further security groups with the owner tag of the Service that look like it.
 	accessBeside []string
-	// group is that of an NLB that the Service shares, zero for any other one.
-	group mark.Group
-	// leaving are ids of NLBs and marks of groups that the Service has left, and on which it may have something. formers is what is known of
-	// them.
-	leaving []string
+	// formers is what is known of the places that the Service has left.
 	formers map[string]observed
 	// leftTags are keys of the Service's tags on those of them that it has not made, by the id of those.
 	leftTags map[string][]string
-	// showing is the id of the NLB that the status of the Service shows, empty where that is not known.
-	showing string
-	// stays is why the Service stays where it is although it asks for another place, nil where it does not. from is the id of the NLB that it
-	// is on until there is another one for it, empty for none.
-	stays *groups.StayReason
-	from  string
 	// empty is what was found empty where the Service is to be removed, zero while nothing is.
 	empty presence.Emptiness
 	// creations are those that the cloud gave up one after the other.
@@ -66,7 +57,7 @@ type observed struct {
 
 // nlbID is that of the load balancer, empty where none is known.
 func (o observed) nlbID() string {
-	if !o.presence.Present() {
+	if !o.Presence.Present() {
 		return ""
 	}
 	return o.lb.Value.ID
@@ -75,8 +66,8 @@ func (o observed) nlbID() string {
 // wholeModel returns what is known as one model; without a load balancer there may be groups.
 func (o observed) wholeModel() *model.Model {
 	m := &model.Model{Groups: o.groups.Value, Access: o.access.Value}
-	if o.presence.Present() {
-		m.LoadBalancer, m.Listeners, m.Reused = o.lb.Value, o.listeners.Value, o.presence.Reused()
+	if o.Presence.Present() {
+		m.LoadBalancer, m.Listeners, m.Reused = o.lb.Value, o.listeners.Value, o.Presence.Reused()
 	}
 	return m.Clone()
 }
@@ -84,10 +75,10 @@ func (o observed) wholeModel() *model.Model {
 // clusterID is the one in the marks: a load balancer of ours keeps its own, which its tag shows as long as its listeners have it, too. A
 // tag that somebody edited would make them those of another cluster. configured is that of the cluster.
 func (o observed) clusterID(configured string) string {
-	if !o.group.IsZero() {
-		return o.group.ClusterID
+	if !o.Group.IsZero() {
+		return o.Group.ClusterID
 	}
-	if o.presence.Present() && !o.presence.Reused() {
+	if o.Presence.Present() && !o.Presence.Reused() {
 		if id, ok := o.lb.Value.Tag(mark.TagCluster); ok && id != "" && (!o.listeners.Known() || o.isMarked(id)) {
 			return id
 		}
@@ -105,10 +96,10 @@ func (o observed) isMarked(clusterID string) bool {
 
 // isTrusted reports whether nothing needs reading.
 func (o observed) isTrusted() bool {
-	if o.presence.Gone() {
+	if o.Presence.Gone() {
 		return o.groups.Trusted()
 	}
-	return o.presence.Present() && o.lb.Trusted() && o.listeners.Trusted() && o.groups.Trusted()
+	return o.Presence.Present() && o.lb.Trusted() && o.listeners.Trusted() && o.groups.Trusted()
 }
 
 // invalidateAll has everything read again.
@@ -123,7 +114,7 @@ func (o observed) invalidateParts(reasons map[model.Part]string) observed {
 		switch part {
 		case model.PartLoadBalancer:
 			o.lb.Invalidate(reason)
-			o.presence = o.presence.Doubted()
+			o.Presence = o.Presence.Doubted()
 		case model.PartListeners, model.PartCertificates:
 			o.listeners.Invalidate(reason)
 		case model.PartGroups:
@@ -158,7 +149,7 @@ func (o observed) afterCreation(p pending, succeeded bool) observed {
 
 // doubtJoined puts the server groups in doubt where the annotation names others.
 func (o observed) doubtJoined(of driver.Request) observed {
-	if o.presence.WasReused() && o.groups.Known() && of.Params.Get(annotation.VGroupPort) != o.joinedGroups {
+	if o.Presence.WasReused() && o.groups.Known() && of.Params.Get(annotation.VGroupPort) != o.joinedGroups {
 		o.groups.Invalidate("an annotation names other server groups")
 	}
 	return o
@@ -169,7 +160,7 @@ func (o observed) isBusy(target string) bool {
 	if _, ok := o.jobs[target]; ok {
 		return true
 	}
-	return target == model.TargetLoadBalancer && o.presence.Present() && o.lb.Value.Status == alicloud.NLBProvisioning
+	return target == model.TargetLoadBalancer && o.Presence.Present() && o.lb.Value.Status == alicloud.NLBProvisioning
 }
 
 // busyGroup reports whether a job on a group is under way.
@@ -180,18 +171,18 @@ func (o observed) busyGroup(id string) bool {
 
 // withLocation returns what is known after the load balancer was located.
 func (o observed) withLocation(found location) observed {
-	o.refusal, o.group, o.stays, o.from = found.refusal, found.group, found.stays, found.from
+	o.refusal, o.Group, o.Stays, o.From = found.Refusal, found.Group, found.Stays, found.From
 	switch {
-	case found.presence.Present():
-		if found.lb.ID != o.lb.Value.ID {
+	case found.Presence.Present():
+		if found.LB.ID != o.lb.Value.ID {
 			o.listeners = driver.Part[[]model.Listener]{}
 			o.groups.Invalidate("the Service is on another load balancer")
 		}
-		o.lb.Set(found.lb)
-	case found.presence.Gone() && found.missed:
+		o.lb.Set(found.LB)
+	case found.Presence.Gone() && found.Missed:
 		o.lb, o.listeners = driver.Part[alicloud.NLB]{}, driver.Part[[]model.Listener]{}
 	}
-	o.presence = found.presence
+	o.Presence = found.Presence
 	return o
 }
 
@@ -200,7 +191,7 @@ func (o observed) afterDeployment(d deployment) observed {
 	o = o.withModel(d.model)
 	o = o.invalidateParts(d.doubts)
 	if d.doubts[model.PartLoadBalancer] != "" && d.model.LoadBalancer.ID == "" {
-		o.presence = o.presence.AfterUnansweredCreation()
+		o.Presence = o.Presence.AfterUnansweredCreation()
 	}
 	o.jobs, o.refused = o.jobs.withStarted(d.jobs), d.refused
 	if d.deleted {
@@ -209,7 +200,7 @@ func (o observed) afterDeployment(d deployment) observed {
 		o.jobs = o.jobs.withJob(model.TargetLoadBalancer, deletion)
 	}
 	if d.lost != "" {
-		o.presence = o.presence.AfterLoss(d.lost)
+		o.Presence = o.Presence.AfterLoss(d.lost)
 	}
 	return o
 }
@@ -222,8 +213,8 @@ func (o observed) withModel(m *model.Model) observed {
 	}
 	switch {
 	case m.LoadBalancer.ID == "":
-	case !o.presence.Present():
-		o.presence = presence.Found(m.LoadBalancer.ID, false)
+	case !o.Presence.Present():
+		o.Presence = presence.Found(m.LoadBalancer.ID, false)
 		o.lb.Set(m.LoadBalancer)
 		o.listeners.Set(m.Listeners)
 	default:

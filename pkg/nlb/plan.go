@@ -51,7 +51,7 @@ func (n nlb) revertedParams(in driver.Inputs) annotation.Params {
 
 // Plan implements driver.Balancer.
 func (n nlb) Plan(ctx context.Context, in driver.Inputs) (driver.Decision, error) {
-	decision := driver.Decision{Plan: plan{nlb: n}, Problems: n.stays.Problems()}
+	decision := driver.Decision{Plan: plan{nlb: n}, Problems: n.Stays.Problems()}
 	in.Params = n.stayingParams(in.Service, in.Params)
 	if n.refusal != nil {
 		decision.Problems = append(decision.Problems, problem.Newf(n.refusal.Event, "%v; the Service stays on NLB %s", n.refusal, n.ID()))
@@ -69,7 +69,7 @@ func (n nlb) Plan(ctx context.Context, in driver.Inputs) (driver.Decision, error
 		decision.Plan = instead
 		return decision, err
 	}
-	n.creations = n.creations.unlessWorking(n.presence.Present() && n.lb.Value.Status == alicloud.NLBActive)
+	n.creations = n.creations.unlessWorking(n.Presence.Present() && n.lb.Value.Status == alicloud.NLBActive)
 	shared, err := n.sharedWith(in.Service)
 	if err != nil {
 		return decision, err
@@ -116,14 +116,14 @@ func (n nlb) Plan(ctx context.Context, in driver.Inputs) (driver.Decision, error
 	steps := n.stepsTo(in.Service, desired)
 	steps.Steps = n.withoutUsed(in.Service, n.withoutUnread(steps.Steps))
 	decision.Problems = append(decision.Problems, append(problems, steps.Problems...)...)
-	record = n.knownPlace().RecordPlaces(record)
+	record = n.Known.RecordPlaces(record)
 	decision.Applied, decision.Plan = &record, plan{nlb: n, Plan: steps, desired: desired}
 	return decision, nil
 }
 
 // discoverZones chooses the zones of a new NLB of the Service's own.
 func (n nlb) discoverZones(ctx context.Context, input *build.Input) error {
-	if !n.group.IsZero() {
+	if !n.Group.IsZero() {
 		return build.ErrNoZones(nil)
 	}
 	vSwitches, err := n.api.DescribeVSwitches(ctx, n.config.VPCID)
@@ -158,8 +158,8 @@ func (n nlb) unreadJobs() []problem.Problem {
 // of the creation. Nothing is on it yet, and the Service does not show it.
 func (n nlb) isUnwanted(in driver.Inputs, found []problem.Problem) bool {
 	record, _ := driver.RecordOn(in.Service)
-	if !n.group.IsZero() || n.ID() == "" || n.ID() != record.Made || len(n.listeners.Value)+len(in.Service.Status.LoadBalancer.Ingress) > 0 ||
-		!isTagged(&n.lb.Value, in.Service) {
+	if !n.Group.IsZero() || n.ID() == "" || n.ID() != record.Made || len(n.listeners.Value)+len(in.Service.Status.LoadBalancer.Ingress) > 0 ||
+		!driver.OwnedBy(in.Service, n.lb.Value.Tags) {
 		return false
 	}
 	return problem.HasReason(found, problem.ReasonImmutableAttribute) || n.Refuse(in.Params) != nil
@@ -168,7 +168,7 @@ func (n nlb) isUnwanted(in driver.Inputs, found []problem.Problem) bool {
 // leaveUntagged leaves the owner tag out of what is wanted, unless the NLB has it, or has lost it since it was created: with the tag, it
 // would be deleted with the Service.
 func (n nlb) leaveUntagged(svc *corev1.Service, desired *model.Model) {
-	if !n.group.IsZero() || n.Reused() || n.ID() == "" || isTagged(&n.lb.Value, svc) {
+	if !n.Group.IsZero() || n.Reused() || n.ID() == "" || driver.OwnedBy(svc, n.lb.Value.Tags) {
 		return
 	}
 	if record, _ := driver.RecordOn(svc); record.Made != n.ID() || !isOwn(svc, &n.lb.Value, n.listeners.Value) {
@@ -189,7 +189,7 @@ func (n nlb) tagsToRemove(in driver.Inputs, record driver.Record) ([]string, err
 // switched on again.
 func (n nlb) isRestored(in driver.Inputs, desired *model.Model) bool {
 	reclaimed := in.Reclaimed
-	if !n.group.IsZero() && n.shared.Of(n.group.Mark()).Unprotected == n.ID() {
+	if !n.Group.IsZero() && n.shared.Of(n.Group.Mark()).Unprotected == n.ID() {
 		reclaimed = n.ID() // a removal by another Service of the group was begun
 	}
 	return n.ID() != "" && n.ID() == reclaimed && !n.Reused() && desired.Want.DeleteProtection == nil
@@ -221,7 +221,7 @@ func (n nlb) keepOwnersTags(desired *model.Model, record *driver.Record, applied
 
 // isLocked reports whether the cloud refuses changes of the load balancer, for example because of an unpaid bill.
 func (n nlb) isLocked() bool {
-	return n.presence.Present() && (len(n.lb.Value.Locks) > 0 || n.lb.Value.Status == alicloud.NLBInactive)
+	return n.Presence.Present() && (len(n.lb.Value.Locks) > 0 || n.lb.Value.Status == alicloud.NLBInactive)
 }
 
 // withoutUnread leaves out the steps that wait for parts that could not be read, those that need to know the security group of the source
@@ -280,7 +280,7 @@ func (p plan) Deploy(ctx context.Context, svc *corev1.Service, create driver.Cre
 	}
 	n.failures = nil
 	if p.Empty() {
-		n.shared.WakeOnConflict(n.group, svc, n.ID(), p.Problems)
+		n.shared.WakeOnConflict(n.Group, svc, n.ID(), p.Problems)
 		after, wait := p.rereadAfter(n, svc)
 		return driver.Deployment{Balancer: after, Problems: p.Problems, Registered: after.registeredNow(), Wait: wait, Err: failures}
 	}
@@ -417,7 +417,7 @@ func (n nlb) recordFor(in driver.Inputs, shared *sharing.Shared) driver.Record {
 // comparedModel returns the NLB as it is. While the Service leaves another one, the security group of its source ranges is in use there.
 func (n nlb) comparedModel(desired *model.Model) *model.Model {
 	actual := n.wholeModel()
-	if desired.Access == nil && len(n.leaving) > 0 {
+	if desired.Access == nil && len(n.Leaving) > 0 {
 		actual.Access = nil
 	}
 	return actual

@@ -77,7 +77,7 @@ func isOfBalancer(row annotation.Row) bool {
 
 // loadRecord returns what was applied to the load balancer.
 func loadRecord(remembered *driver.Record, svc *corev1.Service, known observed) driver.Record {
-	record, ok := driver.LoadRecord(remembered, svc, known.nlbID(), known.presence.Reused())
+	record, ok := driver.LoadRecord(remembered, svc, known.nlbID(), known.Presence.Reused())
 	if !ok { // the Service leaves the load balancer, or is back on it before its tags there were removed
 		record.TagKeys = slices.Concat(known.leftTags[known.nlbID()], lastRecord(remembered, svc).Left[known.nlbID()])
 	}

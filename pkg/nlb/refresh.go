@@ -37,11 +37,11 @@ func (n nlb) Refresh(ctx context.Context, of driver.Request) (driver.Refreshed, 
 	}
 	settled, failures := n.settleJobs(of.Service, n.observed)
 	known, compared := n.compareWhenDue(ctx, of, settled.begunWith(of.Service))
-	_, grouped := n.shared.Wanted(of.Service, of.Params, known.group)
-	together := !grouped && known.presence.Unknown() && n.preloads.Has(mark.DefaultName(of.Service.UID))
+	_, grouped := n.shared.Wanted(of.Service, of.Params, known.Group)
+	together := !grouped && known.Presence.Unknown() && n.preloads.Has(mark.DefaultName(of.Service.UID))
 	found, err := n.refreshParts(ctx, of, known)
 	unread := errors.Join(slices.Collect(maps.Values(found.unread))...)
-	if err == nil && !found.nlb.presence.Present() && unread != nil {
+	if err == nil && !found.nlb.Presence.Present() && unread != nil {
 		err = unread // nothing is created while anything is unknown
 	}
 	after := n.withKnown(found.nlb)
@@ -51,17 +51,17 @@ func (n nlb) Refresh(ctx context.Context, of driver.Request) (driver.Refreshed, 
 		Some:     compared || !known.isTrusted(),
 		Together: together, Unread: unread,
 	}
-	if !known.presence.Gone() {
-		result.Vanished = found.nlb.presence.Vanished()
+	if !known.Presence.Gone() {
+		result.Vanished = found.nlb.Presence.Vanished()
 	}
 	return result, err
 }
 
 // begunWith returns what is known when a process sees a Service for the first time: what the Service itself says.
 func (o observed) begunWith(svc *corev1.Service) observed {
-	if o.presence.IsZero() && o.leaving == nil {
+	if o.Presence.IsZero() && o.Leaving == nil {
 		record, _ := driver.RecordOn(svc)
-		o.leaving, o.leftTags, o.showing = record.Leaving, record.Left, driver.ShownBy(svc)
+		o.Leaving, o.leftTags, o.Showing = record.Leaving, record.Left, driver.ShownBy(svc)
 	}
 	return o
 }
@@ -87,19 +87,19 @@ func (e *engine) refreshParts(ctx context.Context, of driver.Request, known obse
 // refreshLoadBalancer finds the NLB, without a call where all were read together a while ago.
 func (e *engine) refreshLoadBalancer(ctx context.Context, of driver.Request, found *refreshed) error {
 	nlb, last := &found.nlb, lastRecord(of.Applied, of.Service)
-	if nlb.presence.Gone() || nlb.lb.Trusted() {
+	if nlb.Presence.Gone() || nlb.lb.Trusted() {
 		return nil
 	}
-	_, grouped := e.shared.Wanted(of.Service, of.Params, nlb.group)
-	if pre, ok := e.preloads.Take(mark.DefaultName(of.Service.UID)); ok && nlb.presence.Unknown() && !grouped &&
+	_, grouped := e.shared.Wanted(of.Service, of.Params, nlb.Group)
+	if pre, ok := e.preloads.Take(mark.DefaultName(of.Service.UID)); ok && nlb.Presence.Unknown() && !grouped &&
 		leavesGroup(of.Service, *nlb) == nil {
-		*nlb, found.listed = nlb.afterPreload(of, last, e.foundLocation(of.Service, &pre.lb, false), pre), pre.groups
+		*nlb, found.listed = nlb.afterPreload(of, last, e.shared.FoundAt(of.Service, &pre.lb, false), pre), pre.groups
 	} else {
 		at, err := e.locateNLB(ctx, of, *nlb)
-		if nlb.askedMissing = at.askedMissing; err != nil {
-			if !at.presence.IsZero() {
-				nlb.presence, nlb.group, nlb.from = at.presence, at.group, at.from
-				*nlb = nlb.leavingFor(last, at.leaves)
+		if nlb.askedMissing = at.AskedMissing; err != nil {
+			if !at.Presence.IsZero() {
+				nlb.Presence, nlb.Group, nlb.From = at.Presence, at.Group, at.From
+				*nlb = nlb.leavingFor(last, at.Leaves)
 			} else if nlb.standsDespite(of.Params, err) {
 				found.unread[model.PartLoadBalancer] = err
 				return nil
@@ -108,7 +108,7 @@ func (e *engine) refreshLoadBalancer(ctx context.Context, of driver.Request, fou
 		}
 		*nlb = nlb.afterMove(of.Service, last, at)
 	}
-	if nlb.presence.Present() && nlb.lb.Value.Status == alicloud.NLBProvisioning {
+	if nlb.Presence.Present() && nlb.lb.Value.Status == alicloud.NLBProvisioning {
 		*nlb = e.awaitCreation(of.Service, *nlb)
 	}
 	return nil
@@ -118,20 +118,20 @@ func (e *engine) refreshLoadBalancer(ctx context.Context, of driver.Request, fou
 // the policy has changed: what the Service has there follows its endpoints. Otherwise its dead servers would take traffic for as long as
 // that lasts.
 func (o observed) standsDespite(params annotation.Params, err error) bool {
-	if !o.presence.Present() || !o.listeners.Known() || !o.groups.Known() {
+	if !o.Presence.Present() || !o.listeners.Known() || !o.groups.Known() {
 		return false
 	}
 	refused, ok := errors.AsType[*problem.ConfigError](err)
 	asked := params.Get(annotation.LoadBalancerID)
 	return driver.IsUnread(err) ||
-		ok && refused.Event == problem.ReasonLoadBalancerNotReusable && o.presence.Reused() && (asked == "" || asked == o.nlbID())
+		ok && refused.Event == problem.ReasonLoadBalancerNotReusable && o.Presence.Reused() && (asked == "" || asked == o.nlbID())
 }
 
 // refreshListeners reads the listeners, with their additional certificates where there may be any: those take a call for each TCPSSL
 // listener, and are a part of their own. Where that fails, those of the last read stand.
 func (e *engine) refreshListeners(ctx context.Context, of driver.Request, found *refreshed) error {
 	nlb := &found.nlb
-	if !nlb.presence.Present() || nlb.listeners.Trusted() {
+	if !nlb.Presence.Present() || nlb.listeners.Trusted() {
 		return nil
 	}
 	listeners, err := observe.Listeners(ctx, e.api, nlb.nlbID())
@@ -164,7 +164,7 @@ func (e *engine) refreshGroups(ctx context.Context, of driver.Request, found *re
 	if found.nlb.groups.Trusted() {
 		return nil
 	}
-	if !of.Adopted && !found.nlb.groups.Known() && found.nlb.presence.NeverCreated() {
+	if !of.Adopted && !found.nlb.groups.Known() && found.nlb.Presence.NeverCreated() {
 		found.nlb.groups.Set(nil)
 		return nil
 	}
@@ -238,7 +238,7 @@ func (e *engine) knownGroups(svc *corev1.Service, known observed) []string {
 			ids.Insert(group.ID)
 		}
 	}
-	if known.presence.Present() {
+	if known.Presence.Present() {
 		for i := range known.listeners.Value {
 			listener := &known.listeners.Value[i]
 			if id := model.Text(listener.ServerGroupID); id != "" && owner.OwnsNLB(model.Text(listener.Description)) {

@@ -39,7 +39,7 @@ func (n nlb) RefreshForRemoval(ctx context.Context, svc *corev1.Service, _ *driv
 	if err != nil {
 		return n, err
 	}
-	if !n.Reused() && n.group.IsZero() {
+	if !n.Reused() && n.Group.IsZero() {
 		n.listeners.Invalidate("the NLB is to be deleted: somebody may have added one")
 	}
 	known, err = n.readListenersForRemoval(ctx, n.observed)
@@ -56,9 +56,9 @@ func (n nlb) RefreshForRemoval(ctx context.Context, svc *corev1.Service, _ *driv
 // unlessUsed has a load balancer stay, as an existing one does, on which somebody else has a listener, or which lacks the owner tag while
 // not all else says that it is the Service's.
 func (n nlb) unlessUsed(svc *corev1.Service) nlb {
-	if n.presence.Present() && !n.Reused() && n.group.IsZero() &&
+	if n.Presence.Present() && !n.Reused() && n.Group.IsZero() &&
 		(len(othersListeners(svc, n.listeners.Value)) > 0 || !isOwn(svc, &n.lb.Value, n.listeners.Value)) {
-		n.presence = presence.Found(n.ID(), true)
+		n.Presence = presence.Found(n.ID(), true)
 	}
 	return n
 }
@@ -66,33 +66,33 @@ func (n nlb) unlessUsed(svc *corev1.Service) nlb {
 // leaveFirst is an error while the Service has listeners on other load balancers, which are left before this one is removed. All that were
 // known of have been.
 func (n nlb) leaveFirst() error {
-	if len(n.leaving) == 0 {
+	if len(n.Leaving) == 0 {
 		return nil
 	}
-	return &problem.WaitError{Reason: "the Service has listeners on other load balancers, too: " + problem.Some(n.leaving), For: soonPoll}
+	return &problem.WaitError{Reason: "the Service has listeners on other load balancers, too: " + problem.Some(n.Leaving), For: soonPoll}
 }
 
 // foundForRemoval finds the load balancer, unless it is known to be deleted: somebody may have taken it over since it was read. It returns
 // an error while the NLB is being created.
 func (n nlb) foundForRemoval(ctx context.Context, svc *corev1.Service) (nlb, error) {
-	if n.presence.Gone() && n.presence.WasDeleted() || n.staysFor(svc) {
+	if n.Presence.Gone() && n.Presence.WasDeleted() || n.staysFor(svc) {
 		return n, nil
 	}
-	if group, in := n.shared.ForRemoval(svc, n.knownPlace()); in {
+	if group, in := n.shared.ForRemoval(svc, n.Known); in {
 		found, err := n.foundInGroup(ctx, svc, group, cmp.Or(n.ID(), lastRecord(nil, svc).LoadBalancerID))
 		if !errors.Is(err, errNotInGroup) {
 			return found.awaitingCreation(svc, err)
 		}
-		n.group = mark.Group{} // it never was, or the NLB is gone
+		n.Group = mark.Group{} // it never was, or the NLB is gone
 	}
 	at, err := n.locateForRemoval(ctx, svc, n.observed)
 	if err != nil {
-		if !at.presence.IsZero() {
-			n.presence = at.presence
+		if !at.Presence.IsZero() {
+			n.Presence = at.Presence
 		}
 		return n, err
 	}
-	n.alsoOwned = at.others
+	n.alsoOwned = at.Others
 	if n, err = n.withKnown(n.withLocation(at)).awaitingCreation(svc, nil); err != nil {
 		return n, err
 	}
@@ -102,12 +102,12 @@ func (n nlb) foundForRemoval(ctx context.Context, svc *corev1.Service) (nlb, err
 // staysFor reports whether the NLB that the Service is on stays whatever becomes of the Service: an existing one, or one of a group that
 // others use. What the Service has there is known, or is read, and the NLB itself needs no search.
 func (n nlb) staysFor(svc *corev1.Service) bool {
-	if !n.presence.Present() {
+	if !n.Presence.Present() {
 		return false
 	}
-	group, in := n.group, !n.group.IsZero()
+	group, in := n.Group, !n.Group.IsZero()
 	if !in {
-		group, in = n.clusterGroupOn(&n.lb.Value)
+		group, in = n.shared.GroupOn(&n.lb.Value)
 	}
 	if in {
 		used, err := n.shared.IsUsed(svc, group, n.ID())
@@ -121,7 +121,7 @@ func (n nlb) awaitingCreation(svc *corev1.Service, err error) (nlb, error) {
 	if err != nil {
 		return n, err
 	}
-	if n.presence.Present() && n.lb.Value.Status == alicloud.NLBProvisioning {
+	if n.Presence.Present() && n.lb.Value.Status == alicloud.NLBProvisioning {
 		n = n.withKnown(n.awaitCreation(svc, n.observed))
 		return n, n.waitError("the NLB is being created")
 	}
@@ -133,7 +133,7 @@ func (n nlb) waitToRemove() error {
 	switch {
 	case !n.isBusy(model.TargetLoadBalancer):
 		return nil
-	case n.presence.Present() && n.lb.Value.Status == alicloud.NLBDeleting:
+	case n.Presence.Present() && n.lb.Value.Status == alicloud.NLBDeleting:
 		return n.waitError("the NLB is being deleted")
 	case len(n.jobs) > 0:
 		return n.waitError("a job of the cloud is still running")
@@ -144,13 +144,13 @@ func (n nlb) waitToRemove() error {
 // readListenersForRemoval reads the listeners. Unlike for other passes, what was read before does not do where a read fails: what is not
 // known would be left behind.
 func (e *engine) readListenersForRemoval(ctx context.Context, known observed) (observed, error) {
-	if !known.presence.Present() || known.listeners.Trusted() {
+	if !known.Presence.Present() || known.listeners.Trusted() {
 		return known, nil
 	}
 	listeners, err := observe.Listeners(ctx, e.api, known.nlbID())
 	if alicloud.IsNotFound(err) {
 		id := known.nlbID()
-		known.presence = known.presence.AfterLoss(id)
+		known.Presence = known.Presence.AfterLoss(id)
 		return known, e.missing.Unproven(id)
 	}
 	if err == nil {
@@ -198,16 +198,16 @@ func (e *engine) locateForRemoval(ctx context.Context, svc *corev1.Service, know
 	if record, _ := driver.RecordOn(svc); slices.Contains(record.Leaving, lastID) {
 		lastID = record.LoadBalancerID // that of the label has been left
 	}
-	if known.presence.WasReleased() && asked == "" {
-		return e.decideAbsence(ctx, svc, known, known.presence.ID(), false)
+	if known.Presence.WasReleased() && asked == "" {
+		return e.decideAbsence(ctx, svc, known.Presence, known.Presence.ID(), false)
 	}
-	if own, err := e.ownForRemoval(ctx, svc, known, lastID); err != nil || own.presence.Present() {
+	if own, err := e.ownForRemoval(ctx, svc, known, lastID); err != nil || own.Presence.Present() {
 		return own, err
 	}
 	existing, err := e.existingNLB(ctx, lastID, asked)
 	if err == nil && (existing == nil || existing.ID != asked) {
 		if own, failure := e.shownNLB(ctx, svc, lastID); failure != nil || own != nil {
-			return e.foundLocation(svc, own, false), failure
+			return e.shared.FoundAt(svc, own, false), failure
 		}
 	}
 	switch {
@@ -215,18 +215,18 @@ func (e *engine) locateForRemoval(ctx context.Context, svc *corev1.Service, know
 		return location{}, err
 	case existing == nil:
 	case !hasTag(existing, mark.TagGroup) || existing.ID == asked:
-		return e.foundLocation(svc, existing, true), nil
+		return e.shared.FoundAt(svc, existing, true), nil
 	default: // one of a group, with nothing of the Service
-		return e.decideAbsence(ctx, svc, known, "", known.presence.MaybeCreated())
+		return e.decideAbsence(ctx, svc, known.Presence, "", known.Presence.MaybeCreated())
 	}
-	return e.decideAbsence(ctx, svc, known, lastID, mayHaveHad(svc, known, lastID) || asked == "" && known.presence.Unknown())
+	return e.decideAbsence(ctx, svc, known.Presence, lastID, mayHaveHad(svc, known, lastID) || asked == "" && known.Presence.Unknown())
 }
 
 // ownForRemoval returns the NLB of the Service's own. Where that of the Service is gone, what was found beside it stays, and so does a
 // stranger with a copy of the tag.
 func (e *engine) ownForRemoval(ctx context.Context, svc *corev1.Service, known observed, lastID string) (location, error) {
 	lb, others, err := e.ownedBy(ctx, svc, lastID)
-	if err != nil || lb == nil || known.presence.WasDeleted() && lb.ID != known.presence.ID() {
+	if err != nil || lb == nil || known.Presence.WasDeleted() && lb.ID != known.Presence.ID() {
 		return location{}, err
 	}
 	last, err := e.besideStranger(ctx, svc, known, lb, lastID)
@@ -234,13 +234,13 @@ func (e *engine) ownForRemoval(ctx context.Context, svc *corev1.Service, known o
 	case err != nil:
 		return location{}, err
 	case last == nil:
-	case isTagged(last, svc): // only the search by tag lacked it
+	case driver.OwnedBy(svc, last.Tags): // only the search by tag lacked it
 		lb, others = last, []string{lb.ID}
 	default: // it has lost the tag, and is treated like an existing one
 		return location{}, nil
 	}
-	own := e.foundLocation(svc, lb, false)
-	own.others = others
+	own := e.shared.FoundAt(svc, lb, false)
+	own.Others = others
 	return own, nil
 }
 
@@ -285,7 +285,7 @@ func (n nlb) PlanRemoval(svc *corev1.Service, applied *driver.Record) (driver.Re
 	preserved := params.Preserves() && (n.former == "" || !n.Reused())
 	removal := driver.Removal{Plan: plan{nlb: n}, ID: n.ID(), Reused: n.Reused(), Preserved: preserved, Status: statusOf(&n.lb.Value, params)}
 	switch {
-	case !n.group.IsZero():
+	case !n.Group.IsZero():
 		return n.planGroupRemoval(svc, applied, removal)
 	case removal.Reused && removal.Preserved:
 		removal.Plan = n.removalPlan(diff.PreservingOnExisting(actual))
@@ -315,7 +315,7 @@ func (n nlb) PlanRemoval(svc *corev1.Service, applied *driver.Record) (driver.Re
 // keptReason returns why an NLB stays in the cloud that was created for the Service, as far as can be seen, empty for one that was not.
 func (n nlb) keptReason(svc *corev1.Service, params annotation.Params) string {
 	lb, record := &n.lb.Value, lastRecord(nil, svc)
-	if others := othersListeners(svc, n.listeners.Value); isTagged(lb, svc) && len(others) > 0 {
+	if others := othersListeners(svc, n.listeners.Value); driver.OwnedBy(svc, lb.Tags) && len(others) > 0 {
 		return fmt.Sprintf("NLB %s stays in the cloud, without listeners and server groups of this Service: it has listeners that are not this Service's (%s); if nobody uses them, delete it",
 			lb.ID, problem.Some(others))
 	}
@@ -330,7 +330,7 @@ func (n nlb) removalPlan(removal model.Plan) driver.Plan { return plan{nlb: n, P
 
 // Removed implements driver.Balancer. Groups and the security group outlive the load balancer.
 func (n nlb) Removed(removal driver.Removal) (known driver.Balancer, leftovers bool) {
-	n.presence = n.presence.AfterRelease("")
+	n.Presence = n.Presence.AfterRelease("")
 	return n, !removal.Preserved && (len(n.groups.Value) > 0 || n.access.Value != nil || n.unread[model.PartGroups] != nil)
 }
 
@@ -358,7 +358,7 @@ func (n nlb) readLeftovers(ctx context.Context, svc *corev1.Service, params anno
 // of their servers is read, because others may have added some. A listener of others that leads to one keeps the cloud from deleting it,
 // which puts them in doubt.
 func (n nlb) rereadGroups(ctx context.Context, svc *corev1.Service, params annotation.Params) (observed, error) {
-	if !n.groups.Trusted() || !n.presence.WasDeleted() || n.strays != nil {
+	if !n.groups.Trusted() || !n.Presence.WasDeleted() || n.strays != nil {
 		return n.readGroups(ctx, svc, params, n.observed, nil)
 	}
 	known, groups := n.observed, slices.Clone(n.groups.Value)

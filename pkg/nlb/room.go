@@ -53,14 +53,14 @@ func (n nlb) Room(in driver.Inputs) backend.Room {
 		}
 		return string(port.Protocol) + strconv.Itoa(int(port.NodePort))
 	}), entries)
-	n.shared.Divide(&room, n.group, in.Service, n.ID())
+	n.shared.Divide(&room, n.Group, in.Service, n.ID())
 	return room
 }
 
 // noteServers notes how many servers the Service has on the NLB of its group. What it has of one that it is about to leave counts as before
 // until it is gone.
 func (n *nlb) noteServers(svc *corev1.Service) {
-	if !n.group.IsZero() && n.ID() != "" && n.former == "" {
+	if !n.Group.IsZero() && n.ID() != "" && n.former == "" {
 		n.shared.Hold(svc, n.ID(), n.behindListeners(svc))
 	}
 }
@@ -92,7 +92,7 @@ func (n *nlb) usedGroups(svc *corev1.Service) sets.Set[string] {
 // have room, and its quota not to be what the cloud refuses something for.
 func (n *nlb) mostServers(svc *corev1.Service) int {
 	most := n.config.Quotas.Of(quota.ServersPerNLB, n.ID()).Value
-	if n.group.IsZero() {
+	if n.Group.IsZero() {
 		return most
 	}
 	own := n.behindListeners(svc)
@@ -121,7 +121,7 @@ func entryOf(server *alicloud.NLBServer, instances map[string]string, ours bool)
 // servers it has. Without that, Services go on to ask for instances that the cloud refuses, and none makes room for another one.
 func (n nlb) suspectedInstances(refused []string) []string {
 	actual := n.wholeModel()
-	if len(refused) == 0 || actual == nil || n.Reused() || !n.group.IsZero() {
+	if len(refused) == 0 || actual == nil || n.Reused() || !n.Group.IsZero() {
 		return nil
 	}
 	servers := 0

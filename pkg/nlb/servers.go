@@ -59,7 +59,7 @@ func fewestServers(servers []alicloud.NLBServer, most int) []alicloud.NLBServer 
 // isIdle reports whether nothing sends to a group of the Service's own, in which all servers are ours.
 func (n nlb) isIdle(group *model.Group, owner mark.Owner) bool {
 	isOthers := func(s alicloud.NLBServer) bool { return s.Description != group.Name && !owner.OwnsNLB(s.Description) }
-	return n.groups.Trusted() && n.listeners.Trusted() && !group.Foreign && len(group.LoadBalancers) == 0 && len(n.leaving) == 0 &&
+	return n.groups.Trusted() && n.listeners.Trusted() && !group.Foreign && len(group.LoadBalancers) == 0 && len(n.Leaving) == 0 &&
 		!n.hasListenerTo(group.ID) &&
 		!slices.ContainsFunc(group.Servers, isOthers)
 }
@@ -85,9 +85,9 @@ func (n nlb) learnFull(svc *corev1.Service) bool {
 
 // allServers returns how many servers the NLB has that count for its quota, as far as that is known. all says that none are missing.
 func (n nlb) allServers(svc *corev1.Service) (total int, all bool) {
-	if n.group.IsZero() {
+	if n.Group.IsZero() {
 		return n.behindListeners(svc), !n.Reused()
 	}
 	n.noteServers(svc)
-	return n.shared.Servers(n.group, n.ID())
+	return n.shared.Servers(n.Group, n.ID())
 }

@@ -9,7 +9,6 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/driver"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
-	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/presence"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
 )
 
@@ -23,15 +22,14 @@ func (e *engine) stayBefore(ctx context.Context, svc *corev1.Service, id string)
 	if err != nil || lb == nil {
 		return location{}, err
 	}
-	if group, in := groupOn(lb); in {
-		return location{presence: presence.Found(lb.ID, false), lb: *lb, group: group,
-			stays: e.shared.StayingRefused(lb.ID, mark.Group{}, refused)}, nil
+	if _, in := mark.GroupOn(lb.Tags); in {
+		return e.shared.FoundInGroup(lb, e.shared.StayingRefused(lb.ID, mark.Group{}, refused)), nil
 	}
 	if reason := e.refusedByPolicy(svc, lb); reason != "" {
 		return location{}, errNotReusable(lb.ID, reason)
 	}
-	existing := e.foundLocation(svc, lb, true)
-	existing.stays = e.shared.StayingOnExisting(id, refused)
+	existing := e.shared.FoundAt(svc, lb, true)
+	existing.Stays = e.shared.StayingOnExisting(id, refused)
 	return existing, nil
 }
 
@@ -39,12 +37,12 @@ func (e *engine) stayBefore(ctx context.Context, svc *corev1.Service, id string)
 // would follow its nodes.
 func (e *engine) orStays(ctx context.Context, of driver.Request, asked location, err error) (location, error) {
 	refused, ok := errors.AsType[*problem.ConfigError](err)
-	if !ok || asked.presence.MaybeCreated() { // one of its own that may be there would be forgotten
+	if !ok || asked.Presence.MaybeCreated() { // one of its own that may be there would be forgotten
 		return asked, err
 	}
-	stays, failure := e.stayUnlessReusable(ctx, of.Service, asked.leaves[0], of.Params.Get(annotation.LoadBalancerID), refused)
-	if failure != nil || stays.presence.Present() {
-		stays.askedMissing = asked.askedMissing
+	stays, failure := e.shared.StayUnlessReusable(ctx, of.Service, asked.Leaves[0], of.Params.Get(annotation.LoadBalancerID), refused)
+	if failure != nil || stays.Presence.Present() {
+		stays.AskedMissing = asked.AskedMissing
 		return stays, failure
 	}
 	return asked, err
@@ -53,36 +51,17 @@ func (e *engine) orStays(ctx context.Context, of driver.Request, asked location,
 // stayInGroup returns the NLB of a group that is one of the places which the Service has begun to leave, if it is still on that.
 func (e *engine) stayInGroup(ctx context.Context, svc *corev1.Service, left []string, asked string, refused error) (location, error) {
 	for _, id := range left {
-		if mark.IsGroup(id) || id == asked {
+		if id == asked {
 			continue
 		}
-		if stays, err := e.stayUnlessReusable(ctx, svc, id, asked, refused); err != nil || stays.presence.Present() {
+		if stays, err := e.shared.StayUnlessReusable(ctx, svc, id, asked, refused); err != nil || stays.Presence.Present() {
 			return stays, err
 		}
 	}
 	return location{}, nil
 }
 
-// stayUnlessReusable returns the NLB of a group with the id, if the Service is on it. A Record alone does not prove that: it is written
-// before the listeners.
-func (e *engine) stayUnlessReusable(ctx context.Context, svc *corev1.Service, id, asked string, refused error) (location, error) {
-	lb, err := e.readNLB(ctx, id)
-	if err != nil || lb == nil {
-		return location{}, err
-	}
-	group, in := groupOn(lb)
-	if !in {
-		return location{}, nil
-	}
-	listeners, err := e.api.ListNLBListeners(ctx, []string{lb.ID})
-	if err != nil || !e.wasOn(svc, lb, listeners) {
-		return location{}, err
-	}
-	return location{presence: presence.Found(lb.ID, false), lb: *lb, group: group,
-		stays: e.shared.StayingUnlessReusable(svc, lb.ID, asked, refused)}, nil
-}
-
 // stayingParams are the annotations of a Service as if they named the existing NLB on which it stays, see [groups.Staying.Params].
 func (n *nlb) stayingParams(svc *corev1.Service, params annotation.Params) annotation.Params {
-	return n.stays.Params(params, n.presence, n.hasListener(svc))
+	return n.Stays.Params(params, n.Presence, n.hasListener(svc))
 }

@@ -24,7 +24,7 @@ func TestAnInactiveNLBIsSaid(t *testing.T) {
 		{alicloud.NLB{ID: "nlb-1", Status: alicloud.NLBActive, Locks: []string{"FinancialLocked"}}, "NLB nlb-1 is locked (FinancialLocked)"},
 	} {
 		n := nlb{engine: &engine{}}
-		n.observed = n.observed.withLocation(location{presence: presence.Found(test.lb.ID, false), lb: test.lb})
+		n.observed = n.observed.withLocation(location{Presence: presence.Found(test.lb.ID, false), LB: test.lb})
 		decision, err := n.Plan(t.Context(), driver.Inputs{Service: newService("web", testkit.TCP(80))})
 		testkit.Check(t, err)
 		if len(decision.Problems) != 1 || decision.Problems[0].Reason != problem.ReasonLoadBalancerLocked ||

@@ -14,12 +14,12 @@ import (
 // nothing.
 func (n nlb) NodesReadAt() time.Time {
 	switch {
-	case n.knownPlace().Moves():
-	case n.presence.Gone():
+	case n.Known.Moves():
+	case n.Presence.Gone():
 		return time.Now()
-	case n.presence.Present() && n.groups.Trusted() && n.serversChange():
+	case n.Presence.Present() && n.groups.Trusted() && n.serversChange():
 		return time.Unix(0, 0) // a job that nobody waits for any more may still be at work: another read shows
-	case n.presence.Present() && n.groups.Trusted() && !n.changesGroups():
+	case n.Presence.Present() && n.groups.Trusted() && !n.changesGroups():
 		return n.groups.ReadAt
 	}
 	return time.Time{}
@@ -50,9 +50,9 @@ func (o observed) serversChange() bool {
 // Nodes implements driver.Balancer.
 func (n nlb) Nodes(in driver.Inputs) iter.Seq2[string, bool] {
 	switch {
-	case n.presence.Gone(): // nothing sends to the groups that may be left
+	case n.Presence.Gone(): // nothing sends to the groups that may be left
 		return func(func(string, bool) bool) {}
-	case !n.presence.Present():
+	case !n.Presence.Present():
 		return nil
 	}
 	owner, pods := n.ownerOf(in.Service, n.observed), n.Backends(in).Pods

@@ -39,10 +39,10 @@ func (n nlb) rereadUnsettled(svc *corev1.Service, leaving bool) (nlb, time.Durat
 func (n nlb) unsettledParts(owner mark.Owner) map[model.Part]string {
 	const reason = "it was being changed when it was read"
 	parts := map[model.Part]string{}
-	if n.presence.Present() && !n.Reused() && n.lb.Value.Status == alicloud.NLBConfiguring && !n.isBusy(model.TargetLoadBalancer) {
+	if n.Presence.Present() && !n.Reused() && n.lb.Value.Status == alicloud.NLBConfiguring && !n.isBusy(model.TargetLoadBalancer) {
 		parts[model.PartLoadBalancer], parts[model.PartListeners] = reason, reason // a listener that is being deleted is not among them
 	}
-	if n.presence.Present() && slices.ContainsFunc(n.listeners.Value, func(l model.Listener) bool { return n.unsettledListener(&l, owner) }) {
+	if n.Presence.Present() && slices.ContainsFunc(n.listeners.Value, func(l model.Listener) bool { return n.unsettledListener(&l, owner) }) {
 		parts[model.PartListeners] = reason
 	}
 	if slices.ContainsFunc(n.groups.Value, func(g model.Group) bool { return n.unsettledGroup(&g, owner) }) ||

@@ -26,7 +26,7 @@ const (
 
 // Status implements driver.Balancer.
 func (c clb) Status(ctx context.Context, params annotation.Params) driver.Shown {
-	return c.stays.Wakes(c.statusFor(ctx, params))
+	return c.Stays.Wakes(c.statusFor(ctx, params))
 }
 
 func (c clb) statusFor(ctx context.Context, params annotation.Params) driver.Shown {
@@ -44,10 +44,10 @@ func (c clb) statusFor(ctx context.Context, params annotation.Params) driver.Sho
 		ports = portStatuses(c.ports, c.desired, actual, c.refused)
 	}
 	if !serves {
-		return driver.Shown{Balancer: c, Ports: ports, Elsewhere: manages && len(c.left) > 0}
+		return driver.Shown{Balancer: c, Ports: ports, Elsewhere: manages && len(c.Leaving) > 0}
 	}
 	external, addresses, problems := c.externalAddresses(ctx, c.observed, params)
-	c.addresses, c.showing = addresses, c.ID()
+	c.addresses, c.Showing = addresses, c.ID()
 	shown := driver.Shown{Balancer: c, Status: statusOf(actual, params, external, c.ipMode(actual, params)), Ports: ports, Problems: problems}
 	if len(problems) > 0 || addresses.doubt != "" {
 		shown.Wake = addresses.wakesIn()
@@ -59,9 +59,9 @@ func (c clb) statusFor(ctx context.Context, params annotation.Params) driver.Sho
 // here, and from then on this one: nobody needs what it has elsewhere.
 func (c clb) servesPort(actual *model.Model) bool {
 	switch {
-	case groups.ShowsFormer(c.showing, c.left, c.ID()):
+	case groups.ShowsFormer(c.Showing, c.Leaving, c.ID()):
 		return !c.taken && actual.ServesAll(c.desired)
-	case len(c.left) > 0 && c.showing == c.ID():
+	case len(c.Leaving) > 0 && c.Showing == c.ID():
 		return true
 	}
 	return actual.Serves(c.desired)
@@ -70,7 +70,7 @@ func (c clb) servesPort(actual *model.Model) bool {
 // managesListeners reports whether the Service manages the listeners of its CLB, which is known. On an existing one on which it only stays,
 // the last plan says so.
 func (c clb) managesListeners(params annotation.Params) bool {
-	return !c.Reused() || params.OverridesListeners() || c.stays != nil && c.desired != nil && c.desired.Override
+	return !c.Reused() || params.OverridesListeners() || c.Stays != nil && c.desired != nil && c.desired.Override
 }
 
 // ipMode says whether nodes of the cluster may answer for the addresses of the CLB, nil to leave that to the API server, which then says

@@ -12,6 +12,7 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/driver"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/groups"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/presence"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb/model"
 )
 
@@ -51,7 +52,7 @@ func (e *engine) hasOn(ctx context.Context, svc *corev1.Service, id string) (*al
 
 // claimOf reads the listeners and vServer groups only where the tags say nothing: somebody, or a policy, may have removed them.
 func (e *engine) claimOf(ctx context.Context, svc *corev1.Service, lb *alicloud.LoadBalancer) (claim, error) {
-	if isTagged(lb, svc) {
+	if driver.OwnedBy(svc, lb.Tags) {
 		return claimOwn, nil
 	}
 	if _, tagged := lb.Tag(mark.TagOwner); tagged {
@@ -76,15 +77,9 @@ func (e *engine) claimOf(ctx context.Context, svc *corev1.Service, lb *alicloud.
 	return claimMarks, nil
 }
 
-// isTagged reports whether the owner tag of the CLB names the Service.
-func isTagged(lb *alicloud.LoadBalancer, svc *corev1.Service) bool {
-	owner, _ := lb.Tag(mark.TagOwner)
-	return owner == mark.DefaultName(svc.UID)
-}
-
 // isOwn reports whether a CLB with these listeners is the Service's own, see [driver.Evidence].
 func isOwn(svc *corev1.Service, lb *alicloud.LoadBalancer, listeners []model.Listener) bool {
-	return isTagged(lb, svc) || driver.Evidence{
+	return driver.OwnedBy(svc, lb.Tags) || driver.Evidence{
 		ID: lb.ID, Name: lb.Name, Tags: lb.Tags, Shown: showsAddress(svc, lb),
 		Marked: slices.ContainsFunc(listeners, func(l model.Listener) bool { return isOf(svc, l.Description) }),
 	}.Owns(svc)
@@ -147,11 +142,11 @@ func (e *engine) marksOfCluster(ctx context.Context, svc *corev1.Service, id str
 func (e *engine) claimedBy(ctx context.Context, svc *corev1.Service, lb *alicloud.LoadBalancer, by claim, adopted bool) (location, error) {
 	switch {
 	case by == claimOwn, by == claimMarks:
-		return e.foundLocation(svc, lb, false), nil
+		return e.shared.FoundAt(svc, lb, false), nil
 	case by == claimReused && adopted:
 		return e.usedExisting(ctx, svc, lb)
 	case by == claimGroup && e.wasOnShared(svc, lb):
-		return location{leaves: leavesGroup(lb)}, nil
+		return location{Leaves: leavesGroup(lb)}, nil
 	case by == claimGroup && adopted:
 		return e.guestOn(ctx, svc, lb)
 	}
@@ -163,39 +158,39 @@ func (e *engine) claimedBy(ctx context.Context, svc *corev1.Service, lb *aliclou
 func (e *engine) usedExisting(ctx context.Context, svc *corev1.Service, lb *alicloud.LoadBalancer) (location, error) {
 	record, _ := driver.RecordOn(svc)
 	if record.UsesExisting(lb.ID) || showsAddress(svc, lb) {
-		return e.foundLocation(svc, lb, true), nil
+		return e.shared.FoundAt(svc, lb, true), nil
 	}
 	if marked, err := e.marksOn(ctx, svc, lb); err != nil || !marked {
 		return location{}, err
 	}
-	return e.foundLocation(svc, lb, true), nil
+	return e.shared.FoundAt(svc, lb, true), nil
 }
 
 // guestOn returns the CLB of a group of another cluster as an existing one, if the Service is on it by its ID: like any existing CLB, the
 // Service keeps it whatever its annotation says later. Only marks of this cluster say so: a Service that was restored from a backup of the
 // other cluster shows the same status and label as the one there.
 func (e *engine) guestOn(ctx context.Context, svc *corev1.Service, lb *alicloud.LoadBalancer) (location, error) {
-	if _, ours := e.clusterGroupOn(lb); ours {
+	if _, ours := e.shared.GroupOn(lb); ours {
 		return location{}, nil
 	}
 	on, err := e.marksOfCluster(ctx, svc, lb.ID, false)
 	if err != nil || !on {
 		return location{}, err
 	}
-	return e.foundLocation(svc, lb, true), nil
+	return e.shared.FoundAt(svc, lb, true), nil
 }
 
 // wasOnShared reports whether anything but its label says that a Service was on the CLB of a group, see [groups.Groups.WasOnShared]. The
 // status does, too, in the cluster that has written it.
 func (e *engine) wasOnShared(svc *corev1.Service, lb *alicloud.LoadBalancer) bool {
-	group, in := groupOn(lb)
+	group, in := mark.GroupOn(lb.Tags)
 	return in && (e.shared.WasOnShared(svc, groups.Known{}, group, lb.ID) || group.ClusterID == e.config.ClusterID && wasOn(svc, lb))
 }
 
 // atAddress returns the CLB whose address the status of the Service shows, with what gives it to the Service. It is nil where there is
 // none, where this process knows the id of the CLB, and where nothing on the CLB is the Service's: addresses are used again.
-func (e *engine) atAddress(ctx context.Context, svc *corev1.Service, known observed) (*alicloud.LoadBalancer, claim, error) {
-	if known.presence.ID() != "" {
+func (e *engine) atAddress(ctx context.Context, svc *corev1.Service, known presence.Presence) (*alicloud.LoadBalancer, claim, error) {
+	if known.ID() != "" {
 		return nil, claimNone, nil
 	}
 	for _, shown := range svc.Status.LoadBalancer.Ingress {

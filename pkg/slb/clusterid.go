@@ -29,15 +29,15 @@ type marking struct {
 func (c clb) markedOn(svc *corev1.Service, serves func(alicloud.Backend) bool) (clusterID string, proven bool) {
 	configured := c.config.ClusterID
 	switch {
-	case !c.group.IsZero():
-		return c.group.ClusterID, true
-	case !c.presence.Present():
+	case !c.Group.IsZero():
+		return c.Group.ClusterID, true
+	case !c.Presence.Present():
 		return configured, true
 	case c.marking.loadBalancerID == c.loadBalancer.Value.ID:
 		return c.marking.clusterID, true
 	}
 	marks := model.ClusterIDsOn(&model.Model{Listeners: c.listeners.Value, Groups: c.groups.Value}, mark.ServiceName(svc))
-	reused := c.presence.Reused()
+	reused := c.Presence.Reused()
 	switch {
 	case !reused && len(marks) > 0:
 		return marks[0], true

@@ -49,7 +49,7 @@ func (c clb) Plan(ctx context.Context, in driver.Inputs) (driver.Decision, error
 	in.Params = c.stayingParams(in.Service, in.Params)
 	c = c.servingPorts(in.Service.Spec.Ports)
 	decision := driver.Decision{Plan: plan{clb: c}}
-	if c.group.IsZero() {
+	if c.Group.IsZero() {
 		decision.Problems = reportPlacement(actual, in.Params)
 	}
 	shared, err := c.sharedWith(in.Service)
@@ -98,9 +98,9 @@ func (c clb) Plan(ctx context.Context, in driver.Inputs) (driver.Decision, error
 		steps = steps.Balancing(in.Nodes.Serves)
 	}
 	decision.Problems = append(append(decision.Problems, problems...), steps.Problems...)
-	record = c.knownPlace().RecordPlaces(record)
+	record = c.Known.RecordPlaces(record)
 	decision.Applied = &record
-	decision.Problems = append(decision.Problems, c.stays.Problems()...)
+	decision.Problems = append(decision.Problems, c.Stays.Problems()...)
 	if !in.Invalid {
 		decision.Ineffective = build.Ineffective(in.Params, desired)
 	}
@@ -135,7 +135,7 @@ func reportUnserviceable(actual *model.Model) []problem.Problem {
 // leaveUntagged leaves the owner tag out of what is wanted, unless the CLB has it, or has lost it since it was created: with the tag, it
 // would be deleted with the Service.
 func (c clb) leaveUntagged(svc *corev1.Service, desired *model.Model) {
-	if !c.group.IsZero() || c.Reused() || c.ID() == "" || isTagged(&c.loadBalancer.Value, svc) {
+	if !c.Group.IsZero() || c.Reused() || c.ID() == "" || driver.OwnedBy(svc, c.loadBalancer.Value.Tags) {
 		return
 	}
 	if record, _ := driver.RecordOn(svc); record.Made != c.ID() || !isOwn(svc, &c.loadBalancer.Value, c.listeners.Value) {
@@ -148,8 +148,8 @@ func (c clb) leaveUntagged(svc *corev1.Service, desired *model.Model) {
 func (c clb) withoutUnwanted(in driver.Inputs, desired *model.Model) driver.Plan {
 	lb := &c.loadBalancer.Value
 	record, _ := driver.RecordOn(in.Service)
-	if !c.group.IsZero() || c.ID() == "" || c.ID() != record.Made || len(c.listeners.Value)+len(in.Service.Status.LoadBalancer.Ingress) > 0 ||
-		!isTagged(lb, in.Service) {
+	if !c.Group.IsZero() || c.ID() == "" || c.ID() != record.Made || len(c.listeners.Value)+len(in.Service.Status.LoadBalancer.Ingress) > 0 ||
+		!driver.OwnedBy(in.Service, lb.Tags) {
 		return nil
 	}
 	steps := diff.Diff(desired, c.wholeModel(), mark.ServiceName(in.Service), "")
@@ -170,7 +170,7 @@ func (c clb) servingPorts(ports []corev1.ServicePort) clb {
 // protectAgain asks for the delete protection of a new CLB where a removal that was begun has switched it off, also that by another Service
 // of the group.
 func (c clb) protectAgain(desired *model.Model, reclaimed string) {
-	if !c.group.IsZero() && c.shared.Of(c.group.Mark()).Unprotected == c.ID() {
+	if !c.Group.IsZero() && c.shared.Of(c.Group.Mark()).Unprotected == c.ID() {
 		reclaimed = c.ID()
 	}
 	if !c.Reused() && c.ID() != "" && c.ID() == reclaimed && desired.LoadBalancer.DeleteProtection == "" {

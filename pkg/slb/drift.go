@@ -54,18 +54,18 @@ func (e *engine) isUnchanged(ctx context.Context, of driver.Request, known obser
 
 // readTogether returns a CLB that was read together with those of other Services, whose turn is soon.
 func (e *engine) readTogether(ctx context.Context, of driver.Request, known observed) (preload, bool) {
-	if read, ok := e.readings.Recent(known.presence.ID(), driftWindow, known.mayBeShared()); ok {
+	if read, ok := e.readings.Recent(known.Presence.ID(), driftWindow, known.mayBeShared()); ok {
 		return read, true
 	}
 	at := time.Now()
-	all, err := e.api.DescribeLoadBalancers(ctx, alicloud.LoadBalancerQuery{IDs: e.comparedWith(known.presence.ID(), of)})
+	all, err := e.api.DescribeLoadBalancers(ctx, alicloud.LoadBalancerQuery{IDs: e.comparedWith(known.Presence.ID(), of)})
 	if err != nil || len(all) == 0 {
 		return preload{}, false
 	}
 	if _, err = e.readListeners(ctx, all, at); err != nil {
 		return preload{}, false
 	}
-	return e.readings.Recent(known.presence.ID(), driftWindow, known.mayBeShared())
+	return e.readings.Recent(known.Presence.ID(), driftWindow, known.mayBeShared())
 }
 
 // readListeners reads the listeners of up to ten CLBs that were read at a time, for all Services on them.
@@ -99,7 +99,7 @@ func (e *engine) comparedWith(id string, of driver.Request) []string {
 // sameGroups reports whether a list of the groups of a CLB shows those of the Service that are known, and no others: a process that ended
 // in the middle of its work may have left one that no listener uses.
 func (e *engine) sameGroups(ctx context.Context, known observed, svc types.NamespacedName) bool {
-	listed, err := e.api.DescribeVServerGroups(ctx, known.presence.ID())
+	listed, err := e.api.DescribeVServerGroups(ctx, known.Presence.ID())
 	if err != nil {
 		return false
 	}

@@ -182,7 +182,7 @@ var _ driver.Balancer = clb{}
 
 // ID implements driver.Balancer.
 func (c clb) ID() string {
-	if !c.presence.Present() {
+	if !c.Presence.Present() {
 		return ""
 	}
 	return c.loadBalancer.Value.ID
@@ -192,7 +192,7 @@ func (c clb) ID() string {
 func (c clb) Address() string { return c.loadBalancer.Value.Address }
 
 // Reused implements driver.Balancer.
-func (c clb) Reused() bool { return c.presence.Reused() }
+func (c clb) Reused() bool { return c.Presence.Reused() }
 
 // SharedID implements driver.Balancer.
 func (c clb) SharedID(svc *corev1.Service, params annotation.Params) string {
@@ -222,7 +222,7 @@ func (c clb) InvalidateShared(ids []string, reason string) (driver.Balancer, boo
 
 // Recorded implements driver.Balancer.
 func (c clb) Recorded(applied driver.Record) driver.Record {
-	return c.knownPlace().RecordPlaces(asRecorded(applied, c.wholeModel()))
+	return c.Known.RecordPlaces(asRecorded(applied, c.wholeModel()))
 }
 
 // withKnown returns the CLB as it is known now.

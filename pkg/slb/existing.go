@@ -51,7 +51,7 @@ func (e *engine) showsNothing(ctx context.Context, svc *corev1.Service) (bool, e
 	if at < 0 {
 		return false, nil
 	}
-	if _, in := e.clusterGroupOn(&found[at]); !in {
+	if _, in := e.shared.GroupOn(&found[at]); !in {
 		return false, nil
 	}
 	on, err := e.marksOn(ctx, svc, &found[at])

@@ -12,7 +12,7 @@ var _ driver.Described = plan{}
 
 // Describe implements driver.Described.
 func (p plan) Describe(svc *corev1.Service) (listeners []driver.Listening, owned bool) {
-	owned = p.clb.ID() != "" && isTagged(&p.clb.loadBalancer.Value, svc)
+	owned = p.clb.ID() != "" && driver.OwnedBy(svc, p.clb.loadBalancer.Value.Tags)
 	if p.desired == nil {
 		return nil, owned
 	}

@@ -20,14 +20,14 @@ var _ driver.Follower = clb{}
 // Follows implements driver.Mover. The vServer groups of a CLB are its own, so that those of the old one need passes, too. A new process
 // that cannot read the listeners has no plan for the CLB that the Service is on: marks show the groups of its ports.
 func (c clb) Follows(svc *corev1.Service, when driver.Stage) []driver.Follower {
-	shown := cmp.Or(c.showing, svc.Labels[driver.LabelLoadBalancerID])
+	shown := cmp.Or(c.Showing, svc.Labels[driver.LabelLoadBalancerID])
 	var follows []driver.Follower
 	for _, left := range c.Left(svc) {
 		if former, ok := left.(clb); ok && (former.former == shown || when == driver.Moved && !mark.IsGroup(former.former)) {
 			follows = append(follows, former)
 		}
 	}
-	if when == driver.Unplanned && c.presence.Present() && !c.listeners.Known() {
+	if when == driver.Unplanned && c.Presence.Present() && !c.listeners.Known() {
 		follows = append(follows, clb{engine: c.engine, former: c.ID()})
 	}
 	return follows
@@ -40,13 +40,13 @@ func (c clb) RefreshBackends(ctx context.Context, svc *corev1.Service) (driver.F
 	if err != nil || lb == nil {
 		return found, err
 	}
-	found.group, _ = c.clusterGroupOn(lb) // on that of another cluster, marks with its ID are of its Services
+	found.Group, _ = c.shared.GroupOn(lb) // on that of another cluster, marks with its ID are of its Services
 	listeners, err := c.api.DescribeListeners(ctx, lb.ID)
 	if err != nil && !driver.IsUnread(err) {
 		return found, err
 	}
 	actual := observe.New(*lb, listeners[lb.ID])
-	actual.Reused = found.group.IsZero() && !isTagged(lb, svc)
+	actual.Reused = found.Group.IsZero() && !driver.OwnedBy(svc, lb.Tags)
 	if actual, err = observe.Groups(ctx, c.api, actual, mark.ServiceName(svc)); err == nil {
 		found.setObserved(actual)
 	}

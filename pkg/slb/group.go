@@ -28,8 +28,8 @@ func portOf(listener alicloud.ListenerKey) sharing.Port {
 
 // current is what is known of the CLB, for what it has in common with other products.
 func (c clb) current() groups.Current[alicloud.LoadBalancer] {
-	at := groups.Current[alicloud.LoadBalancer]{Known: c.knownPlace(), Former: c.former}
-	if c.presence.Present() {
+	at := groups.Current[alicloud.LoadBalancer]{Known: c.Known, Former: c.former}
+	if c.Presence.Present() {
 		at.LB = &c.loadBalancer.Value
 	}
 	return at
@@ -48,12 +48,12 @@ func (c *clb) hasListener(svc *corev1.Service) bool { return len(c.servedPorts(s
 
 // servedPorts are those on which the Service has listeners on the CLB of its group.
 func (c *clb) servedPorts(svc *corev1.Service) []sharing.Port {
-	return groups.PortsOf(mark.OwnerOf(svc, c.group.ClusterID), c.allListeners)
+	return groups.PortsOf(mark.OwnerOf(svc, c.Group.ClusterID), c.allListeners)
 }
 
 // hasOthersListener reports whether somebody else has a listener on the CLB of the group.
 func (c *clb) hasOthersListener(svc *corev1.Service) bool {
-	return groups.HasOthers(mark.OwnerOf(svc, c.group.ClusterID), c.allListeners)
+	return groups.HasOthers(mark.OwnerOf(svc, c.Group.ClusterID), c.allListeners)
 }
 
 func (c *clb) allListeners(yield func(groups.Listener) bool) {
@@ -72,7 +72,7 @@ func listenerOf(key alicloud.ListenerKey, description string) groups.Listener {
 
 // noteInGroup notes what a plan has done to a CLB of a group.
 func (c *clb) noteInGroup(svc *corev1.Service, done model.Plan) {
-	if c.group.IsZero() {
+	if c.Group.IsZero() {
 		return
 	}
 	c.noteServers(svc)

@@ -56,7 +56,7 @@ func (c groupCloud) Listeners(ctx context.Context, balancers []alicloud.LoadBala
 
 // Shown implements groups.Cloud.
 func (c groupCloud) Shown(ctx context.Context, svc *corev1.Service, known presence.Presence) (*alicloud.LoadBalancer, error) {
-	lb, _, err := c.atAddress(ctx, svc, observed{presence: known})
+	lb, _, err := c.atAddress(ctx, svc, known)
 	return lb, err
 }
 
@@ -97,43 +97,21 @@ func (groupCloud) TagKeys(params annotation.Params) []string {
 // Room implements groups.Cloud.
 func (c groupCloud) Room(id string) (most, stay int) { return c.roomOf(id) }
 
-// groupOn returns the group whose Services share a CLB, false for none.
-func groupOn(lb *alicloud.LoadBalancer) (mark.Group, bool) {
-	view := groupCloud{}.View(lb)
-	return view.Group()
-}
-
-// clusterGroupOn returns the group of this cluster whose Services share a CLB, false for none.
-func (e *engine) clusterGroupOn(lb *alicloud.LoadBalancer) (mark.Group, bool) {
-	return e.shared.GroupOn(lb)
-}
-
-// knownPlace is what is known of where the Service is.
-func (o observed) knownPlace() groups.Known {
-	return groups.Known{Presence: o.presence, Group: o.group, Stays: o.stays, From: o.from, Leaving: o.left, Showing: o.showing}
-}
-
 // doubtGroup puts in doubt which CLB the Service is on where its group, or other Services of that, have changed.
 func (e *engine) doubtGroup(of driver.Request, known observed) observed {
 	if known.loadBalancer.Trusted() {
-		if reason := e.shared.Doubts(of.Service, of.Params, known.knownPlace()); reason != "" {
+		if reason := e.shared.Doubts(of.Service, of.Params, known.Known); reason != "" {
 			known.loadBalancer.Invalidate(reason)
 		}
 	}
 	return known
 }
 
-// locateInGroup finds the CLB of the group that the Service is to be on.
-func (e *engine) locateInGroup(ctx context.Context, of driver.Request, group mark.Group, known observed) (location, error) {
-	at, err := e.shared.Locate(ctx, of, group, known.knownPlace())
-	return location{presence: at.Presence, lb: at.LB, group: at.Group, leaves: at.Leaves, stays: at.Stays, from: at.From}, err
-}
-
 // ownListeners leaves out the listeners of the other Services of a group: each compares its own.
 func (o observed) ownListeners(of driver.Request, listeners []model.Listener) []model.Listener {
-	if o.group.IsZero() {
+	if o.Group.IsZero() {
 		return listeners
 	}
-	owner := mark.OwnerOf(of.Service, o.group.ClusterID)
+	owner := mark.OwnerOf(of.Service, o.Group.ClusterID)
 	return slices.DeleteFunc(slices.Clone(listeners), func(l model.Listener) bool { return owner.OwnedByOther(l.Description) })
 }

@@ -26,8 +26,8 @@ var errNotInGroup = errors.New("no CLB of the group has anything of the Service"
 
 // Left implements driver.Mover.
 func (c clb) Left(svc *corev1.Service) []driver.Balancer {
-	places := c.left
-	if c.presence.IsZero() {
+	places := c.Leaving
+	if c.Presence.IsZero() {
 		record, _ := driver.RecordOn(svc)
 		places = record.Leaving
 	}
@@ -49,9 +49,9 @@ func (c clb) Leave(former driver.Balancer, svc *corev1.Service, gone bool) drive
 	if !ok {
 		return c
 	}
-	if c.presence.IsZero() && c.left == nil {
+	if c.Presence.IsZero() && c.Leaving == nil {
 		record, _ := driver.RecordOn(svc)
-		c.left = record.Leaving
+		c.Leaving = record.Leaving
 	}
 	c.formerDoubts = maps.Clone(c.formerDoubts)
 	if c.formerDoubts == nil {
@@ -61,8 +61,8 @@ func (c clb) Leave(former driver.Balancer, svc *corev1.Service, gone bool) drive
 	if gone {
 		delete(c.formerDoubts, from.former)
 		c.shared.Release(svc.UID, from.former, c.ID())
-		c.left = slices.DeleteFunc(slices.Clone(c.left), func(place string) bool { return place == from.former })
-		if c.group.IsZero() {
+		c.Leaving = slices.DeleteFunc(slices.Clone(c.Leaving), func(place string) bool { return place == from.former })
+		if c.Group.IsZero() {
 			c.shared.Forget(svc.UID) // or it would count as one that uses the CLB, which the last Service of the group has to delete
 		}
 	}
@@ -81,12 +81,12 @@ func (c clb) refreshFormer(ctx context.Context, svc *corev1.Service) (driver.Bal
 	if lb == nil {
 		return c.confirmEmptied("CLB " + c.former)
 	}
-	if group, in := c.clusterGroupOn(lb); in {
+	if group, in := c.shared.GroupOn(lb); in {
 		return c.refreshInGroup(ctx, svc, group, lb.ID)
 	}
 	c.empty = presence.Emptiness{}
-	if isTagged(lb, svc) {
-		c.presence = presence.Found(lb.ID, false)
+	if driver.OwnedBy(svc, lb.Tags) {
+		c.Presence = presence.Found(lb.ID, false)
 		c.loadBalancer.Set(*lb)
 		return c, nil
 	}
@@ -96,7 +96,7 @@ func (c clb) refreshFormer(ctx context.Context, svc *corev1.Service) (driver.Bal
 
 // confirmEmptied is an error until nothing was found for some seconds: one answer proves nothing.
 func (c clb) confirmEmptied(what string) (driver.Balancer, error) {
-	c.presence = presence.Presence{}
+	c.Presence = presence.Presence{}
 	err := c.confirmEmpty(what)
 	return c, err
 }
@@ -110,7 +110,7 @@ func (c *clb) confirmEmpty(what string) (err error) {
 // refreshInGroup reads the CLB of a group on which the Service has something: the one with the id, else one with its marks, else one on
 // which nobody is, which it may have begun to make.
 func (c clb) refreshInGroup(ctx context.Context, svc *corev1.Service, group mark.Group, id string) (driver.Balancer, error) {
-	found, named, err := c.shared.Candidates(ctx, svc, group, c.knownPlace(), id)
+	found, named, err := c.shared.Candidates(ctx, svc, group, c.Known, id)
 	if err != nil {
 		return c, err
 	}
@@ -132,7 +132,7 @@ func (c clb) readInGroup(ctx context.Context, svc *corev1.Service, group mark.Gr
 	if err := c.readStaying(ctx, svc, lb, false); err != nil {
 		return c, false, err
 	}
-	c.group = group
+	c.Group = group
 	owner := mark.OwnerOf(svc, group.ClusterID)
 	has := c.hasListener(svc) || slices.ContainsFunc(c.groups.Value, func(g model.Group) bool { return owner.Owns(g.Name) })
 	if err := c.unread[model.PartGroups]; err != nil && !has && !c.groupsUnread.Outlasts(waits.LeftoverUnread) {
@@ -144,7 +144,7 @@ func (c clb) readInGroup(ctx context.Context, svc *corev1.Service, group mark.Gr
 	}
 	if !c.hasOthersListener(svc) && !used {
 		if !has && c.former == "" {
-			if begun, err := c.shared.MayHaveBegun(ctx, svc, group, before.knownPlace(), lb.ID); err != nil || !begun {
+			if begun, err := c.shared.MayHaveBegun(ctx, svc, group, before.Known, lb.ID); err != nil || !begun {
 				return before, false, err
 			}
 		}
@@ -159,7 +159,7 @@ func (c clb) readInGroup(ctx context.Context, svc *corev1.Service, group mark.Gr
 // lastOfGroup reads the CLB of a group that the Service names by its ID. If no other Service uses it, and nobody else has a listener on it,
 // it is returned as that of the group, and goes with the Service: otherwise nobody would delete it.
 func (c clb) lastOfGroup(ctx context.Context, svc *corev1.Service) (found clb, last bool, err error) {
-	group, in := c.clusterGroupOn(&c.loadBalancer.Value)
+	group, in := c.shared.GroupOn(&c.loadBalancer.Value)
 	if !in {
 		return c, false, nil
 	}
@@ -181,11 +181,11 @@ func (c clb) lastOfGroup(ctx context.Context, svc *corev1.Service) (found clb, l
 // it.
 func (c clb) planGroupRemoval(svc *corev1.Service, applied *driver.Record, removal driver.Removal) (driver.Removal, error) {
 	actual := c.wholeModel()
-	used, err := c.shared.IsUsed(svc, c.group, c.ID())
+	used, err := c.shared.IsUsed(svc, c.Group, c.ID())
 	if err != nil {
 		return removal, err
 	}
-	_, tagged := groupOn(&actual.LoadBalancer)
+	_, tagged := mark.GroupOn(actual.LoadBalancer.Tags)
 	last := tagged && !used && !c.hasOthersListener(svc)
 	// A port that the Service leaves may be what another one waits for, and where it has nothing, it keeps nothing.
 	removal.Preserved = removal.Preserved && (c.former == "" || last && c.hasListener(svc))
@@ -202,19 +202,19 @@ func (c clb) planGroupRemoval(svc *corev1.Service, applied *driver.Record, remov
 	default:
 		removal.Reused = true
 		record := loadRecord(applied, svc, actual)
-		removal.Kept, removal.KeptFor, err = c.shared.Kept(svc, c.group, c.ID(), tagged, "listeners and vServer groups")
+		removal.Kept, removal.KeptFor, err = c.shared.Kept(svc, c.Group, c.ID(), tagged, "listeners and vServer groups")
 		if err != nil {
 			return removal, err
 		}
-		return c.planLeave(removal, &model.Model{RemoveTags: c.shared.TagsOfNobody(c.group, svc, record.TagKeys)},
-			mark.OwnerOf(svc, c.group.ClusterID))
+		return c.planLeave(removal, &model.Model{RemoveTags: c.shared.TagsOfNobody(c.Group, svc, record.TagKeys)},
+			mark.OwnerOf(svc, c.Group.ClusterID))
 	}
 	return removal, err
 }
 
 // forGuests adds the other Services that name the CLB of a group by its ID, as this one does, if no Service of the group is to delete it.
 func (c clb) forGuests(svc *corev1.Service, removal driver.Removal) (_ driver.Removal, err error) {
-	if group, in := c.clusterGroupOn(&c.loadBalancer.Value); in {
+	if group, in := c.shared.GroupOn(&c.loadBalancer.Value); in {
 		removal.KeptFor, _, err = c.shared.UsersByID(svc, group, c.ID())
 	}
 	return removal, err
@@ -222,8 +222,8 @@ func (c clb) forGuests(svc *corev1.Service, removal driver.Removal) (_ driver.Re
 
 // leftGroup notes that a Service is no longer on the CLB of a group.
 func (c clb) leftGroup(removal driver.Removal) {
-	if !c.group.IsZero() && !removal.Reused {
-		c.shared.Lost(c.group, removal.ID)
+	if !c.Group.IsZero() && !removal.Reused {
+		c.shared.Lost(c.Group, removal.ID)
 	}
 }
 
@@ -239,16 +239,16 @@ func (c clb) idInGroup(svc *corev1.Service) string {
 // refreshUsed reads what is on the CLB of a group that the Service is on, unless it is known. The CLB stays for the other Services that use
 // it, so that nothing of it needs a search. It returns nothing where that is not so.
 func (c clb) refreshUsed(ctx context.Context, svc *corev1.Service) (driver.Balancer, error) {
-	if c.ID() == "" || c.group.IsZero() {
+	if c.ID() == "" || c.Group.IsZero() {
 		return nil, nil
 	}
-	if used, err := c.shared.IsUsed(svc, c.group, c.ID()); err != nil || !used {
+	if used, err := c.shared.IsUsed(svc, c.Group, c.ID()); err != nil || !used {
 		return nil, nil //nolint:nilerr // the search for the CLB reports it
 	}
 	if c.isTrusted() {
 		return c, nil
 	}
-	found, _, err := c.readInGroup(ctx, svc, c.group, &c.loadBalancer.Value)
+	found, _, err := c.readInGroup(ctx, svc, c.Group, &c.loadBalancer.Value)
 	if alicloud.IsNotFound(err) {
 		return nil, nil
 	}

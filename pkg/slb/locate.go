@@ -20,20 +20,7 @@ import (
 )
 
 // location is the CLB that a Service is on, if it is present.
-type location struct {
-	presence presence.Presence
-	lb       alicloud.LoadBalancer
-	// group is that of a CLB that Services share, zero for any other one.
-	group mark.Group
-	// leaves are ids of CLBs and marks of groups that the Service was on, and leaves.
-	leaves []string
-	// stays is why the Service stays here although it asks for another place, nil where it does not.
-	stays *groups.StayReason
-	// from is the id of the CLB that the Service is on until there is another one for it, empty for none.
-	from string
-	// others are the ids of further CLBs with the owner tag of the Service.
-	others []string
-}
+type location = groups.Location[alicloud.LoadBalancer]
 
 // locateCLB returns the CLB of a Service as it is.
 //
@@ -41,8 +28,8 @@ type location struct {
 // its address. So that CLB comes first, then the one of the annotation. adopted says that the Service had a CLB before this program saw it. With an error, the
 // location may say what is known all the same.
 func (e *engine) locateCLB(ctx context.Context, of driver.Request, known observed) (location, error) {
-	if group, in := e.shared.Wanted(of.Service, of.Params, known.group); in {
-		return e.locateInGroup(ctx, of, group, known)
+	if group, in := e.shared.Wanted(of.Service, of.Params, known.Group); in {
+		return e.shared.Locate(ctx, of, group, known.Known)
 	}
 	return e.locateOutside(ctx, of.Service, of.Params, known, of.Adopted)
 }
@@ -51,29 +38,29 @@ func (e *engine) locateCLB(ctx context.Context, of driver.Request, known observe
 func (e *engine) locateOutside(
 	ctx context.Context, svc *corev1.Service, params annotation.Params, known observed, adopted bool,
 ) (location, error) {
-	asked, lastID := params.Get(annotation.LoadBalancerID), cmp.Or(known.presence.ID(), driver.Labeled(svc))
+	asked, lastID := params.Get(annotation.LoadBalancerID), cmp.Or(known.Presence.ID(), driver.Labeled(svc))
 	current, err := e.locateCurrent(ctx, svc, known, lastID, asked, adopted)
-	if err == nil && asksToMove(params, current.presence) {
+	if err == nil && asksToMove(params, current.Presence) {
 		return e.moveOutside(ctx, svc, params, known, current, adopted)
 	}
-	if err != nil || !current.presence.IsZero() {
+	if err != nil || !current.Presence.IsZero() {
 		return current, err
 	}
 	if asked != "" {
-		leaves := current.leaves
+		leaves := current.Leaves
 		if leaves == nil {
 			leaves = known.leftGroup()
 		}
-		if doubt, unproven := e.shared.NoneCreated(ctx, svc, known.knownPlace(), adopted); unproven != nil {
+		if doubt, unproven := e.shared.NoneCreated(ctx, svc, known.Known, adopted); unproven != nil {
 			refused := e.refusesCLB(ctx, svc, params, asked) // what the author can do something about comes first
-			return location{presence: doubt, leaves: leaves}, errors.Join(refused, unproven)
+			return location{Presence: doubt, Leaves: leaves}, errors.Join(refused, unproven)
 		}
-		return e.locateAsked(ctx, svc, params, asked, known.knownPlace().ShownFirst(leaves))
+		return e.locateAsked(ctx, svc, params, asked, known.Known.ShownFirst(leaves))
 	}
-	if len(current.leaves) > 0 {
-		return e.locateAfterGroup(ctx, svc, known, known.knownPlace().ShownFirst(current.leaves), adopted)
+	if len(current.Leaves) > 0 {
+		return e.locateAfterGroup(ctx, svc, known, known.Known.ShownFirst(current.Leaves), adopted)
 	}
-	return e.decideAbsence(ctx, svc, known, lastID, mayHaveHad(svc, known, lastID, adopted))
+	return e.decideAbsence(ctx, svc, known.Presence, lastID, mayHaveHad(svc, known, lastID, adopted))
 }
 
 // locateAfterGroup returns the CLB of its own that a Service gets which leaves the CLB of a group, or that CLB while it cannot get one.
@@ -81,7 +68,7 @@ func (e *engine) locateOutside(
 func (e *engine) locateAfterGroup(
 	ctx context.Context, svc *corev1.Service, known observed, leaves []string, adopted bool,
 ) (location, error) {
-	if back, err := e.neverLeft(ctx, svc, known.knownPlace().Shows(), leaves); err != nil || back.presence.Present() {
+	if back, err := e.neverLeft(ctx, svc, known.Known.Shows(), leaves); err != nil || back.Presence.Present() {
 		return back, err
 	}
 	from, err := e.formerInGroup(ctx, svc, known, leaves)
@@ -90,16 +77,16 @@ func (e *engine) locateAfterGroup(
 	}
 	if from != nil {
 		if refused := e.shared.OwnRefused(svc); refused != nil {
-			group, _ := groupOn(from)
-			return location{presence: presence.Found(from.ID, false), lb: *from, group: group, leaves: leaves,
-				stays: e.shared.StayingRefused(from.ID, mark.Group{}, refused)}, nil
+			stays := e.shared.FoundInGroup(from, e.shared.StayingRefused(from.ID, mark.Group{}, refused))
+			stays.Leaves = leaves
+			return stays, nil
 		}
 	}
 	record, _ := driver.RecordOn(svc)
-	decided, err := e.decideAbsence(ctx, svc, observed{presence: known.ownPresence()}, "",
+	decided, err := e.decideAbsence(ctx, svc, known.ownPresence(), "",
 		known.maybeCreated(false) || adopted && len(record.Leaving) > 0)
-	if decided.leaves = leaves; from != nil {
-		decided.from = from.ID
+	if decided.Leaves = leaves; from != nil {
+		decided.From = from.ID
 	}
 	return decided, err
 }
@@ -114,8 +101,8 @@ func (e *engine) neverLeft(ctx context.Context, svc *corev1.Service, shows strin
 	if err != nil || lb == nil {
 		return location{}, err
 	}
-	back := e.foundLocation(svc, lb, by != claimOwn) // one that is an existing one for all that anybody knows is not deleted with the Service
-	back.leaves = leaves
+	back := e.shared.FoundAt(svc, lb, by != claimOwn) // one that is an existing one for all that anybody knows is not deleted with the Service
+	back.Leaves = leaves
 	return back, nil
 }
 
@@ -126,12 +113,12 @@ func (e *engine) formerInGroup(ctx context.Context, svc *corev1.Service, known o
 	if err != nil || lb == nil {
 		return nil, err
 	}
-	group, in := groupOn(lb)
+	group, in := mark.GroupOn(lb.Tags)
 	if !in {
 		return nil, nil
 	}
 	record, _ := driver.RecordOn(svc)
-	if known.presence.ID() == lb.ID || record.Group == group.Mark() {
+	if known.Presence.ID() == lb.ID || record.Group == group.Mark() {
 		return lb, nil
 	}
 	if marked, err := e.marksOn(ctx, svc, lb); err != nil || !marked {
@@ -145,24 +132,24 @@ func (e *engine) formerInGroup(ctx context.Context, svc *corev1.Service, known o
 func (e *engine) locateCurrent(
 	ctx context.Context, svc *corev1.Service, known observed, lastID, asked string, adopted bool,
 ) (location, error) {
-	wasThere := known.presence.Present()
+	wasThere := known.Presence.Present()
 	var leaves []string
 	if wasThere {
-		at, err := e.stillThere(ctx, svc, lastID, known.presence.Reused())
-		if err != nil || !at.presence.IsZero() {
+		at, err := e.stillThere(ctx, svc, lastID, known.Presence.Reused())
+		if err != nil || !at.Presence.IsZero() {
 			return at, err
 		}
-		leaves = at.leaves
+		leaves = at.Leaves
 	}
 	if asked == "" || adopted || known.maybeCreated(false) {
 		if lb, _, err := e.findOwn(ctx, svc, lastID); err != nil || lb != nil {
-			own := e.foundLocation(svc, lb, false)
-			own.leaves = leaves
+			own := e.shared.FoundAt(svc, lb, false)
+			own.Leaves = leaves
 			return own, err
 		}
 	}
 	if wasThere {
-		return location{leaves: leaves}, nil
+		return location{Leaves: leaves}, nil
 	}
 	return e.locateShown(ctx, svc, known, lastID, asked, adopted)
 }
@@ -176,7 +163,7 @@ func (e *engine) findOwn(ctx context.Context, svc *corev1.Service, lastID string
 		return lb, others, err
 	}
 	lb, err = e.readCLB(ctx, record.Made)
-	if err != nil || lb == nil || !isTagged(lb, svc) && !(driver.Evidence{ID: lb.ID, Name: lb.Name, Tags: lb.Tags}).MadeFor(svc) {
+	if err != nil || lb == nil || !driver.OwnedBy(svc, lb.Tags) && !(driver.Evidence{ID: lb.ID, Name: lb.Name, Tags: lb.Tags}).MadeFor(svc) {
 		return nil, nil, err
 	}
 	return lb, nil, nil
@@ -188,7 +175,7 @@ func (e *engine) locateShown(
 ) (location, error) {
 	if lastID != "" && lastID != asked {
 		at, err := e.byID(ctx, svc, lastID, adopted)
-		if err != nil || !at.presence.IsZero() || at.leaves != nil {
+		if err != nil || !at.Presence.IsZero() || at.Leaves != nil {
 			return at, err
 		}
 	}
@@ -205,14 +192,14 @@ func (e *engine) stillThere(ctx context.Context, svc *corev1.Service, id string,
 		return location{}, err
 	}
 	if leaves := leavesGroup(lb); leaves != nil && !reused {
-		return location{leaves: leaves}, nil
+		return location{Leaves: leaves}, nil
 	}
-	return e.foundLocation(svc, lb, reused), nil
+	return e.shared.FoundAt(svc, lb, reused), nil
 }
 
 // leavesGroup returns what a Service leaves that is in no group any more and was on a CLB of one, nil for any other CLB.
 func leavesGroup(lb *alicloud.LoadBalancer) []string {
-	if group, in := groupOn(lb); in {
+	if group, in := mark.GroupOn(lb.Tags); in {
 		return []string{lb.ID, group.Mark()}
 	}
 	return nil
@@ -223,8 +210,8 @@ func leavesGroup(lb *alicloud.LoadBalancer) []string {
 // the Service's: somebody may have taken it over, so that only what carries the marks goes.
 func (e *engine) locateForRemoval(ctx context.Context, svc *corev1.Service, known observed) (location, error) {
 	params, _ := annotation.Parse(svc.Annotations)
-	lastID := cmp.Or(known.presence.ID(), driver.Labeled(svc))
-	if own, err := e.ownForRemoval(ctx, svc, known, lastID); err != nil || own.presence.Present() {
+	lastID := cmp.Or(known.Presence.ID(), driver.Labeled(svc))
+	if own, err := e.ownForRemoval(ctx, svc, known, lastID); err != nil || own.Presence.Present() {
 		return own, err
 	}
 	asked := params.Get(annotation.LoadBalancerID)
@@ -252,39 +239,39 @@ func (e *engine) ownForRemoval(ctx context.Context, svc *corev1.Service, known o
 	if err != nil || lb == nil {
 		return location{}, err
 	}
-	if had := known.presence; had.ID() != "" && lb.ID != had.ID() && !had.WasReused() && !had.MaybeCreated() {
+	if had := known.Presence; had.ID() != "" && lb.ID != had.ID() && !had.WasReused() && !had.MaybeCreated() {
 		return location{}, nil
 	}
 	if stranger, err := e.isStranger(ctx, svc, lb, lastID); stranger || err != nil {
 		return location{}, err
 	}
-	own := e.foundLocation(svc, lb, false)
-	own.others = others
+	own := e.shared.FoundAt(svc, lb, false)
+	own.Others = others
 	return own, nil
 }
 
 // seenForRemoval is the location of a CLB on which something is the Service's: its own one, or one that is treated like an existing one.
 func (e *engine) seenForRemoval(ctx context.Context, svc *corev1.Service, lb *alicloud.LoadBalancer) (location, error) {
-	if isTagged(lb, svc) {
-		return e.foundLocation(svc, lb, false), nil
+	if driver.OwnedBy(svc, lb.Tags) {
+		return e.shared.FoundAt(svc, lb, false), nil
 	}
 	listeners, err := e.api.DescribeListeners(ctx, lb.ID)
 	if err != nil {
 		return location{}, fmt.Errorf("read the listeners of %s: %w", lb.ID, err)
 	}
-	return e.foundLocation(svc, lb, !isOwn(svc, lb, observe.New(*lb, listeners[lb.ID]).Listeners)), nil
+	return e.shared.FoundAt(svc, lb, !isOwn(svc, lb, observe.New(*lb, listeners[lb.ID]).Listeners)), nil
 }
 
 // absentForRemoval is [engine.decideAbsence], unless the address that the Service shows leads to its CLB.
 func (e *engine) absentForRemoval(ctx context.Context, svc *corev1.Service, known observed, lastID string, missed bool) (location, error) {
-	lb, by, err := e.atAddress(ctx, svc, known)
+	lb, by, err := e.atAddress(ctx, svc, known.Presence)
 	if err != nil {
 		return location{}, err
 	}
 	if lb != nil && by != claimGroup {
 		return e.seenForRemoval(ctx, svc, lb)
 	}
-	return e.decideAbsence(ctx, svc, known, lastID, missed)
+	return e.decideAbsence(ctx, svc, known.Presence, lastID, missed)
 }
 
 // mayHaveHad reports whether a Service had a CLB, or may have had one whose id nobody knows.
@@ -332,28 +319,21 @@ func (e *engine) byID(ctx context.Context, svc *corev1.Service, id string, adopt
 
 // byAddress returns the CLB whose address the Service shows, if it is the Service's although neither tag, name nor id leads to it.
 func (e *engine) byAddress(ctx context.Context, svc *corev1.Service, known observed, adopted bool) (location, error) {
-	lb, by, err := e.atAddress(ctx, svc, known)
+	lb, by, err := e.atAddress(ctx, svc, known.Presence)
 	if err != nil || lb == nil {
 		return location{}, err
 	}
 	return e.claimedBy(ctx, svc, lb, by, adopted)
 }
 
-// foundLocation is the location of a CLB that an answer showed, and none for nil.
-func (e *engine) foundLocation(svc *corev1.Service, lb *alicloud.LoadBalancer, reused bool) location {
-	if lb == nil {
-		return location{}
-	}
-	e.missing.Found(svc.UID, lb.ID)
-	return location{presence: presence.Found(lb.ID, reused), lb: *lb}
-}
-
 // decideAbsence decides what it means that a Service has a CLB neither by id nor by tag. missed says that it should have one, or may.
-func (e *engine) decideAbsence(ctx context.Context, svc *corev1.Service, known observed, lastID string, missed bool) (location, error) {
-	decided, err := e.missing.Decide(ctx, known.presence, presence.Absence{
+func (e *engine) decideAbsence(
+	ctx context.Context, svc *corev1.Service, was presence.Presence, lastID string, missed bool,
+) (location, error) {
+	decided, err := e.missing.Decide(ctx, was, presence.Absence{
 		Service: svc.UID, ID: lastID, NeverCreated: !missed, MaybeCreated: lastID == "",
 	})
-	return location{presence: decided}, err
+	return location{Presence: decided}, err
 }
 
 // readCLB returns a CLB by its id, nil when it does not exist.

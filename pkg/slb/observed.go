@@ -14,7 +14,8 @@ import (
 
 // observed is what is known of the CLB of a Service, part by part. Its zero value knows nothing.
 type observed struct {
-	presence     presence.Presence
+	groups.Known
+
 	loadBalancer driver.Part[alicloud.LoadBalancer]
 	listeners    driver.Part[[]model.Listener]
 	groups       driver.Part[[]model.Group]
@@ -22,16 +23,6 @@ type observed struct {
 	extensions driver.Part[struct{}]
 	// access is the list of the Service's source ranges, nil for none. It outlives the CLB.
 	access driver.Part[*alicloud.AccessList]
-	// group is that of a CLB that the Service shares, zero for any other one.
-	group mark.Group
-	// left are ids of CLBs and marks of groups that the Service has left, and on which it may have something.
-	left []string
-	// showing is the id of the CLB that the status of the Service shows, empty where that is not known.
-	showing string
-	// stays is why the Service stays where it is although it asks for another place, nil where it does not. from is the id of the CLB that it
-	// is on until there is another one for it, empty for none.
-	stays *groups.StayReason
-	from  string
 	leavingDoubt
 	// formerDoubts are the doubts about the places that the Service has left.
 	formerDoubts map[string]leavingDoubt
@@ -57,57 +48,57 @@ type leavingDoubt struct {
 
 // wholeModel returns the CLB, nil while none is known.
 func (o observed) wholeModel() *model.Model {
-	if !o.presence.Present() {
+	if !o.Presence.Present() {
 		return nil
 	}
 	return &model.Model{
 		LoadBalancer: o.loadBalancer.Value, Listeners: slices.Clone(o.listeners.Value), Groups: slices.Clone(o.groups.Value),
-		Access: o.access.Value, Reused: o.presence.Reused(),
+		Access: o.access.Value, Reused: o.Presence.Reused(),
 	}
 }
 
 // maybeCreated reports whether the Service may have a CLB whose id nobody knows: its creation was not answered, or a process before this
 // one may have begun it. adopted says that the Service was there before this process.
 func (o observed) maybeCreated(adopted bool) bool {
-	return o.presence.IsZero() && adopted || o.presence.MaybeCreated()
+	return o.Presence.IsZero() && adopted || o.Presence.MaybeCreated()
 }
 
 // ownPresence is the presence of a CLB that is not one of a group.
 func (o observed) ownPresence() presence.Presence {
-	if !o.group.IsZero() {
+	if !o.Group.IsZero() {
 		return presence.Presence{}
 	}
-	return o.presence
+	return o.Presence
 }
 
 // mayBeShared reports whether other Services may have listeners on the CLB.
-func (o observed) mayBeShared() bool { return !o.group.IsZero() || o.presence.Reused() }
+func (o observed) mayBeShared() bool { return !o.Group.IsZero() || o.Presence.Reused() }
 
 // withLeaving returns what is known when the Service leaves load balancers and groups for the CLB that it is on now.
 func (o observed) withLeaving(places []string) observed {
 	lb := &o.loadBalancer.Value
-	id, group := "", o.group
-	if o.presence.Present() {
+	id, group := "", o.Group
+	if o.Presence.Present() {
 		id = lb.ID
-		if in, grouped := groupOn(lb); grouped && group.IsZero() {
+		if in, grouped := mark.GroupOn(lb.Tags); grouped && group.IsZero() {
 			group = in
 		}
 	}
-	o.left = groups.Leaving(o.left, places, id, group)
+	o.Leaving = groups.Leaving(o.Leaving, places, id, group)
 	return o
 }
 
 // leftGroup is what the Service has left and may have something on, nil if no group is among it.
 func (o observed) leftGroup() []string {
-	if !slices.ContainsFunc(o.left, mark.IsGroup) {
+	if !slices.ContainsFunc(o.Leaving, mark.IsGroup) {
 		return nil
 	}
-	return o.left
+	return o.Leaving
 }
 
 // isTrusted reports whether nothing of the CLB needs reading.
 func (o observed) isTrusted() bool {
-	if o.presence.Gone() {
+	if o.Presence.Gone() {
 		return o.loadBalancer.Trusted()
 	}
 	return o.loadBalancer.Trusted() && o.listeners.Trusted() && o.groups.Trusted()
@@ -166,7 +157,7 @@ func (o observed) asksForGroups(params annotation.Params) bool {
 
 // setObserved takes over a model that was just read.
 func (o *observed) setObserved(model *model.Model) {
-	o.presence = presence.Found(model.LoadBalancer.ID, model.Reused)
+	o.Presence = presence.Found(model.LoadBalancer.ID, model.Reused)
 	o.loadBalancer.Set(model.LoadBalancer)
 	o.listeners.Set(model.Listeners)
 	o.groups.Set(model.Groups)
@@ -192,25 +183,27 @@ func (o observed) comparesBackends() bool { return !o.groupsUnlisted && o.compar
 
 // observedAfterDeletion returns what is known once the CLB was deleted, and the Service is to get another one.
 func observedAfterDeletion(o observed) observed {
-	return observed{presence: o.presence.AfterDeletion(), access: o.access, left: o.left, showing: o.showing}
+	return observed{Known: o.Elsewhere(o.Presence.AfterDeletion()), access: o.access}
 }
 
 // afterDeployment returns what is known after a plan was carried out.
 func (o observed) afterDeployment(d deployment) observed {
 	o.access.Value, o.comparisons = d.model.Access, 0
 	switch {
-	case d.lost != "" && o.presence.Reused():
-		return observed{access: o.access, left: o.left, showing: o.showing}
+	case d.lost != "" && o.Presence.Reused():
+		return observed{Known: o.Elsewhere(presence.Presence{}), access: o.access}
 	case d.lost != "":
-		return observed{presence: o.presence.AfterLoss(d.lost), access: o.access, left: o.left, showing: o.showing, group: o.group}
+		lost := observed{Known: o.Elsewhere(o.Presence.AfterLoss(d.lost)), access: o.access}
+		lost.Group = o.Group
+		return lost
 	}
 	if d.model.LoadBalancer.ID == "" { // none was created, unless the answer is missing
 		if d.doubts[model.PartLoadBalancer] != "" {
-			o.presence = o.presence.AfterUnansweredCreation()
+			o.Presence = o.Presence.AfterUnansweredCreation()
 		}
 		return o.invalidateParts(d.doubts)
 	}
-	if !o.presence.Present() {
+	if !o.Presence.Present() {
 		o.extensions.Set(struct{}{}) // a new listener has none
 		o.setObserved(d.model)
 		return o.invalidateParts(d.doubts)

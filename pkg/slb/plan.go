@@ -46,7 +46,7 @@ func (p plan) Deploy(ctx context.Context, svc *corev1.Service, create driver.Cre
 		p.clb.answers.Creations.Leave(svc.UID)
 	}
 	if p.Empty() {
-		p.clb.shared.WakeOnConflict(p.clb.group, svc, p.clb.ID(), p.Problems)
+		p.clb.shared.WakeOnConflict(p.clb.Group, svc, p.clb.ID(), p.Problems)
 		p.clb.noteServers(svc)
 		return driver.Deployment{Balancer: p.clb, Registered: p.registeredAfter(p.clb), Problems: p.reportKept()}
 	}
@@ -55,7 +55,7 @@ func (p plan) Deploy(ctx context.Context, svc *corev1.Service, create driver.Cre
 		observed = &model.Model{Access: p.clb.access.Value}
 	}
 	applier := deploy.New(p.clb.api, &p.clb.answers, observed)
-	applier.Create, applier.Moves = create, p.clb.from != ""
+	applier.Create, applier.Moves = create, p.clb.From != ""
 	if most, known := p.clb.mostServers(svc); known {
 		applier.Limit(most)
 	}
@@ -66,7 +66,7 @@ func (p plan) Deploy(ctx context.Context, svc *corev1.Service, create driver.Cre
 	if !p.OnlyBackends() {
 		p.clb.readings.Drop(p.clb.ID())
 	}
-	if applier.NotCreated != nil && p.clb.from != "" {
+	if applier.NotCreated != nil && p.clb.From != "" {
 		delete(applier.Doubts, model.PartLoadBalancer) // there is none, for sure
 	}
 	if applier.Lost != "" {

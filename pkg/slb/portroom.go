@@ -30,7 +30,7 @@ func (c clb) portRoom(in driver.Inputs) backend.PortRoom {
 		return backend.PortRoom{Ports: ports} // the account may have a higher one, and after a refusal, creations pause
 	}
 	on := backend.Listeners{All: len(listeners), Quota: limit.Value, Code: string(quota.ListenersPerCLB), Assumed: limit.Assumed}
-	if c.group.IsZero() { // the room of those who share a CLB is decided together, and those who leave may still have listeners
+	if c.Group.IsZero() { // the room of those who share a CLB is decided together, and those who leave may still have listeners
 		for i := range listeners {
 			if !owner.Owns(listeners[i].Description) {
 				on.Others++

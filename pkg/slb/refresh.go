@@ -15,6 +15,7 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/driver"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/groups"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/presence"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb/deploy"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb/model"
@@ -42,15 +43,15 @@ func (c clb) Refresh(ctx context.Context, of driver.Request) (driver.Refreshed, 
 		c.answers.TryAgain(c.ID())
 	}
 	c.observed = c.doubtGroup(of, c.observed)
-	if c.presence.IsZero() {
+	if c.Presence.IsZero() {
 		record, _ := driver.RecordOn(of.Service)
-		c.left, c.showing = record.Leaving, driver.ShownBy(of.Service)
+		c.Leaving, c.Showing = record.Leaving, driver.ShownBy(of.Service)
 	}
 	found, err := c.refreshParts(ctx, of, c.observed, c.charge)
 	if err == nil && found.clb.wholeModel() == nil && len(found.unread) > 0 {
 		err = driver.JoinUnread(found.unread) // nothing is created while anything is unknown
 	}
-	if found.clb.presence.Present() {
+	if found.clb.Presence.Present() {
 		found.clb.addresses = found.clb.addresses.begunWith(of.Service, &found.clb.loadBalancer.Value, of.Params)
 	}
 	after := c.withKnown(found.clb)
@@ -63,7 +64,7 @@ func (c clb) Refresh(ctx context.Context, of driver.Request) (driver.Refreshed, 
 		Unread: driver.JoinUnread(found.unread),
 	}
 	if found.whole {
-		result.Vanished = found.clb.presence.Vanished()
+		result.Vanished = found.clb.Presence.Vanished()
 	}
 	return result, err
 }
@@ -120,9 +121,9 @@ func (e *engine) refreshLoadBalancer(ctx context.Context, of driver.Request, fou
 	}
 	at, err := e.locateCLB(ctx, of, *clb)
 	switch {
-	case err != nil && !at.presence.IsZero():
-		clb.presence, clb.group = at.presence, at.group
-		*clb = clb.withLeaving(at.leaves)
+	case err != nil && !at.Presence.IsZero():
+		clb.Presence, clb.Group = at.Presence, at.Group
+		*clb = clb.withLeaving(at.Leaves)
 		return err
 	case err != nil && clb.standsDespite(err):
 		found.unread[model.PartLoadBalancer] = err
@@ -130,24 +131,24 @@ func (e *engine) refreshLoadBalancer(ctx context.Context, of driver.Request, fou
 	case err != nil:
 		return err
 	}
-	if at.presence.Reused() {
-		if err := e.admitOrFollow(ctx, of, &at.lb, found); err != nil {
+	if at.Presence.Reused() {
+		if err := e.admitOrFollow(ctx, of, &at.LB, found); err != nil {
 			return err
 		}
 	}
 	found.some, found.whole = true, true
-	found.charge.Correct(&at.lb, time.Now())
-	if at.lb.ID != clb.loadBalancer.Value.ID {
-		*clb = observed{access: clb.access, left: clb.left, showing: clb.showing}
+	found.charge.Correct(&at.LB, time.Now())
+	if at.LB.ID != clb.loadBalancer.Value.ID {
+		*clb = observed{Known: clb.Elsewhere(presence.Presence{}), access: clb.access}
 		clb.access.Invalidate("the Service is on another CLB")
 	}
-	clb.presence, clb.group, clb.stays, clb.from = at.presence, at.group, at.stays, at.from
-	clb.loadBalancer.Set(at.lb)
+	clb.Presence, clb.Group, clb.Stays, clb.From = at.Presence, at.Group, at.Stays, at.From
+	clb.loadBalancer.Set(at.LB)
 	if refused := found.unread[model.PartLoadBalancer]; refused != nil {
 		clb.loadBalancer.Invalidate(failureText(refused)) // it is admitted again without any event
 	}
 	// Without this place, which a move that was begun may have noted as one to leave.
-	*clb = clb.withLeaving(groups.LeftBefore(of.Service, at.group, at.leaves))
+	*clb = clb.withLeaving(groups.LeftBefore(of.Service, at.Group, at.Leaves))
 	clb.addresses.askAgain()
 	e.observeTogether(ctx, of, found)
 	return nil
@@ -156,7 +157,7 @@ func (e *engine) refreshLoadBalancer(ctx context.Context, of driver.Request, fou
 // standsDespite reports whether what is known of the CLB stands although it cannot be read: its groups follow the endpoints, and its
 // listeners the ports of the Service. One that the Service is about to move to serves nobody yet.
 func (o observed) standsDespite(err error) bool {
-	return driver.IsUnread(err) && !alicloud.HasCode(err, model.CodeLoadBalancerGone) && o.presence.Present() && o.from == "" &&
+	return driver.IsUnread(err) && !alicloud.HasCode(err, model.CodeLoadBalancerGone) && o.Presence.Present() && o.From == "" &&
 		o.listeners.Known() && o.groups.Known()
 }
 
@@ -178,7 +179,7 @@ func (e *engine) admitOrFollow(ctx context.Context, of driver.Request, lb *alicl
 // takePreload takes over the CLB of the Service's own that was read with those of all other Services. It reports whether there is one.
 func (e *engine) takePreload(ctx context.Context, of driver.Request, found *refreshed) (bool, error) {
 	clb := &found.clb
-	_, grouped := e.shared.Wanted(of.Service, of.Params, clb.group)
+	_, grouped := e.shared.Wanted(of.Service, of.Params, clb.Group)
 	pre, ok := e.preloads.Take(mark.DefaultName(of.Service.UID))
 	if !ok || clb.wholeModel() != nil || grouped {
 		return false, nil
@@ -198,11 +199,11 @@ func (e *engine) takePreload(ctx context.Context, of driver.Request, found *refr
 // of the Service, which proves nothing, or the read of a group fails, the Service reads all on its own.
 func (e *engine) observeTogether(ctx context.Context, of driver.Request, found *refreshed) {
 	clb := &found.clb
-	if of.Applied != nil || clb.group.IsZero() {
+	if of.Applied != nil || clb.Group.IsZero() {
 		return
 	}
-	read, ok := e.readings.Fresh(clb.presence.ID(), driftWindow)
-	if _, complete := groupsInUse(observe.New(read.lb, read.listeners), of.Service); !ok || !complete || len(clb.left) > 0 {
+	read, ok := e.readings.Fresh(clb.Presence.ID(), driftWindow)
+	if _, complete := groupsInUse(observe.New(read.lb, read.listeners), of.Service); !ok || !complete || len(clb.Leaving) > 0 {
 		return
 	}
 	if model, err := read.observeGroups(ctx, e.api, of.Service); err == nil {
@@ -215,7 +216,7 @@ func (e *engine) observeTogether(ctx context.Context, of driver.Request, found *
 // refreshContents reads the listeners and groups of the CLB.
 func (e *engine) refreshContents(ctx context.Context, of driver.Request, found *refreshed) error {
 	clb := &found.clb
-	if !clb.presence.Present() {
+	if !clb.Presence.Present() {
 		return nil
 	}
 	found.whole = found.whole && !clb.listeners.Trusted() && !clb.groups.Trusted()
@@ -225,7 +226,7 @@ func (e *engine) refreshContents(ctx context.Context, of driver.Request, found *
 	if err := e.refreshGroups(ctx, of, found); err != nil {
 		return err
 	}
-	if clb.presence.Reused() {
+	if clb.Presence.Reused() {
 		return e.admitContents(of.Service, clb)
 	}
 	return nil
@@ -252,7 +253,7 @@ func (e *engine) refreshGroups(ctx context.Context, of driver.Request, found *re
 	if clb.groups.Trusted() {
 		return nil
 	}
-	actual := &model.Model{LoadBalancer: clb.loadBalancer.Value, Listeners: clb.trustedListeners(), Reused: clb.presence.Reused()}
+	actual := &model.Model{LoadBalancer: clb.loadBalancer.Value, Listeners: clb.trustedListeners(), Reused: clb.Presence.Reused()}
 	observed, err := observe.Groups(ctx, e.api, actual, mark.ServiceName(of.Service))
 	if err == nil {
 		err = e.confirmGroups(ctx, clb, observed.Groups, mark.ServiceName(of.Service))

@@ -14,6 +14,7 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/driver"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/groups"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb/deploy"
@@ -28,7 +29,7 @@ func (c clb) RefreshForRemoval(ctx context.Context, svc *corev1.Service, applied
 	if c.former != "" {
 		return c.refreshFormer(ctx, svc)
 	}
-	if group, in := c.shared.ForRemoval(svc, c.knownPlace()); in {
+	if group, in := c.shared.ForRemoval(svc, c.Known); in {
 		found, err := c.refreshUsed(ctx, svc)
 		if found == nil && err == nil {
 			found, err = c.refreshInGroup(ctx, svc, group, c.idInGroup(svc))
@@ -36,7 +37,7 @@ func (c clb) RefreshForRemoval(ctx context.Context, svc *corev1.Service, applied
 		if !errors.Is(err, errNotInGroup) {
 			return c.withAccess(ctx, svc, applied, found, err)
 		}
-		c.group = mark.Group{} // it never was, or the CLB is gone
+		c.Group = mark.Group{} // it never was, or the CLB is gone
 	}
 	if known, err := c.confirmForRemoval(ctx, svc); known || err != nil {
 		switch {
@@ -49,20 +50,20 @@ func (c clb) RefreshForRemoval(ctx context.Context, svc *corev1.Service, applied
 	}
 	at, err := c.locateForRemoval(ctx, svc, c.observed)
 	if err != nil {
-		if !at.presence.IsZero() {
-			c.presence = at.presence
+		if !at.Presence.IsZero() {
+			c.Presence = at.Presence
 		}
 		return c, err
 	}
 	found := c.withKnown(observed{
-		presence: at.presence, access: driver.Part[*alicloud.AccessList]{Value: c.access.Value}, leavingDoubt: c.leavingDoubt,
-		left: c.left, formerDoubts: c.formerDoubts,
+		Known: groups.Known{Presence: at.Presence, Leaving: c.Leaving}, access: driver.Part[*alicloud.AccessList]{Value: c.access.Value},
+		leavingDoubt: c.leavingDoubt, formerDoubts: c.formerDoubts,
 	})
 	if found.wholeModel() == nil {
 		return found, nil
 	}
-	found.loadBalancer.Set(at.lb)
-	found.alsoOwned = at.others
+	found.loadBalancer.Set(at.LB)
+	found.alsoOwned = at.Others
 	if found.Reused() {
 		return found.reusedForRemoval(ctx, svc, applied)
 	}
@@ -186,7 +187,7 @@ func (c clb) PlanRemoval(svc *corev1.Service, applied *driver.Record) (driver.Re
 		Status: statusOf(actual, params, nil, c.ipMode(actual, params)),
 	}
 	switch {
-	case !c.group.IsZero():
+	case !c.Group.IsZero():
 		return c.planGroupRemoval(svc, applied, removal)
 	case actual.Reused && removal.Preserved:
 		_, searched := actual.LoadBalancer.Tag(mark.TagReused) // for orphans, without which nothing needs the note
@@ -257,7 +258,7 @@ func (c clb) inUse() sets.Set[string] {
 func (c clb) keptReason(svc *corev1.Service) string {
 	lb := &c.loadBalancer.Value
 	others := othersListeners(svc, c.listeners.Value)
-	if isTagged(lb, svc) && len(others) > 0 {
+	if driver.OwnedBy(svc, lb.Tags) && len(others) > 0 {
 		return fmt.Sprintf("CLB %s stays in the cloud, without listeners and vServer groups of this Service: it has listeners that are not this Service's (%s); if nobody uses them, delete it",
 			lb.ID, problem.Some(others))
 	}
@@ -278,7 +279,9 @@ func (c clb) Removed(removal driver.Removal) (known driver.Balancer, leftovers b
 		id = ""
 	}
 	c.leftGroup(removal)
-	after := observed{presence: c.presence.AfterRelease(id), access: c.access, left: c.left, formerDoubts: c.formerDoubts}
+	after := observed{
+		Known: groups.Known{Presence: c.Presence.AfterRelease(id), Leaving: c.Leaving}, access: c.access, formerDoubts: c.formerDoubts,
+	}
 	return c.withKnown(after), c.access.Value != nil || c.access.Doubt != "" || c.access.Known()
 }
 

@@ -52,7 +52,7 @@ func (c clb) Room(in driver.Inputs) backend.Room {
 		return strconv.Itoa(int(port.NodePort))
 	}), entries)
 	room.Swaps = true
-	c.shared.Divide(&room, c.group, in.Service, c.ID())
+	c.shared.Divide(&room, c.Group, in.Service, c.ID())
 	return room
 }
 
@@ -62,8 +62,8 @@ func (c clb) learnFull(err error) {
 		return
 	}
 	total, all := serversOf(c.groups.Value), true
-	if !c.group.IsZero() {
-		total, all = c.shared.Servers(c.group, c.ID())
+	if !c.Group.IsZero() {
+		total, all = c.shared.Servers(c.Group, c.ID())
 		c.full.Add(c.ID(), &fullError{total}, fullPause, time.Now())
 	}
 	if all && total > 0 { // a new process does not know yet what others have

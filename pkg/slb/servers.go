@@ -24,7 +24,7 @@ func (f *fullError) Error() string {
 
 // noteServers notes how many backend servers the Service has on the CLB of its group.
 func (c *clb) noteServers(svc *corev1.Service) {
-	if !c.group.IsZero() && c.ID() != "" {
+	if !c.Group.IsZero() && c.ID() != "" {
 		c.shared.Hold(svc, c.ID(), serversOf(c.groups.Value))
 	}
 }
@@ -32,7 +32,7 @@ func (c *clb) noteServers(svc *corev1.Service) {
 // mostServers is how many backend servers the Service can have on the CLB of its group beside those of the others, as far as this process
 // knows. It is false where the cloud is to be asked: a CLB that has more than an assumed quota allows shows that the quota is larger.
 func (c *clb) mostServers(svc *corev1.Service) (most int, known bool) {
-	if c.group.IsZero() || c.ID() == "" {
+	if c.Group.IsZero() || c.ID() == "" {
 		return 0, false
 	}
 	limit, others := c.config.Quotas.Of(quota.BackendsPerCLB, c.ID()), c.shared.ServersOfOthers(c.ID(), svc)

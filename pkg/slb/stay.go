@@ -20,7 +20,7 @@ import (
 
 // stayingParams are the annotations of a Service as if they named the existing CLB on which it stays, see [groups.Staying.Params].
 func (o *observed) stayingParams(svc *corev1.Service, params annotation.Params) annotation.Params {
-	return o.stays.Params(params, o.presence, slices.ContainsFunc(o.listeners.Value, func(l model.Listener) bool {
+	return o.Stays.Params(params, o.Presence, slices.ContainsFunc(o.listeners.Value, func(l model.Listener) bool {
 		owner, _, ok := mark.Parse(l.Description)
 		return ok && owner == mark.ServiceName(svc)
 	}))
@@ -36,14 +36,15 @@ func (e *engine) locateAsked(
 		err = e.admitWhole(ctx, svc, params, lb)
 	}
 	if refused, ok := errors.AsType[*problem.ConfigError](err); ok && len(leaves) > 0 {
-		at := leaves[max(slices.IndexFunc(leaves, func(place string) bool { return !mark.IsGroup(place) }), 0)]
-		stays, failure := e.stayUnlessReusable(ctx, svc, at, asked, refused)
-		if stays.leaves = leaves; failure != nil || stays.presence.Present() {
-			return stays, failure
+		if at := leaves[max(slices.IndexFunc(leaves, func(place string) bool { return !mark.IsGroup(place) }), 0)]; at != asked {
+			stays, failure := e.shared.StayUnlessReusable(ctx, svc, at, asked, refused)
+			if stays.Leaves = leaves; failure != nil || stays.Presence.Present() {
+				return stays, failure
+			}
 		}
 	}
-	found := e.foundLocation(svc, lb, true)
-	found.leaves = leaves
+	found := e.shared.FoundAt(svc, lb, true)
+	found.Leaves = leaves
 	return found, err
 }
 
@@ -59,12 +60,12 @@ func asksToMove(params annotation.Params, on presence.Presence) bool {
 func (e *engine) moveOutside(
 	ctx context.Context, svc *corev1.Service, params annotation.Params, known observed, current location, adopted bool,
 ) (location, error) {
-	id, asked := current.presence.ID(), params.Get(annotation.LoadBalancerID)
-	leaves := known.knownPlace().ShownFirst(append([]string{id}, current.leaves...))
+	id, asked := current.Presence.ID(), params.Get(annotation.LoadBalancerID)
+	leaves := known.Known.ShownFirst(append([]string{id}, current.Leaves...))
 	if asked != "" {
 		moved, err := e.locateAsked(ctx, svc, params, asked, leaves)
 		if refused, ok := errors.AsType[*problem.ConfigError](err); ok {
-			current.stays = e.shared.StayingUnlessReusable(svc, id, asked, refused)
+			current.Stays = e.shared.StayingUnlessReusable(svc, id, asked, refused)
 			return current, nil
 		}
 		if err != nil { // it has not moved while the new place cannot be read
@@ -74,21 +75,21 @@ func (e *engine) moveOutside(
 	}
 	own, _, err := e.findOwn(ctx, svc, id)
 	if err != nil || own != nil {
-		moved := e.foundLocation(svc, own, false)
-		moved.leaves = leaves
+		moved := e.shared.FoundAt(svc, own, false)
+		moved.Leaves = leaves
 		return moved, err
 	}
 	if refused := e.shared.OwnRefused(svc); refused != nil {
-		current.stays = e.shared.StayingOnExisting(id, refused)
+		current.Stays = e.shared.StayingOnExisting(id, refused)
 		return current, nil
 	}
-	had := known.presence
+	had := known.Presence
 	if had.Present() { // it is that of the CLB that the Service leaves
 		had = presence.Presence{}
 	}
 	record, _ := driver.RecordOn(svc)
-	decided, err := e.decideAbsence(ctx, svc, observed{presence: had}, "", had.MaybeCreated() || adopted && len(record.Leaving) > 0)
-	decided.leaves, decided.from = leaves, id
+	decided, err := e.decideAbsence(ctx, svc, had, "", had.MaybeCreated() || adopted && len(record.Leaving) > 0)
+	decided.Leaves, decided.From = leaves, id
 	return decided, err
 }
 
@@ -106,30 +107,9 @@ func (e *engine) admitWhole(ctx context.Context, svc *corev1.Service, params ann
 	return e.admitContents(svc, &clb)
 }
 
-// stayUnlessReusable returns the CLB of a group with the id, if the Service is on it. A label alone does not prove that: whoever can edit
-// Services can also set it.
-func (e *engine) stayUnlessReusable(ctx context.Context, svc *corev1.Service, id, asked string, refused error) (location, error) {
-	if mark.IsGroup(id) || id == asked {
-		return location{}, nil
-	}
-	lb, err := e.readCLB(ctx, id)
-	if err != nil || lb == nil {
-		return location{}, err
-	}
-	group, in := groupOn(lb)
-	if !in {
-		return location{}, nil
-	}
-	if on, err := e.marksOn(ctx, svc, lb); err != nil || !on {
-		return location{}, err
-	}
-	return location{presence: presence.Found(lb.ID, false), lb: *lb, group: group,
-		stays: e.shared.StayingUnlessReusable(svc, lb.ID, asked, refused)}, nil
-}
-
 // noteCreation remembers whether the cloud takes one more CLB, see [groups.Groups.Creation].
 func (c *clb) noteCreation(svc *corev1.Service, done model.Plan, refused, err error) (goesBack bool, failure error) {
-	goesBack, failure = c.shared.Creation(svc, c.knownPlace(), groups.Outcome{
+	goesBack, failure = c.shared.Creation(svc, c.Known, groups.Outcome{
 		Refused: refused, Err: err,
 		Created: c.ID() != "" && done.Has(model.OpCreateLoadBalancer), Deleted: done.Has(model.OpDeleteLoadBalancer),
 	})

@@ -12,10 +12,10 @@ import (
 // NodesReadAt implements driver.Balancer.
 func (c clb) NodesReadAt() time.Time {
 	switch {
-	case c.knownPlace().Moves():
-	case c.presence.Gone():
+	case c.Known.Moves():
+	case c.Presence.Gone():
 		return time.Now()
-	case c.presence.Present() && c.groups.Trusted():
+	case c.Presence.Present() && c.groups.Trusted():
 		return c.groups.ReadAt
 	}
 	return time.Time{}
@@ -23,7 +23,7 @@ func (c clb) NodesReadAt() time.Time {
 
 // Nodes implements driver.Balancer. Where nobody can tell whose marks are on the CLB, all of its backend servers count.
 func (c clb) Nodes(in driver.Inputs) iter.Seq2[string, bool] {
-	if !c.presence.Present() && !c.presence.Gone() {
+	if !c.Presence.Present() && !c.Presence.Gone() {
 		return nil
 	}
 	clusterID, proven := c.markedOn(in.Service, serverOf(in))

@@ -65,6 +65,11 @@ func IsAnothers(tags []alicloud.Tag) bool {
 	})
 }
 
+// OwnedBy reports whether the owner tag names the Service.
+func OwnedBy(svc *corev1.Service, tags []alicloud.Tag) bool {
+	return slices.Contains(tags, alicloud.Tag{Key: mark.TagOwner, Value: mark.DefaultName(svc.UID)})
+}
+
 // WithoutOwner returns tags that a load balancer is to have without those that say whose it is.
 func WithoutOwner(tags []alicloud.Tag) []alicloud.Tag {
 	return slices.DeleteFunc(slices.Clone(tags), func(tag alicloud.Tag) bool { return tag.Key == mark.TagOwner || tag.Key == mark.TagCluster })

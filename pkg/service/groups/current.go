@@ -3,11 +3,9 @@ package groups
 import (
 	"context"
 	"iter"
-	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/driver"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
@@ -31,6 +29,14 @@ func (c *Current[LB]) id() string {
 		return ""
 	}
 	return c.Presence.ID()
+}
+
+// CurrentOf returns what is known of the load balancer. former is as in [Current].
+func CurrentOf[LB any](known Known, lb *LB, former string) Current[LB] {
+	if !known.Presence.Present() {
+		lb = nil
+	}
+	return Current[LB]{Known: known, LB: lb, Former: former}
 }
 
 // isOf reports whether the mark on the listener is the owner's.
@@ -133,17 +139,12 @@ func (g *Groups[LB]) RepeatCreation(
 		return "", missing, err
 	}
 	last := driver.Labeled(svc)
-	if last == "" || last == id || !g.isTagged(found, svc) { // one of a group is none beside its own, and others of the group may be on it
+	if last == "" || last == id || !driver.OwnedBy(svc, g.viewOf(found).Tags) { // one of a group is none beside its own, and others of the group may be on it
 		return id, missing, nil
 	}
 	shown, err := g.Cloud.Read(ctx, last)
-	if err != nil || shown == nil || !g.isTagged(shown, svc) {
+	if err != nil || shown == nil || !driver.OwnedBy(svc, g.viewOf(shown).Tags) {
 		return id, missing, err
 	}
 	return last, missing, discard(ctx, svc, found)
-}
-
-// isTagged reports whether the owner tag of a load balancer names the Service.
-func (g *Groups[LB]) isTagged(lb *LB, svc *corev1.Service) bool {
-	return slices.Contains(g.viewOf(lb).Tags, alicloud.Tag{Key: mark.TagOwner, Value: mark.DefaultName(svc.UID)})
 }

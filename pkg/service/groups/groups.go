@@ -74,11 +74,7 @@ func (lb *LoadBalancer) Tag(key string) (value string, ok bool) {
 
 // Group returns the group whose Services share the load balancer, false for none.
 func (lb *LoadBalancer) Group() (mark.Group, bool) {
-	value, ok := lb.Tag(mark.TagGroup)
-	if !ok {
-		return mark.Group{}, false
-	}
-	return mark.ParseGroup(value)
+	return mark.GroupOn(lb.Tags)
 }
 
 // Listener is a listener of a load balancer, with the mark on it.

@@ -14,6 +14,7 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/driver"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/presence"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/sharing"
 )
 
@@ -52,6 +53,11 @@ func (k Known) ShownFirst(leaves []string) []string {
 	return append([]string{k.Shows()}, slices.DeleteFunc(slices.Clone(leaves), func(place string) bool { return place == k.Shows() })...)
 }
 
+// Elsewhere returns what is known of other places, and nothing of this one but its presence.
+func (k Known) Elsewhere(here presence.Presence) Known {
+	return Known{Presence: here, Leaving: k.Leaving, Showing: k.Showing}
+}
+
 // Location is the load balancer that a Service is on, if it is present.
 type Location[LB any] struct {
 	Presence presence.Presence
@@ -64,6 +70,31 @@ type Location[LB any] struct {
 	Stays *StayReason
 	// From is the id of the load balancer that the Service is on until there is another one for it, empty for none.
 	From string
+	// Others are the ids of further load balancers with the owner tag of the Service.
+	Others []string
+	// Missed says that there should be a load balancer, or may be: what is known of it is void once it is gone.
+	Missed bool
+	// Refusal is why the Service may not use the load balancer that its annotation names, so that it stays on this one, and AskedMissing since
+	// when that is missing.
+	Refusal      *problem.ConfigError
+	AskedMissing presence.Missing
+}
+
+// FoundAt is the location of a load balancer outside of groups that an answer showed, and none for nil.
+func (g *Groups[LB]) FoundAt(svc *corev1.Service, lb *LB, reused bool) Location[LB] {
+	if lb == nil {
+		return Location[LB]{}
+	}
+	id := g.balancerID(lb)
+	g.Missing.Found(svc.UID, id)
+	return Location[LB]{Presence: presence.Found(id, reused), LB: *lb}
+}
+
+// FoundInGroup is the location of the load balancer of a group that an answer showed. stays is why the Service stays on it.
+func (g *Groups[LB]) FoundInGroup(lb *LB, stays *StayReason) Location[LB] {
+	view := g.viewOf(lb)
+	group, _ := view.Group()
+	return Location[LB]{Presence: presence.Found(view.ID, false), LB: *lb, Group: group, Stays: stays}
 }
 
 // Doubts says why it is in doubt which load balancer the Service is on: its group, or other Services of that, have changed. It is empty
@@ -155,7 +186,7 @@ func (g *Groups[LB]) locateInPlace(
 	if there == nil || lost != "" {
 		decided, err := g.decideAbsence(ctx, of, group, known, lost, len(found) > 0)
 		if err != nil || there == nil {
-			return Location[LB]{Presence: decided, Group: group, Leaves: leaves, From: from}, err
+			return Location[LB]{Presence: decided, Group: group, Leaves: leaves, From: from, Missed: true}, err
 		}
 	}
 	here := g.foundLocation(svc, group, place, there, leaves)

@@ -1,6 +1,7 @@
 package groups
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -217,6 +218,26 @@ func (g *Groups[LB]) StayingOnExisting(id string, err error) *StayReason {
 func (g *Groups[LB]) StayingUnlessReusable(svc *corev1.Service, id, asked string, err error) *StayReason {
 	g.noteRefused(moveOf(g.readMember(svc), mark.Group{}), err)
 	return g.stayingRefused(id, mark.Group{}, g.Product.Name+" "+asked, fmt.Sprint("correct the annotation ", annotation.LoadBalancerID), err)
+}
+
+// StayUnlessReusable returns the load balancer of a group with the id, if something on it is the Service's, which may not use the one that it
+// asks for. A Record or a label alone does not prove that: whoever can edit Services can also set the one, and the other is written before
+// the listeners. While the Service is elsewhere, nothing would follow its nodes there.
+func (g *Groups[LB]) StayUnlessReusable(ctx context.Context, svc *corev1.Service, id, asked string, refused error) (Location[LB], error) {
+	if mark.IsGroup(id) {
+		return Location[LB]{}, nil
+	}
+	lb, err := g.Cloud.Read(ctx, id)
+	if err != nil || lb == nil {
+		return Location[LB]{}, err
+	}
+	if _, in := g.viewOf(lb).Group(); !in {
+		return Location[LB]{}, nil
+	}
+	if has, _, err := g.Cloud.Claims(ctx, svc, lb); err != nil || !has {
+		return Location[LB]{}, err
+	}
+	return g.FoundInGroup(lb, g.StayingUnlessReusable(svc, id, asked, refused)), nil
 }
 
 func (g *Groups[LB]) stayingRefused(id string, to mark.Group, target, remedy string, err error) *StayReason {

@@ -3,7 +3,10 @@ package mark
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"slices"
 	"strings"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 )
 
 // Group is the identity of a group of Services that share load balancers that this program makes for them.
@@ -49,6 +52,15 @@ func ParseGroup(text string) (Group, bool) {
 		return Group{}, false
 	}
 	return Group{ClusterID: parts[0], Namespace: parts[1], Name: parts[2]}, true
+}
+
+// GroupOn returns the group whose Services share a load balancer with these tags, false for none.
+func GroupOn(tags []alicloud.Tag) (Group, bool) {
+	at := slices.IndexFunc(tags, func(tag alicloud.Tag) bool { return tag.Key == TagGroup })
+	if at < 0 {
+		return Group{}, false
+	}
+	return ParseGroup(tags[at].Value)
 }
 
 // IsGroup reports whether a place that a Service is on, or leaves, is a group by its [Group.Mark], and not a load balancer by its id.
