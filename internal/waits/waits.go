@@ -78,8 +78,6 @@ const (
 	LoadBalancerFull = time.Hour
 	// MoveRefused is the longest wait before a Service tries to move again: an attempt takes a pass in which the old place gets no update.
 	MoveRefused = 8 * time.Minute
-	// LeftUndeleted is how soon a load balancer that stays in vain is to be deleted again after that failed.
-	LeftUndeleted = 10 * time.Minute
 	// ElasticAddress is the longest wait before a CLB without an elastic address is asked for one again.
 	ElasticAddress = 30 * time.Minute
 	// QuotasAtStart is how long the first pass waits for the quotas of the account, and QuotaRead how often they are read.
@@ -226,8 +224,6 @@ func services() []Wait {
 			"One more is tried.", "event `QuotaReached`"},
 		{"a move to another load balancer that the cloud refuses", "the Service stays where it is", MoveRefused,
 			"It is tried again.", "event `MoveRefused`"},
-		{"the deletion of a load balancer that the Service has left", "nothing of the Service is there", LeftUndeleted,
-			"Its deletion is tried again.", "event `CleanLoadBalancerFailed`"},
 		{"an elastic address of a CLB", "the Service shows the last one, or that of the CLB", ElasticAddress,
 			"It is asked for again.", "event `FailedSetEIPAddress`"},
 		{"the quotas of the account, in a new process", "no Service is served", QuotasAtStart, "Published values count.", ""},

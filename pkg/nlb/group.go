@@ -95,9 +95,6 @@ func (c groupCloud) Claims(ctx context.Context, svc *corev1.Service, lb *aliclou
 	return own || c.wasOn(svc, lb, listeners), !own, nil
 }
 
-// Stays implements groups.Cloud. A Service moves to the NLB that it names.
-func (groupCloud) Stays(context.Context, *corev1.Service, string) (bool, error) { return false, nil }
-
 // Unshareable implements groups.Cloud. The security groups of an NLB act on all its listeners: a Service that is to be open to some clients
 // only would be open to those of the others.
 func (c groupCloud) Unshareable(
@@ -216,11 +213,7 @@ func (e *engine) leaveGroup(ctx context.Context, of driver.Request, known observ
 
 // current is what is known of the NLB, for what it has in common with other products.
 func (n nlb) current() groups.Current[alicloud.NLB] {
-	at := groups.Current[alicloud.NLB]{Known: n.Known, Former: n.former}
-	if n.Presence.Present() {
-		at.LB = &n.lb.Value
-	}
-	return at
+	return groups.CurrentOf(n.Known, &n.lb.Value, n.former)
 }
 
 // sharedWith returns what it means for the Service that it shares its NLB, nil where it does not.

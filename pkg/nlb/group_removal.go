@@ -43,9 +43,6 @@ func (n nlb) leavingOf(svc *corev1.Service) []string {
 	return n.Leaving
 }
 
-// Former implements driver.Mover.
-func (n nlb) Former(id string) driver.Balancer { return nlb{engine: n.engine, former: id} }
-
 // Leave implements driver.Mover.
 func (n nlb) Leave(former driver.Balancer, svc *corev1.Service, gone bool) driver.Balancer {
 	from, ok := former.(nlb)
@@ -143,7 +140,7 @@ func (n nlb) readInGroup(ctx context.Context, svc *corev1.Service, group mark.Gr
 	if err != nil {
 		return n, false, err
 	}
-	used, err := n.shared.UsedByOthers(ctx, svc, group, lb.ID)
+	used, err := n.shared.IsUsed(svc, group, lb.ID)
 	if err != nil {
 		return n, false, err
 	}
@@ -161,23 +158,6 @@ func (n nlb) readInGroup(ctx context.Context, svc *corev1.Service, group mark.Gr
 	}
 	n.empty = presence.Emptiness{}
 	return n, n.hasListener(svc), nil
-}
-
-// lastOfGroup reads the NLB of a group that the Service names by its ID. If no other Service uses it, and nobody else has a listener on it,
-// it is returned as that of the group, and goes with the Service: otherwise nobody would delete it.
-func (n nlb) lastOfGroup(ctx context.Context, svc *corev1.Service) (nlb, error) {
-	group, in := n.shared.GroupOn(&n.lb.Value)
-	if !n.Reused() || !in {
-		return n, nil
-	}
-	used, err := n.shared.UsedByOthers(ctx, svc, group, n.ID())
-	if err != nil || used {
-		return n, err
-	}
-	if found, _, err := n.readInGroup(ctx, svc, group, &n.lb.Value); err != nil || !found.hasOthersListener(svc) {
-		return found, err
-	}
-	return n, nil
 }
 
 // planGroupRemoval removes what the Service has on the NLB of a group, and the NLB with the last of them. Listeners of anybody else keep
@@ -207,15 +187,7 @@ func (n nlb) planGroupRemoval(svc *corev1.Service, applied *driver.Record, remov
 		removal.Reused = true
 		record := loadRecord(applied, svc, n.observed)
 		removal.Plan = n.removalPlan(diff.Leaving(actual, owner, n.shared.TagsOfNobody(n.Group, svc, record.TagKeys)))
-		removal.Kept, removal.KeptFor, err = n.shared.Kept(svc, n.Group, n.ID(), tagged, "listeners and server groups")
-	}
-	return removal, err
-}
-
-// forGuests adds the other Services that name the NLB of a group by its ID, as this one does, if no Service of the group is to delete it.
-func (n nlb) forGuests(svc *corev1.Service, removal driver.Removal) (_ driver.Removal, err error) {
-	if group, in := n.shared.GroupOn(&n.lb.Value); in {
-		removal.KeptFor, _, err = n.shared.UsersByID(svc, group, n.ID())
+		removal.Kept = n.shared.Kept(n.Group, n.ID(), used, tagged, "listeners and server groups")
 	}
 	return removal, err
 }

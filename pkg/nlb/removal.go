@@ -93,27 +93,17 @@ func (n nlb) foundForRemoval(ctx context.Context, svc *corev1.Service) (nlb, err
 		return n, err
 	}
 	n.alsoOwned = at.Others
-	if n, err = n.withKnown(n.withLocation(at)).awaitingCreation(svc, nil); err != nil {
-		return n, err
-	}
-	return n.lastOfGroup(ctx, svc)
+	return n.withKnown(n.withLocation(at)).awaitingCreation(svc, nil)
 }
 
 // staysFor reports whether the NLB that the Service is on stays whatever becomes of the Service: an existing one, or one of a group that
 // others use. What the Service has there is known, or is read, and the NLB itself needs no search.
 func (n nlb) staysFor(svc *corev1.Service) bool {
-	if !n.Presence.Present() {
-		return false
+	if n.Group.IsZero() || !n.Presence.Present() {
+		return n.Reused()
 	}
-	group, in := n.Group, !n.Group.IsZero()
-	if !in {
-		group, in = n.shared.GroupOn(&n.lb.Value)
-	}
-	if in {
-		used, err := n.shared.IsUsed(svc, group, n.ID())
-		return err == nil && used
-	}
-	return n.Reused()
+	used, err := n.shared.IsUsed(svc, n.Group, n.ID())
+	return err == nil && used
 }
 
 // awaitingCreation returns an error while the NLB is being created.
@@ -292,10 +282,6 @@ func (n nlb) PlanRemoval(svc *corev1.Service, applied *driver.Record) (driver.Re
 	case removal.Reused:
 		if n.former == "" { // one that the Service moves away from may be anybody's
 			removal.Kept = n.keptReason(svc, params)
-		}
-		var err error
-		if removal, err = n.forGuests(svc, removal); err != nil {
-			return removal, err
 		}
 		keys, err := n.shared.TagsNotAskedFor(svc, n.ID(), loadRecord(applied, svc, n.observed).TagKeys)
 		if err != nil {

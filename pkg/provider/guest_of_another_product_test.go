@@ -53,9 +53,6 @@ func TestGuestOfAnotherProduct(t *testing.T) {
 				!slices.EqualFunc(web.Status.LoadBalancer.Ingress, shown, func(a, b corev1.LoadBalancerIngress) bool { return a.IP == b.IP }) {
 				t.Fatalf("finalizers %v, shows %v, showed %v", web.Finalizers, web.Status.LoadBalancer.Ingress, shown)
 			}
-			if kept := nlb.Product.KeptFor(web); len(kept) > 0 {
-				t.Fatalf("%v is kept for a Service with a CLB", kept)
-			}
 		}
 		if held := get("shop").Finalizers; len(held) > 0 {
 			t.Errorf("finalizers %v hold the Service of the group", held)

@@ -68,9 +68,8 @@ func (r *Reconciler) leaveAfterMove(
 	if wait == 0 || time.Now().Before(known.leaveAt) {
 		return known, wait, nil
 	}
-	before := known.leaving
 	known, err := r.leaveBalancers(ctx, svc, known, held)
-	if stored := r.storeLeft(ctx, svc, &known, before); err == nil {
+	if stored := r.storeLeft(ctx, svc, &known); err == nil {
 		err = stored
 	}
 	return known, failure.AtOnce, err // what was in use there may go now
@@ -251,9 +250,8 @@ func (r *Reconciler) forgetGone(
 	return known, soonest
 }
 
-// storeLeft writes to the Service what it still has to leave of the places before. What it has left stays for it no more: it may have kept
-// its listeners there.
-func (r *Reconciler) storeLeft(ctx context.Context, svc *corev1.Service, known *state, before []string) error {
+// storeLeft writes to the Service what it still has to leave.
+func (r *Reconciler) storeLeft(ctx context.Context, svc *corev1.Service, known *state) error {
 	if known.record == nil {
 		return nil
 	}
@@ -263,11 +261,6 @@ func (r *Reconciler) storeLeft(ctx context.Context, svc *corev1.Service, known *
 		known.storeRecord(record)(svc)
 		if !known.isLeaving(svc) {
 			endMove(svc)
-		}
-		for _, place := range before {
-			if !slices.Contains(record.Leaving, place) {
-				dropKept(svc, place)
-			}
 		}
 	}); err != nil {
 		return fmt.Errorf("record what the Service has left: %w", err)

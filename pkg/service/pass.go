@@ -55,7 +55,6 @@ func (r *Reconciler) provisionService(ctx context.Context, cached *corev1.Servic
 		return 0, errors.Join(syncErr, err)
 	}
 	known.failure, known.replaced = r.emitEvents(svc, known, done, syncErr, retryLater)
-	known, done.keptWait = r.leaveUnnamed(ctx, done, known, held, syncErr)
 	if retryLater {
 		return wait, nil
 	}
@@ -128,8 +127,6 @@ type ensured struct {
 	planned bool
 	// located says that this pass knows on which load balancer the Service is.
 	located bool
-	// keptWait is after what time the Service is due for another pass because of what stays in the cloud for it, 0 for none.
-	keptWait time.Duration
 	// wakes are times after which the Service is due for another pass; 0 is none.
 	wakes []time.Duration
 }
@@ -303,7 +300,7 @@ func (r *Reconciler) nextPassIn(known state, done ensured, syncErr error) (time.
 	switch {
 	case failure.AllConfig(syncErr):
 		// Only a change of the Service, or the pass for drift, can help: repeating does not.
-		return soonestOf(r.opts.ResyncPeriod, done.keptWait), nil
+		return r.opts.ResyncPeriod, nil
 	case syncErr != nil:
 		return 0, syncErr
 	case problem.HasReason(done.problems, problem.ReasonLoadBalancerLocked):
@@ -316,7 +313,7 @@ func (r *Reconciler) nextPassIn(known state, done ensured, syncErr error) (time.
 	if done.writes > 0 && problem.HasReason(done.problems, problem.ReasonQuotaReached) {
 		wait = min(balanceWait, wait)
 	}
-	return soonestOf(wait, append(done.wakes, done.keptWait)...), nil
+	return soonestOf(wait, done.wakes...), nil
 }
 
 // soonestOf returns the shortest of the times, where 0 is none.

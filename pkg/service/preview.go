@@ -138,8 +138,7 @@ func (p previewer) planWanted(ctx context.Context, svc *corev1.Service, held *lo
 	return errors.Join(unread, inputs.unread, p.planLeaving(ctx, svc, known, held, preview))
 }
 
-// planLeaving plans what follows a move: the Service leaves where it was before, and deletes what stays in the cloud for it and what it
-// names no more.
+// planLeaving plans what follows a move: the Service leaves where it was before.
 func (p previewer) planLeaving(ctx context.Context, svc *corev1.Service, known state, held *locks, preview *Preview) error {
 	mover, ok := known.balancer.(driver.Mover)
 	if !ok {
@@ -159,19 +158,6 @@ func (p previewer) planLeaving(ctx context.Context, svc *corev1.Service, known s
 		}
 		errs = append(errs, err)
 	}
-	errs = append(errs, p.planKept(ctx, svc, mover, p.unnamedBalancers(svc, known), known.engine, held, preview))
-	return errors.Join(errs...)
-}
-
-// planKept plans the removal of load balancers that stay in the cloud for a Service.
-func (p previewer) planKept(
-	ctx context.Context, svc *corev1.Service, mover driver.Mover, ids []string, engine driver.Engine, held *locks, preview *Preview,
-) error {
-	var errs []error
-	for _, id := range ids {
-		_, _, err := p.planRemoval(ctx, svc, mover.Former(id), engine, held, preview)
-		errs = append(errs, err)
-	}
 	return errors.Join(errs...)
 }
 
@@ -179,8 +165,7 @@ func (p previewer) planKept(
 func (p previewer) planTearDown(ctx context.Context, svc *corev1.Service, held *locks, preview *Preview) error {
 	known := p.stateOf(svc)
 	var errs []error
-	mover, moves := known.balancer.(driver.Mover)
-	if moves {
+	if mover, moves := known.balancer.(driver.Mover); moves {
 		for _, left := range mover.Left(svc) {
 			_, _, err := p.planRemoval(ctx, svc, left, known.engine, held, preview)
 			errs = append(errs, err)
@@ -198,9 +183,6 @@ func (p previewer) planTearDown(ctx context.Context, svc *corev1.Service, held *
 	}
 	if removal.Kept != "" {
 		preview.Problems = append(preview.Problems, problem.Problem{Reason: problem.ReasonLoadBalancerKept, Message: removal.Kept})
-	}
-	if moves {
-		errs = append(errs, p.planKept(ctx, svc, mover, known.engine.Product().KeptAfter(svc, removal), known.engine, held, preview))
 	}
 	return errors.Join(errs...)
 }

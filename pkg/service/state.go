@@ -67,10 +67,6 @@ type state struct {
 	movedAt, leaveAt time.Time
 	// leaving are the places that leaveAt is for, as a Record names them.
 	leaving []string
-	// kept are load balancers that stay in the cloud for the Service, and that it is to delete, as they were last read, by id.
-	kept map[string]driver.Balancer
-	// keptFailure is the signature of why the last of them could not be deleted, empty after a success.
-	keptFailure string
 	// leftLock is the lock of the load balancer that the Service has left and that was last followed, nil before that: with that, one read of
 	// it is enough.
 	leftLock *string

@@ -37,9 +37,6 @@ func (r *Reconciler) tearDown(ctx context.Context, svc *corev1.Service, held *lo
 	turn = alicloud.WithReason(turn, causeDeletion)
 	known, done, err := r.removeFromCloud(turn, svc, known, held)
 	r.noteOutcome(svc, known, true, ensured{planned: err == nil || !r.traffic.isNew(svc)}, err)
-	if err == nil {
-		svc, known, err = r.leaveKept(turn, svc, known.engine.Product().KeptAfter(svc, done), known, held)
-	}
 	known.backoff.waitingSince = end(err)
 	if err != nil && ctx.Err() != nil {
 		return 0, err // shutting down is no failure
@@ -59,16 +56,12 @@ func (r *Reconciler) tearDown(ctx context.Context, svc *corev1.Service, held *lo
 	}
 	r.emitKept(ctx, svc, done)
 	known.engine.Released(svc.UID)
-	released, err := r.writer.releaseService(ctx, svc, func(svc *corev1.Service) {
+	if _, err = r.writer.changeService(ctx, svc, func(svc *corev1.Service) {
 		removeOurs(svc, known.engine.Product(), r.opts.isForeign(svc))
-	})
-	if err != nil {
+	}); err != nil {
 		err = fmt.Errorf("remove the finalizer: %w", err)
 		known.failure = r.emitUnwritten(svc, problem.ReasonFailedRemoveFinalizer, err)
 		return 0, err
-	}
-	if !released {
-		return releaseAgain, nil
 	}
 	known.failure, known.removal.released = "", true
 	r.forgetUse(svc.UID)
@@ -79,9 +72,6 @@ func (r *Reconciler) tearDown(ctx context.Context, svc *corev1.Service, held *lo
 	r.emitRemoved(svc, known.engine.Product().Name, done)
 	return 0, nil
 }
-
-// releaseAgain is how soon a Service is released that has changed meanwhile.
-const releaseAgain = time.Second
 
 // emitKept reports that a load balancer stays that a Service has left, or that is gone: nobody else hears of it.
 func (r *Reconciler) emitKept(ctx context.Context, svc *corev1.Service, done driver.Removal) {
@@ -170,9 +160,6 @@ func (r *Reconciler) removeFrom(ctx context.Context, svc *corev1.Service, known 
 	known.removal.of, known.removal.reused = removal.ID, removal.Reused
 	if !removal.Reused {
 		known.removal.kept = removal.Kept
-	}
-	if err == nil {
-		err = r.noteKept(ctx, known.engine, removal)
 	}
 	if err != nil {
 		return known, removal, err

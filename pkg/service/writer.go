@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -16,7 +15,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
 	"k8s.io/client-go/kubernetes"
 
-	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/driver"
 )
 
@@ -49,27 +47,6 @@ func (w serviceWriter) changeExactly(ctx context.Context, svc *corev1.Service, f
 		return nil, nil
 	}
 	return written, err
-}
-
-// releaseService is [serviceWriter.changeService] for a Service of which nothing is left. It reports false for one that has changed
-// meanwhile and that names a load balancer by its ID: somebody may have noted on it that one stays for it. A Service that is gone counts as
-// released.
-func (w serviceWriter) releaseService(ctx context.Context, svc *corev1.Service, f func(*corev1.Service)) (bool, error) {
-	before := svc.DeepCopy()
-	_, names := annotation.Lookup(svc.Annotations, annotation.LoadBalancerID)
-	if names {
-		before.ResourceVersion = "" // so that the patch names it, and is refused on any other one
-	}
-	changed := svc.DeepCopy()
-	f(changed)
-	_, err := w.patchService(ctx, before, changed)
-	switch {
-	case apierrors.IsConflict(err):
-		return !names, nil // another one of its name is there, where the patch names the UID alone
-	case apierrors.IsNotFound(err):
-		return true, nil
-	}
-	return err == nil, err
 }
 
 // patchService writes the difference of two states of a Service.
@@ -143,9 +120,6 @@ func removeMarks(svc *corev1.Service, product driver.Product) {
 	meta.RemoveStatusCondition(&svc.Status.Conditions, ConditionSynced)
 	meta.RemoveStatusCondition(&svc.Status.Conditions, ConditionMoving)
 	meta.RemoveStatusCondition(&svc.Status.Conditions, driver.ConditionWritten)
-	svc.Status.Conditions = slices.DeleteFunc(svc.Status.Conditions, func(c metav1.Condition) bool {
-		return strings.HasPrefix(c.Type, driver.ConditionsKept)
-	})
 	for _, label := range ownLabels {
 		delete(svc.Labels, label)
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/driver"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/presence"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
 )
 
 const codeGone = "InvalidLoadBalancerId.NotFound"
@@ -180,5 +181,28 @@ func TestBrake(t *testing.T) {
 		return strings.Contains(e, "lost their CLBs within a minute")
 	}) {
 		t.Errorf("events %q, want one that says what holds", events)
+	}
+}
+
+// TestDeletionIsRefused: the cloud refuses to delete the CLB of a Service. One event says so, and the Service goes once the CLB has gone.
+func TestDeletionIsRefused(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	threeNodes(w)
+	w.putAll(testService("web", 80))
+	w.newEvents()
+	w.fault(map[string]any{"action": "DeleteLoadBalancer", "code": "Forbidden.RAM", "status": 403, "times": 2})
+	w.change("web", deleteService)
+	for range 2 {
+		if err := w.pass("web"); err == nil {
+			t.Error("the CLB cannot be deleted, and the pass succeeds")
+		}
+	}
+	if events := strings.Join(w.newEvents(), "\n"); strings.Count(events, problem.ReasonCleanFailed) != 1 {
+		t.Errorf("events %s, want one %s", events, problem.ReasonCleanFailed)
+	}
+	w.passes("web", 3)
+	if held := w.get("web").Finalizers; len(held) > 0 || len(w.ownersOf()) > 0 {
+		t.Errorf("finalizers %v, load balancers %v", held, w.ownersOf())
 	}
 }

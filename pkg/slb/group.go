@@ -28,11 +28,7 @@ func portOf(listener alicloud.ListenerKey) sharing.Port {
 
 // current is what is known of the CLB, for what it has in common with other products.
 func (c clb) current() groups.Current[alicloud.LoadBalancer] {
-	at := groups.Current[alicloud.LoadBalancer]{Known: c.Known, Former: c.former}
-	if c.Presence.Present() {
-		at.LB = &c.loadBalancer.Value
-	}
-	return at
+	return groups.CurrentOf(c.Known, &c.loadBalancer.Value, c.former)
 }
 
 // sharedWith returns what it means for the Service that it shares its CLB, nil where it does not.

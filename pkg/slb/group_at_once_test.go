@@ -80,21 +80,6 @@ func TestLastTwoOfAGroupGoAtOnce(t *testing.T) {
 // more.
 func TestServiceOfAGroupComesBack(t *testing.T) {
 	t.Parallel()
-	t.Run("by the ID", func(t *testing.T) {
-		t.Parallel()
-		w := groupWorld(t, grouped("web", "edge", 80), grouped("shop", "edge", 81))
-		w.change("web", asClusterIP)
-		w.mustPass("web")
-		w.change("web", func(svc *corev1.Service) {
-			asLoadBalancer(svc)
-			delete(svc.Annotations, key(annotation.Group))
-			annotate(svc, annotation.LoadBalancerID, w.onlyCLB())
-		})
-		w.change("shop", deleteService)
-		w.fillGroups()
-		w.lagging("shop", 3)
-		wantOwners(t, w, map[string][]string{edgeCLB: {}})
-	})
 	t.Run("and goes again", func(t *testing.T) {
 		t.Parallel()
 		w := groupWorld(t, grouped("web", "edge", 80), grouped("shop", "edge", 81))

@@ -180,9 +180,9 @@ func TestProtectionOfAGroup(t *testing.T) {
 	}
 }
 
-// TestCLBOfAGroupGoesWithItsGuest: the last Service of a group goes while another one names the CLB by its ID. An event says that the CLB
-// stays, and it goes with that Service.
-func TestCLBOfAGroupGoesWithItsGuest(t *testing.T) {
+// TestCLBOfAGroupStaysForOthers: the last Service of a group goes while another one that names the CLB by its ID has a listener there. An
+// event says that the CLB stays. The manager deletes no CLB that a Service names: it stays when that one goes, too.
+func TestCLBOfAGroupStaysForOthers(t *testing.T) {
 	t.Parallel()
 	ends := map[string]func(*world){
 		"deleted": func(w *world) { w.change("web", deleteService) },
@@ -191,39 +191,38 @@ func TestCLBOfAGroupGoesWithItsGuest(t *testing.T) {
 		},
 	}
 	for end, last := range ends {
-		for _, force := range []string{"true", "false"} {
-			for _, restarted := range []bool{false, true} {
-				t.Run(fmt.Sprintf("%s, force %s, restarted %v", end, force, restarted), func(t *testing.T) {
-					t.Parallel()
-					w := groupWorld(t, grouped("web", "edge", 80))
-					w.put(reusing("guest", w.onlyCLB(), force, 81))
-					w.mustPass("guest")
-					last(w)
-					for range 3 {
-						_ = w.pass("web")
-					}
-					if events := strings.Join(w.newEvents(), "\n"); strings.Count(events, problem.ReasonLoadBalancerKept) != 1 ||
-						!strings.Contains(events, "default/guest") {
-						t.Errorf("events %s, want one %s that names the other Service", events, problem.ReasonLoadBalancerKept)
-					}
-					if end == "deleted" {
-						w.vanish("web")
-					}
-					if restarted {
-						w.restart()
-					}
-					if _, there := w.ownersOf()[edgeCLB]; !there {
-						t.Fatal("the CLB is deleted, and a Service uses it")
-					}
-					w.change("guest", deleteService)
-					for range 3 {
-						_ = w.pass("guest")
-					}
-					if _, there := w.ownersOf()[edgeCLB]; there || len(w.get("guest").Finalizers) > 0 {
-						t.Errorf("load balancers %v, finalizers %v", w.ownersOf(), w.get("guest").Finalizers)
-					}
-				})
-			}
+		for _, restarted := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, restarted %v", end, restarted), func(t *testing.T) {
+				t.Parallel()
+				w := groupWorld(t, grouped("web", "edge", 80))
+				w.put(reusing("guest", w.onlyCLB(), "true", 81))
+				w.mustPass("guest")
+				last(w)
+				for range 3 {
+					_ = w.pass("web")
+				}
+				if events := strings.Join(w.newEvents(), "\n"); strings.Count(events, problem.ReasonLoadBalancerKept) != 1 ||
+					!strings.Contains(events, "it has listeners of others") {
+					t.Errorf("events %s, want one %s that says why", events, problem.ReasonLoadBalancerKept)
+				}
+				if end == "deleted" {
+					w.vanish("web")
+				}
+				if restarted {
+					w.restart()
+				}
+				w.mustPass("guest")
+				if left := w.ownersOf()[edgeCLB]; !slices.Equal(left, []string{"tcp:81 guest"}) {
+					t.Fatalf("listeners %v, and a Service uses the CLB", left)
+				}
+				w.change("guest", deleteService)
+				for range 3 {
+					_ = w.pass("guest")
+				}
+				if left, there := w.ownersOf()[edgeCLB]; !there || len(left)+len(w.get("guest").Finalizers) > 0 {
+					t.Errorf("load balancers %v, finalizers %v", w.ownersOf(), w.get("guest").Finalizers)
+				}
+			})
 		}
 	}
 }

@@ -70,12 +70,6 @@ func (c groupCloud) Claims(ctx context.Context, svc *corev1.Service, lb *aliclou
 	return claim.holdsCLB(), claim == claimReused, err
 }
 
-// Stays implements groups.Cloud. A Service stays on a CLB of its own and on an existing one, but not on that of a group.
-func (c groupCloud) Stays(ctx context.Context, svc *corev1.Service, id string) (bool, error) {
-	lb, _, err := c.hasOn(ctx, svc, id)
-	return lb != nil, err
-}
-
 // Unshareable implements groups.Cloud: each listener of a CLB has the access control of its Service.
 func (groupCloud) Unshareable(
 	*corev1.Service, annotation.Params, mark.Group, *corev1.Service, annotation.Params, *groups.LoadBalancer,

@@ -78,7 +78,7 @@ func TestNextCLBOfAGroupStays(t *testing.T) {
 func TestGuestOnUnusedCLBOfAGroup(t *testing.T) {
 	t.Parallel()
 	w := groupWorld(t, grouped("first", "edge", 80), overflowing(grouped("young", "edge", 80)))
-	w.put(reusing("guest", w.get("young").Labels[driver.LabelLoadBalancerID], "false", 8080))
+	w.put(reusing("guest", w.get("young").Labels[driver.LabelLoadBalancerID], "true", 8080))
 	w.passes("guest", 1)
 	w.change("young", deleteService)
 	w.passes("young", 3)
@@ -100,7 +100,7 @@ func TestGuestOnUnusedCLBOfAGroup(t *testing.T) {
 	}
 	w.change("guest", deleteService)
 	w.passes("guest", 3)
-	wantOwners(t, w, map[string][]string{edgeCLB: {"tcp:80 first"}})
+	wantOwners(t, w, map[string][]string{edgeCLB: {"tcp:80 first"}, edgeCLB + "+": {}})
 }
 
 // TestPreservingServiceGivesUpItsPort: a Service that moves to the next CLB of its group, because an older one has a claim to its port,

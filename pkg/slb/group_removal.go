@@ -40,9 +40,6 @@ func (c clb) Left(svc *corev1.Service) []driver.Balancer {
 	return left
 }
 
-// Former implements driver.Mover.
-func (c clb) Former(id string) driver.Balancer { return clb{engine: c.engine, former: id} }
-
 // Leave implements driver.Mover.
 func (c clb) Leave(former driver.Balancer, svc *corev1.Service, gone bool) driver.Balancer {
 	from, ok := former.(clb)
@@ -138,7 +135,7 @@ func (c clb) readInGroup(ctx context.Context, svc *corev1.Service, group mark.Gr
 	if err := c.unread[model.PartGroups]; err != nil && !has && !c.groupsUnread.Outlasts(waits.LeftoverUnread) {
 		return c, false, err
 	}
-	used, err := c.shared.UsedByOthers(ctx, svc, group, lb.ID)
+	used, err := c.shared.IsUsed(svc, group, lb.ID)
 	if err != nil {
 		return c, false, err
 	}
@@ -154,27 +151,6 @@ func (c clb) readInGroup(ctx context.Context, svc *corev1.Service, group mark.Gr
 	}
 	c.empty = presence.Emptiness{}
 	return c, has, nil
-}
-
-// lastOfGroup reads the CLB of a group that the Service names by its ID. If no other Service uses it, and nobody else has a listener on it,
-// it is returned as that of the group, and goes with the Service: otherwise nobody would delete it.
-func (c clb) lastOfGroup(ctx context.Context, svc *corev1.Service) (found clb, last bool, err error) {
-	group, in := c.shared.GroupOn(&c.loadBalancer.Value)
-	if !in {
-		return c, false, nil
-	}
-	used, err := c.shared.UsedByOthers(ctx, svc, group, c.ID())
-	if err != nil || used {
-		return c, false, err
-	}
-	lb, err := c.readCLB(ctx, c.ID())
-	if err != nil || lb == nil {
-		return c, false, err
-	}
-	if found, _, err = c.readInGroup(ctx, svc, group, lb); err != nil || !found.hasOthersListener(svc) {
-		return found, true, err
-	}
-	return c, false, nil
 }
 
 // planGroupRemoval removes what the Service has on the CLB of a group, and the CLB with the last of them. Listeners of anybody else keep
@@ -202,20 +178,9 @@ func (c clb) planGroupRemoval(svc *corev1.Service, applied *driver.Record, remov
 	default:
 		removal.Reused = true
 		record := loadRecord(applied, svc, actual)
-		removal.Kept, removal.KeptFor, err = c.shared.Kept(svc, c.Group, c.ID(), tagged, "listeners and vServer groups")
-		if err != nil {
-			return removal, err
-		}
+		removal.Kept = c.shared.Kept(c.Group, c.ID(), used, tagged, "listeners and vServer groups")
 		return c.planLeave(removal, &model.Model{RemoveTags: c.shared.TagsOfNobody(c.Group, svc, record.TagKeys)},
 			mark.OwnerOf(svc, c.Group.ClusterID))
-	}
-	return removal, err
-}
-
-// forGuests adds the other Services that name the CLB of a group by its ID, as this one does, if no Service of the group is to delete it.
-func (c clb) forGuests(svc *corev1.Service, removal driver.Removal) (_ driver.Removal, err error) {
-	if group, in := c.shared.GroupOn(&c.loadBalancer.Value); in {
-		removal.KeptFor, _, err = c.shared.UsersByID(svc, group, c.ID())
 	}
 	return removal, err
 }

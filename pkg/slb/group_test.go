@@ -24,7 +24,7 @@ func (w *world) fillGroups() {
 	list, err := w.kube.CoreV1().Services(metav1.NamespaceAll).List(w.t.Context(), metav1.ListOptions{})
 	if err != nil || !slices.ContainsFunc(list.Items, func(svc corev1.Service) bool {
 		record, _ := driver.RecordOn(&svc)
-		return svc.Annotations[key(annotation.Group)] != "" || record.Group != "" || len(record.Leaving) > 0 || len(Product.KeptFor(&svc)) > 0
+		return svc.Annotations[key(annotation.Group)] != "" || record.Group != "" || len(record.Leaving) > 0
 	}) {
 		return
 	}

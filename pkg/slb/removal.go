@@ -103,9 +103,6 @@ func othersListeners(svc *corev1.Service, listeners []model.Listener) []string {
 
 // reusedForRemoval reads an existing CLB, unless it is known.
 func (c clb) reusedForRemoval(ctx context.Context, svc *corev1.Service, applied *driver.Record) (driver.Balancer, error) {
-	if found, last, err := c.lastOfGroup(ctx, svc); last || err != nil {
-		return c.withAccess(ctx, svc, applied, found, err)
-	}
 	if c.isTrusted() {
 		return c, nil
 	}
@@ -198,10 +195,6 @@ func (c clb) PlanRemoval(svc *corev1.Service, applied *driver.Record) (driver.Re
 	case actual.Reused:
 		if c.former == "" { // one that the Service moves away from may be anybody's
 			removal.Kept = c.keptReason(svc)
-		}
-		var err error
-		if removal, err = c.forGuests(svc, removal); err != nil {
-			return removal, err
 		}
 		clusterID, proven := c.markedOn(svc, nil)
 		if !proven {

@@ -93,40 +93,6 @@ func (w *world) existingCLBKeepsNothing() {
 	w.asPerson(api.VersionSLB, "DeleteLoadBalancer", map[string]string{"LoadBalancerId": id})
 }
 
-// unnamedCLBGoes: the last Service of a group goes, and the CLB stays for one that names it by its ID and may not use it. The CLB goes once
-// that does not name it any more, which happens while no manager runs.
-func (w *world) unnamedCLBGoes() {
-	w.Helper()
-	w.createService("first", map[string]string{annotationFamily + "group": "edge"}, corev1.ProtocolTCP)
-	w.createService("hopeful", map[string]string{annotationFamily + "group": "other"}, corev1.ProtocolTCP)
-	w.served("hopeful")
-	id := w.served("first").Labels[driver.LabelLoadBalancerID]
-	w.patchWeb("hopeful", fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, annotationFamily+"id", id))
-	w.isSynced("hopeful", metav1.ConditionFalse, problem.ReasonMoveRefused)
-	w.deleteWeb("first")
-	w.serviceIsGone("first")
-	kept := func(ctx context.Context) bool {
-		svc, err := w.client.CoreV1().Services(metav1.NamespaceDefault).Get(ctx, "hopeful", metav1.GetOptions{})
-		return err == nil && meta.IsStatusConditionTrue(svc.Status.Conditions, driver.ConditionsKept+id)
-	}
-	if !kept(w.Context()) || len(w.balancers()) != 2 {
-		w.Errorf("%s stays for the Service that names it: %v; CLBs %+v", id, kept(w.Context()), w.balancers())
-	}
-	w.stopManager()
-	w.patchWeb("hopeful", fmt.Sprintf(`{"metadata":{"annotations":{%q:null}}}`, annotationFamily+"id"))
-	w.startManager(routed...)
-	w.until(id+" is gone", eventDeadline, func(ctx context.Context) string {
-		if left := w.balancers(); len(left) != 1 || left[0].LoadBalancerID == id || kept(ctx) {
-			return fmt.Sprintf("CLBs %+v, condition %v", left, kept(ctx))
-		}
-		return ""
-	})
-	w.served("hopeful")
-	w.deleteWeb("hopeful")
-	w.serviceIsGone("hopeful")
-	w.noBalancers("hopeful")
-}
-
 // tagsAre waits until the only CLB has these tag keys and no others.
 func (w *world) tagsAre(when, keys string) {
 	w.Helper()

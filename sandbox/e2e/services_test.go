@@ -76,7 +76,6 @@ func TestServices(t *testing.T) {
 	w.lostBalancerIsMadeAnew()
 	w.unservedCostsNothing()
 	w.existingCLBKeepsNothing()
-	w.unnamedCLBGoes()
 	w.changedTypeLetsGo()
 	w.orphansAreFound()
 }

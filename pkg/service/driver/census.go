@@ -192,7 +192,7 @@ func (c *Count) isUsed(loadBalancerID string, listeners []Orphan) bool {
 // mayBeOn reports whether a Service says that it is, or is to be, on a load balancer, or that it is about to leave it. shared is the group
 // of that, zero for none.
 func mayBeOn(svc *corev1.Service, id string, shared mark.Group) bool {
-	if Names(svc, id) || IsKeptFor(svc, id) {
+	if Names(svc, id) {
 		return true
 	}
 	record, _ := RecordOn(svc)

@@ -149,8 +149,6 @@ type Mover interface {
 	// Left returns what the Service has left and may have something on. Of each, [Balancer.RefreshForRemoval] and [Balancer.PlanRemoval] are
 	// made.
 	Left(svc *corev1.Service) []Balancer
-	// Former returns a load balancer that the Service is to leave, and of which nothing is known yet.
-	Former(id string) Balancer
 	// Leave returns what is known once something that the Service has left was read or removed. gone says that nothing of the Service is
 	// there.
 	Leave(former Balancer, svc *corev1.Service, gone bool) Balancer
@@ -375,16 +373,6 @@ type Removal struct {
 	Reused, Preserved bool
 	// Kept is why a load balancer stays that may have been created for the Service, empty for no such one.
 	Kept string
-	// KeptFor are those for which the load balancer stays.
-	KeptFor UsersByID
 	// Status is what the Service shows of it.
 	Status *corev1.LoadBalancerStatus
-}
-
-// UsersByID are Services that name the load balancer of a group by its ID, while no Service of the group is to delete it. The zero value is
-// none.
-type UsersByID struct {
-	Services []*corev1.Service
-	// Group is the mark of the group.
-	Group string
 }

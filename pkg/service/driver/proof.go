@@ -1,6 +1,7 @@
 package driver
 
 import (
+	"fmt"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -8,6 +9,7 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
 )
 
 // Evidence is what a load balancer without the owner tag shows of a Service. Whether it is the Service's is proven only by what the author
@@ -73,4 +75,14 @@ func OwnedBy(svc *corev1.Service, tags []alicloud.Tag) bool {
 // WithoutOwner returns tags that a load balancer is to have without those that say whose it is.
 func WithoutOwner(tags []alicloud.Tag) []alicloud.Tag {
 	return slices.DeleteFunc(slices.Clone(tags), func(tag alicloud.Tag) bool { return tag.Key == mark.TagOwner || tag.Key == mark.TagCluster })
+}
+
+// KeptBeside says that load balancers stay which have the owner tag of a Service, like the one that it used, empty where there are none.
+// Only a human can tell whether they are the Service's: tags can be copied.
+func KeptBeside(product Product, svc *corev1.Service, used string, others []string) string {
+	if len(others) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%s stays in the cloud: like %s %s, which this Service used, it has the tag %s=%s; if nobody uses it, delete it",
+		product.Name+" "+problem.Some(others), product.Name, used, mark.TagOwner, mark.DefaultName(svc.UID))
 }

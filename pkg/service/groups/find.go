@@ -11,7 +11,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
-	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/driver"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
@@ -166,38 +165,20 @@ func (g *Groups[LB]) readListeners(ctx context.Context, svc *corev1.Service, gro
 	return nil
 }
 
-// UsedByOthers reports whether another Service is on a load balancer of a group, or is to be. Only one that has the finalizer counts,
-// because only that gets a pass of its own before it goes, or one that names the load balancer and may get there. It fails while the cache
+// IsUsed reports whether another Service is on a load balancer of a group, or is to be. Only one that has the finalizer counts, because only
+// that gets a pass of its own before it goes. Of one that names the load balancer by its ID, its listeners say so. It fails while the cache
 // may lack Services.
-func (g *Groups[LB]) UsedByOthers(ctx context.Context, svc *corev1.Service, group mark.Group, id string) (bool, error) {
-	if err := g.proveAway(ctx, svc, id); err != nil {
-		return false, err
-	}
-	return g.IsUsed(svc, group, id)
-}
-
-// IsUsed is [Groups.UsedByOthers] as far as this process knows, without a call.
 func (g *Groups[LB]) IsUsed(svc *corev1.Service, group mark.Group, id string) (bool, error) {
-	others, err := g.otherUsers(svc, group, id)
-	return len(others) > 0, err
-}
-
-// otherUsers returns the Services that [Groups.UsedByOthers] is about.
-func (g *Groups[LB]) otherUsers(svc *corev1.Service, group mark.Group, id string) ([]*corev1.Service, error) {
 	all, err := g.Services.List(labels.Everything())
 	if err != nil {
-		return nil, fmt.Errorf("list the Services: %w", err)
+		return false, fmt.Errorf("list the Services: %w", err)
 	}
 	if !slices.ContainsFunc(all, func(s *corev1.Service) bool { return s.UID == svc.UID }) {
-		return nil, &problem.WaitError{Reason: "the Services of the cluster are not in the cache yet", For: g.Missing.Over}
+		return false, &problem.WaitError{Reason: "the Services of the cluster are not in the cache yet", For: g.Missing.Over}
 	}
-	var others []*corev1.Service
-	for _, other := range all {
-		if other.UID != svc.UID && !g.hasGone(other) && g.usesBalancer(other, group, id) {
-			others = append(others, other)
-		}
-	}
-	return others, nil
+	return slices.ContainsFunc(all, func(other *corev1.Service) bool {
+		return other.UID != svc.UID && !g.hasGone(other) && g.usesBalancer(other, group, id)
+	}), nil
 }
 
 // hasGone reports whether a Service that no longer asks for a load balancer has nothing in the cloud any more, whatever the cache says of
@@ -206,17 +187,8 @@ func (g *Groups[LB]) hasGone(svc *corev1.Service) bool {
 	return g.isRemoved(svc.UID) && !g.Product.AskedBy(g.Config, svc)
 }
 
-// namesBalancer reports whether the annotation of a Service of the product names the load balancer with the id.
-func (g *Groups[LB]) namesBalancer(svc *corev1.Service, id string) bool {
-	return driver.NamesByID(svc, id) && g.Product.Serves(g.Config, svc)
-}
-
 func (g *Groups[LB]) usesBalancer(svc *corev1.Service, group mark.Group, id string) bool {
-	// One that may not join the group gets nothing on its load balancer by the ID either, and would keep it for good.
-	if g.namesBalancer(svc, id) && !g.isAway(svc, id) && g.Config.Policy.AllowsGroup(svc.Namespace, group.Namespace, group.Name) {
-		return true
-	}
-	if !driver.HasFinalizer(svc, g.Product.Finalizer) {
+	if driver.NamesByID(svc, id) || !driver.HasFinalizer(svc, g.Product.Finalizer) {
 		return false
 	}
 	record, _ := driver.RecordOn(svc)
@@ -264,40 +236,16 @@ func (g *Groups[LB]) Candidates(
 	return found, false, nil // the id is that of one that the Service was to leave
 }
 
-// UsersByID returns the other Services for which the load balancer of a group stays only because they name it by its ID. inUse says that a
-// Service of the group uses it, and is to delete it.
-func (g *Groups[LB]) UsersByID(svc *corev1.Service, group mark.Group, id string) (users driver.UsersByID, inUse bool, err error) {
-	others, err := g.otherUsers(svc, group, id)
-	if err != nil || slices.ContainsFunc(others, func(other *corev1.Service) bool {
-		_, in := g.Asked(other)
-		return in || !g.namesBalancer(other, id)
-	}) {
-		return driver.UsersByID{}, true, err
-	}
-	return driver.UsersByID{Services: others, Group: group.Mark()}, false, nil
-}
-
-// Kept says why a load balancer of a group stays when a Service goes, empty where another Service of the group uses it, and for which
-// Services. tagged says that it has the tag of the group, and contents what of the Service was removed from it.
-func (g *Groups[LB]) Kept(
-	svc *corev1.Service, group mark.Group, id string, tagged bool, contents string,
-) (why string, users driver.UsersByID, err error) {
-	users, inUse, err := g.UsersByID(svc, group, id)
+// Kept says why a load balancer of a group stays when a Service goes, empty where another Service of the group uses it. tagged says that it
+// has the tag of the group, and contents what of the Service was removed from it.
+func (g *Groups[LB]) Kept(group mark.Group, id string, used, tagged bool, contents string) string {
 	switch {
-	case err != nil || inUse:
-		return "", driver.UsersByID{}, err
+	case used:
+		return ""
 	case !tagged:
 		return fmt.Sprintf("%s %s stays in the cloud, without %s of this Service: its tag %s=%s was removed, so somebody may use it; if nobody does, delete it",
-			g.Product.Name, id, contents, mark.TagGroup, group.Mark()), driver.UsersByID{}, nil
-	case len(users.Services) > 0:
-		var named []string
-		for _, user := range users.Services {
-			named = append(named, mark.ServiceName(user).String())
-		}
-		slices.Sort(named)
-		return fmt.Sprintf("%s %s of load balancer group %s stays in the cloud: no Service of the group uses it, but the annotation %s of other Services names it (%s); the manager deletes it with the last of them",
-			g.Product.Name, id, group, annotation.LoadBalancerID, problem.Some(named)), users, nil
+			g.Product.Name, id, contents, mark.TagGroup, group.Mark())
 	}
 	return fmt.Sprintf("%s %s of load balancer group %s stays in the cloud: no Service of the group uses it, but it has listeners of others",
-		g.Product.Name, id, group), driver.UsersByID{}, nil
+		g.Product.Name, id, group)
 }

@@ -36,9 +36,6 @@ type Cloud[LB any] interface {
 	// Claims reports whether something on a load balancer without an owner is the Service's, and whether it is one that exists without the
 	// Service. On that of a group, only listeners and the status of the Service say so.
 	Claims(ctx context.Context, svc *corev1.Service, lb *LB) (has, reused bool, err error)
-	// Stays reports whether a Service which is in no group, and is on the load balancer with the id as far as it says, stays there although it
-	// names another one.
-	Stays(ctx context.Context, svc *corev1.Service, id string) (bool, error)
 	// Refuse is that of [driver.Engine], and Unshareable says why the Service cannot share a load balancer whose attributes are to be those
 	// of the leader, nil where it can. lb is nil for a new one.
 	Refuse(params annotation.Params) error

@@ -21,8 +21,6 @@ type Memory struct {
 	standings map[types.UID]placement
 	// removed are the Services of which this process has removed everything from the cloud.
 	removed map[types.UID]bool
-	// away are load balancers on which Services were seen to stay although they name others by their IDs, see [Groups.proveAway].
-	away    map[types.UID]string
 	servers servers
 
 	byMark map[string]sharing.State
@@ -111,5 +109,4 @@ func (m *Memory) Forget(svc types.UID) {
 	delete(m.woke, svc)
 	delete(m.standings, svc)
 	delete(m.removed, svc)
-	delete(m.away, svc)
 }
