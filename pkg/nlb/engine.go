@@ -2,7 +2,6 @@ package nlb
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -120,13 +119,7 @@ func (e *engine) Forget(svc types.UID) {
 func (e *engine) Repeat(
 	ctx context.Context, svc *corev1.Service, creation driver.Creation, since presence.Missing,
 ) (id string, missing presence.Missing, err error) {
-	var lb alicloud.NLB
-	if err = json.Unmarshal(creation.Parameters, &lb); err != nil {
-		return "", since, fmt.Errorf("decode the parameters of the NLB: %w", err)
-	}
-	return e.shared.RepeatCreation(ctx, svc, since, func() (string, error) {
-		return e.api.CreateNLB(ctx, lb, creation.Token)
-	}, e.discardNLB)
+	return e.shared.RepeatCreation(ctx, svc, creation, since, e.api.CreateNLB, e.discardNLB)
 }
 
 // discardNLB deletes an NLB that was created although the Service has one: reads did not show that one for a time. One on which somebody
@@ -148,13 +141,8 @@ func (e *engine) discardNLB(ctx context.Context, svc *corev1.Service, lb *aliclo
 
 // Refuse implements driver.Engine.
 func (e *engine) Refuse(params annotation.Params) error {
-	switch {
-	case params.Has(annotation.LoadBalancerID):
-		return nil
-	case e.config.DisablePublicSLB && params.AddressType() == alicloud.AddressInternet:
-		return &problem.ConfigError{Field: "disablePublicSLB",
-			Reason: "public load balancers are switched off in the cloud config; ask for one with the annotation " +
-				annotation.AddressType.Key() + ": intranet"}
+	if err := e.config.RefusesPublic(params, "load balancer"); err != nil || params.Has(annotation.LoadBalancerID) {
+		return err
 	}
 	if err := mark.CheckNLBCluster(e.config.ClusterID); err != nil {
 		return &problem.ConfigError{Field: "clusterID", Reason: err.Error()}

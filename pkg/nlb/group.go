@@ -116,7 +116,7 @@ func (c groupCloud) Unshareable(
 	case follows && len(ids) > 0 && !sameValue(strings.Join(ids, ","), asked.Get(annotation.SecurityGroupIDs)):
 		return refused(fmt.Sprintf("the Service restricts its clients by %s, and on the NLB of load balancer group %s the oldest Service decides on that, which is %s; "+
 			"choose another group, or the same security groups", annotation.SecurityGroupIDs, group, mark.ServiceName(leader)))
-	case follows && lb != nil && len(notIn(ids, lb.SecurityGroups)) > 0:
+	case follows && lb != nil && len(annotation.NotIn(ids, lb.SecurityGroups)) > 0:
 		return refused(fmt.Sprintf("the Service restricts its clients by %s, and NLB %s is not in these security groups yet, although Service %s asks for them, too",
 			annotation.SecurityGroupIDs, lb.ID, mark.ServiceName(leader)))
 	}

@@ -42,7 +42,7 @@ func (n nlb) leaveOutOfPlan(
 // outOfGroups fails if the Service would get its first listener on an NLB that is not in the security groups that it names, and does not
 // join them.
 func (n nlb) outOfGroups(in driver.Inputs, joins []string) error {
-	lacks := notIn(annotation.ListOf(in.Params, annotation.SecurityGroupIDs), slices.Concat(n.lb.Value.SecurityGroups, joins))
+	lacks := annotation.NotIn(annotation.ListOf(in.Params, annotation.SecurityGroupIDs), slices.Concat(n.lb.Value.SecurityGroups, joins))
 	if len(lacks) == 0 || n.hasListener(in.Service) {
 		return nil
 	}
@@ -82,7 +82,7 @@ func becomesPublic(want *string, have string) bool {
 // securityGroups keeps an NLB in the security groups that a Service names, and out of others, whose rules may let more clients in.
 func (s *leaderWants) securityGroups(name types.NamespacedName, params annotation.Params) {
 	ids := annotation.ListOf(params, annotation.SecurityGroupIDs)
-	if len(ids) == 0 || len(notIn(ids, s.lb.SecurityGroups)) > 0 || len(s.want.JoinGroups)+len(s.want.LeaveGroups) == 0 {
+	if len(ids) == 0 || len(annotation.NotIn(ids, s.lb.SecurityGroups)) > 0 || len(s.want.JoinGroups)+len(s.want.LeaveGroups) == 0 {
 		return
 	}
 	s.want.JoinGroups, s.want.LeaveGroups = nil, nil

@@ -2,9 +2,7 @@ package nlb
 
 import (
 	"context"
-	"errors"
 	"maps"
-	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -14,33 +12,22 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/nlb/model"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/nlb/observe"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/driver"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/groups"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/presence"
 )
 
 var _ driver.Mover = nlb{}
 
-// errNotInGroup says that no NLB of a group has anything of a Service.
-var errNotInGroup = errors.New("no NLB of the group has anything of the Service")
-
 // Left implements driver.Mover.
 func (n nlb) Left(svc *corev1.Service) []driver.Balancer {
 	var left []driver.Balancer
-	for _, place := range n.leavingOf(svc) {
+	for _, place := range n.LeavingOf(svc) {
 		former := nlb{engine: n.engine, former: place, observed: n.formers[place]}
 		former.leftTags = n.leftTags
 		left = append(left, former)
 	}
 	return left
-}
-
-// leavingOf returns what the Service has left: as this process knows it, else as its Record says.
-func (n nlb) leavingOf(svc *corev1.Service) []string {
-	if n.Presence.IsZero() && n.Leaving == nil {
-		record, _ := driver.RecordOn(svc)
-		return record.Leaving
-	}
-	return n.Leaving
 }
 
 // Leave implements driver.Mover.
@@ -49,21 +36,15 @@ func (n nlb) Leave(former driver.Balancer, svc *corev1.Service, gone bool) drive
 	if !ok {
 		return n
 	}
-	n.Leaving = slices.Clone(n.leavingOf(svc))
-	formers := map[string]observed{}
-	maps.Copy(formers, n.formers)
-	formers[from.former] = from.observed
-	if gone {
-		delete(formers, from.former)
-		n.shared.Release(svc.UID, from.former, n.ID())
-		n.Leaving = slices.DeleteFunc(n.Leaving, func(place string) bool { return place == from.former })
-		n.leftTags = maps.Clone(n.leftTags)
-		delete(n.leftTags, from.former)
-		if n.Group.IsZero() {
-			n.shared.Forget(svc.UID) // or it would count as one that uses the NLB, which the last Service of the group has to delete
-		}
+	n.Known = n.shared.Leave(svc, n.Known, from.former, gone)
+	n.formers, n.leftTags = maps.Clone(n.formers), maps.Clone(n.leftTags)
+	if n.formers == nil {
+		n.formers = map[string]observed{}
 	}
-	n.formers = formers
+	if n.formers[from.former] = from.observed; gone {
+		delete(n.formers, from.former)
+		delete(n.leftTags, from.former)
+	}
 	return n
 }
 
@@ -81,7 +62,9 @@ func (n nlb) refreshFormer(ctx context.Context, svc *corev1.Service) (driver.Bal
 		return n, err
 	}
 	if lb == nil {
-		return n.confirmEmptied("NLB " + n.former)
+		n.Presence = presence.Presence{}
+		n.empty, err = n.missing.Empty(n.empty, "NLB "+n.former)
+		return n, err
 	}
 	if group, in := n.shared.GroupOn(lb); in {
 		return n.foundInGroup(ctx, svc, group, lb.ID)
@@ -101,63 +84,23 @@ func (n nlb) withListeners(ctx context.Context) (nlb, error) {
 	return n, err
 }
 
-// confirmEmptied is an error until nothing was found for some seconds: one answer proves nothing.
-func (n nlb) confirmEmptied(what string) (nlb, error) {
-	n.Presence = presence.Presence{}
-	err := n.confirmEmpty(what)
-	return n, err
-}
-
-// confirmEmpty is an error until nothing was found for some seconds, and then no more until something is.
-func (n *nlb) confirmEmpty(what string) (err error) {
-	n.empty, err = n.missing.Empty(n.empty, what)
-	return err
-}
-
-// foundInGroup reads the NLB of a group on which the Service has something: the one with the id, else one with its marks, else one on which
-// nobody is, which it may have begun to make.
+// foundInGroup reads the NLB of a group on which the Service has something, see [groups.Groups.FindForRemoval].
 func (n nlb) foundInGroup(ctx context.Context, svc *corev1.Service, group mark.Group, id string) (nlb, error) {
-	found, named, err := n.shared.Candidates(ctx, svc, group, n.Known, id)
-	if err != nil {
-		return n, err
+	after := n
+	found, err := n.shared.FindForRemoval(ctx, svc, group, n.current(), n.empty, id, func(lb *alicloud.NLB) (groups.Contents, error) {
+		at := location{Presence: presence.Found(lb.ID, false), LB: *lb, Group: group}
+		var err error
+		after, err = n.withKnown(n.withLocation(at)).withListeners(ctx)
+		return groups.Contents{Has: after.hasListener(svc), Others: after.hasOthersListener(svc)}, err
+	})
+	switch {
+	case found.Took:
+		n = after
+	case found.Nothing:
+		n.Presence = presence.Presence{}
 	}
-	for i := range found {
-		after, has, failure := n.readInGroup(ctx, svc, group, &found[i])
-		if failure != nil || has || named {
-			return after, failure
-		}
-	}
-	if n.former != "" {
-		return n.confirmEmptied("something of the Service in load balancer group " + group.String())
-	}
-	return n, errNotInGroup
-}
-
-// readInGroup reads an NLB of a group, and reports whether the Service has something on it, or nobody.
-func (n nlb) readInGroup(ctx context.Context, svc *corev1.Service, group mark.Group, lb *alicloud.NLB) (nlb, bool, error) {
-	before := n
-	n, err := n.withKnown(n.withLocation(location{Presence: presence.Found(lb.ID, false), LB: *lb, Group: group})).withListeners(ctx)
-	if err != nil {
-		return n, false, err
-	}
-	used, err := n.shared.IsUsed(svc, group, lb.ID)
-	if err != nil {
-		return n, false, err
-	}
-	if !n.hasOthersListener(svc) && !used {
-		if n.former == "" && !n.hasListener(svc) {
-			if begun, err := n.shared.MayHaveBegun(ctx, svc, group, before.Known, lb.ID); err != nil || !begun {
-				return before, false, err
-			}
-		}
-		// The NLB goes with what is on it: an answer that shows nothing of anybody else is asked for again.
-		if err := n.confirmEmpty("a listener of somebody else on NLB " + lb.ID); err != nil {
-			return n, false, err
-		}
-		return n, true, nil
-	}
-	n.empty = presence.Emptiness{}
-	return n, n.hasListener(svc), nil
+	n.empty = found.Empty
+	return n, err
 }
 
 // planGroupRemoval removes what the Service has on the NLB of a group, and the NLB with the last of them. Listeners of anybody else keep

@@ -189,7 +189,7 @@ func (e *engine) stayOn(
 	if !ok {
 		return location{}, err
 	}
-	others := nlb{engine: e, observed: known}.leavingOf(svc)
+	others := known.LeavingOf(svc)
 	if own == nil && slices.ContainsFunc(others, mark.IsGroup) { // what it shares with a group, it does not have by id
 		if at, failure := e.stayInGroup(ctx, svc, others, asked, refused); failure != nil || at.Presence.Present() {
 			return at, failure

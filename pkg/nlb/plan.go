@@ -84,7 +84,7 @@ func (n nlb) Plan(ctx context.Context, in driver.Inputs) (driver.Decision, error
 			return decision, err
 		}
 	}
-	input.LeaveGroups = notIn(in.Applied.SecurityGroups, record.SecurityGroups)
+	input.LeaveGroups = annotation.NotIn(in.Applied.SecurityGroups, record.SecurityGroups)
 	input, conflicts, err := n.leaveOutSetByOthers(input)
 	if err != nil {
 		return decision, err
@@ -92,7 +92,7 @@ func (n nlb) Plan(ctx context.Context, in driver.Inputs) (driver.Decision, error
 	if input.RemoveTags, err = n.tagsToRemove(in, record); err != nil {
 		return decision, err
 	}
-	input.RemoveCertificates = notIn(in.Applied.Certificates, record.Certificates)
+	input.RemoveCertificates = annotation.NotIn(in.Applied.Certificates, record.Certificates)
 	desired, problems := build.Build(input)
 	kept, err := n.keepOthers(in, shared, desired, &record)
 	if err != nil {
@@ -178,7 +178,7 @@ func (n nlb) leaveUntagged(svc *corev1.Service, desired *model.Model) {
 
 // tagsToRemove returns the tags that were applied and are no longer asked for; on an existing load balancer, only those that are ours.
 func (n nlb) tagsToRemove(in driver.Inputs, record driver.Record) ([]string, error) {
-	removed := notIn(in.Applied.TagKeys, record.TagKeys)
+	removed := annotation.NotIn(in.Applied.TagKeys, record.TagKeys)
 	if !n.Reused() || len(removed) == 0 {
 		return removed, nil
 	}
@@ -244,7 +244,7 @@ func (n nlb) withoutUnread(steps []model.Step) []model.Step {
 // withoutUsed leaves out the deletion of server groups while the Service still leaves an NLB: listeners there use the groups of former
 // ports, too, and stay until clients know the new address. A refusal would fail the pass, after which the other NLB is left.
 func (n nlb) withoutUsed(svc *corev1.Service, steps []model.Step) []model.Step {
-	if len(n.leavingOf(svc)) == 0 {
+	if len(n.LeavingOf(svc)) == 0 {
 		return steps
 	}
 	return slices.DeleteFunc(steps, func(s model.Step) bool { return s.Op == model.OpDeleteGroup })

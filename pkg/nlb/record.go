@@ -22,7 +22,7 @@ func recordOf(loadBalancerID string, svc *corev1.Service, params annotation.Para
 	if reused && !params.OverridesListeners() {
 		return record.Sorted()
 	}
-	record.Annotations = append(record.Annotations, appliedOf(annotation.NLBTable(), params)...)
+	record.Annotations = append(record.Annotations, params.Applied(annotation.NLBTable())...)
 	record.SecurityGroups = annotation.ListOf(params, annotation.SecurityGroupIDs)
 	record.Certificates = annotation.ListOf(params, annotation.AdditionalCertIDs)
 	if len(annotation.SourceRangesOf(svc)) > 0 {
@@ -40,7 +40,7 @@ func recordInGroup(loadBalancerID string, params annotation.Params, leads bool) 
 	} else {
 		rows = slices.DeleteFunc(slices.Clone(rows), isOfBalancer)
 	}
-	record.Annotations = append(chosenName(params), appliedOf(rows, params)...)
+	record.Annotations = append(chosenName(params), params.Applied(rows)...)
 	record.Certificates = annotation.ListOf(params, annotation.AdditionalCertIDs)
 	return record.Sorted()
 }
@@ -57,17 +57,6 @@ func chosenName(params annotation.Params) []string {
 		return nil
 	}
 	return []string{string(annotation.Hostname)}
-}
-
-// appliedOf returns which of some annotations are applied, as far as their removal reverts something.
-func appliedOf(rows []annotation.Row, params annotation.Params) []string {
-	var applied []string
-	for _, row := range rows {
-		if row.Reverts && params.Has(row.Suffix) && !params.Reverted[row.Suffix] {
-			applied = append(applied, string(row.Suffix))
-		}
-	}
-	return applied
 }
 
 // isOfBalancer reports whether an annotation concerns the NLB itself.
@@ -92,9 +81,4 @@ func lastRecord(remembered *driver.Record, svc *corev1.Service) driver.Record {
 	}
 	record, _ := driver.RecordOn(svc)
 	return record
-}
-
-// notIn returns the elements that are not in the other list.
-func notIn(all, some []string) []string {
-	return slices.DeleteFunc(slices.Clone(all), func(s string) bool { return slices.Contains(some, s) })
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/nlb/observe"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/driver"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/groups"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/presence"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
@@ -80,7 +81,7 @@ func (n nlb) foundForRemoval(ctx context.Context, svc *corev1.Service) (nlb, err
 	}
 	if group, in := n.shared.ForRemoval(svc, n.Known); in {
 		found, err := n.foundInGroup(ctx, svc, group, cmp.Or(n.ID(), lastRecord(nil, svc).LoadBalancerID))
-		if !errors.Is(err, errNotInGroup) {
+		if !errors.Is(err, groups.ErrNotInGroup) {
 			return found.awaitingCreation(svc, err)
 		}
 		n.Group = mark.Group{} // it never was, or the NLB is gone

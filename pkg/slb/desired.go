@@ -64,7 +64,7 @@ func (c clb) Plan(ctx context.Context, in driver.Inputs) (driver.Decision, error
 		c.marking = marking{c.ID(), id}
 	}
 	record := c.recordFor(in, shared)
-	removable, err := c.shared.TagsNotAskedFor(in.Service, in.Applied.LoadBalancerID, diff.NotIn(in.Applied.TagKeys, record.TagKeys))
+	removable, err := c.shared.TagsNotAskedFor(in.Service, in.Applied.LoadBalancerID, annotation.NotIn(in.Applied.TagKeys, record.TagKeys))
 	if err != nil {
 		return decision, err
 	}
@@ -72,7 +72,7 @@ func (c clb) Plan(ctx context.Context, in driver.Inputs) (driver.Decision, error
 	input.Shared, input.PortRoom = shared, c.portRoom(in)
 	input.Scheduler, record.Scheduler = in.Applied.Scheduler, input.DefaultScheduler()
 	input.Params = revertedParams(in.Params, in.Applied, actual)
-	input.RemoveTags, input.RemoveDomains = removable, diff.NotIn(in.Applied.Domains, record.Domains)
+	input.RemoveTags, input.RemoveDomains = removable, annotation.NotIn(in.Applied.Domains, record.Domains)
 	input.Certificates = c.readCertificates(ctx, in.Params)
 	desired, problems := build.Build(input)
 	tagProblems, err := c.keepOwnersTags(desired, &record, in.Applied, actual)

@@ -2,7 +2,6 @@ package slb
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 
@@ -107,14 +106,11 @@ func (e *engine) Wakes(wake func(types.NamespacedName)) {
 func (e *engine) Repeat(
 	ctx context.Context, svc *corev1.Service, creation driver.Creation, since presence.Missing,
 ) (id string, missing presence.Missing, err error) {
-	var lb alicloud.LoadBalancer
-	if err = json.Unmarshal(creation.Parameters, &lb); err != nil {
-		return "", since, fmt.Errorf("decode the parameters of the CLB: %w", err)
-	}
-	return e.shared.RepeatCreation(ctx, svc, since, func() (string, error) {
-		made, err := e.api.CreateLoadBalancer(ctx, lb, creation.Token)
+	create := func(ctx context.Context, lb alicloud.LoadBalancer, token string) (string, error) {
+		made, err := e.api.CreateLoadBalancer(ctx, lb, token)
 		return made.ID, err
-	}, e.discardCLB)
+	}
+	return e.shared.RepeatCreation(ctx, svc, creation, since, create, e.discardCLB)
 }
 
 // discardCLB deletes a CLB that was created although the Service has one: reads did not show that one for a time. One on which somebody
@@ -136,12 +132,7 @@ func (e *engine) discardCLB(ctx context.Context, svc *corev1.Service, lb *aliclo
 
 // Refuse implements driver.Engine.
 func (e *engine) Refuse(params annotation.Params) error {
-	if e.config.DisablePublicSLB && !params.Has(annotation.LoadBalancerID) && params.AddressType() == alicloud.AddressInternet {
-		return &problem.ConfigError{Field: "disablePublicSLB",
-			Reason: "public CLBs are switched off in the cloud config; ask for one with the annotation " +
-				annotation.AddressType.Key() + ": intranet"}
-	}
-	return nil
+	return e.config.RefusesPublic(params, "CLB")
 }
 
 // Intent implements driver.Engine.

@@ -2,7 +2,6 @@ package slb
 
 import (
 	"context"
-	"errors"
 	"maps"
 	"slices"
 
@@ -12,6 +11,7 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/driver"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/groups"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/presence"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb/diff"
@@ -21,18 +21,10 @@ import (
 
 var _ driver.Mover = clb{}
 
-// errNotInGroup says that no CLB of a group has anything of a Service.
-var errNotInGroup = errors.New("no CLB of the group has anything of the Service")
-
 // Left implements driver.Mover.
 func (c clb) Left(svc *corev1.Service) []driver.Balancer {
-	places := c.Leaving
-	if c.Presence.IsZero() {
-		record, _ := driver.RecordOn(svc)
-		places = record.Leaving
-	}
 	var left []driver.Balancer
-	for _, place := range places {
+	for _, place := range c.LeavingOf(svc) {
 		former := clb{engine: c.engine, former: place}
 		former.leavingDoubt = c.formerDoubts[place]
 		left = append(left, former)
@@ -46,22 +38,13 @@ func (c clb) Leave(former driver.Balancer, svc *corev1.Service, gone bool) drive
 	if !ok {
 		return c
 	}
-	if c.Presence.IsZero() && c.Leaving == nil {
-		record, _ := driver.RecordOn(svc)
-		c.Leaving = record.Leaving
-	}
+	c.Known = c.shared.Leave(svc, c.Known, from.former, gone)
 	c.formerDoubts = maps.Clone(c.formerDoubts)
 	if c.formerDoubts == nil {
 		c.formerDoubts = map[string]leavingDoubt{}
 	}
-	c.formerDoubts[from.former] = from.leavingDoubt
-	if gone {
+	if c.formerDoubts[from.former] = from.leavingDoubt; gone {
 		delete(c.formerDoubts, from.former)
-		c.shared.Release(svc.UID, from.former, c.ID())
-		c.Leaving = slices.DeleteFunc(slices.Clone(c.Leaving), func(place string) bool { return place == from.former })
-		if c.Group.IsZero() {
-			c.shared.Forget(svc.UID) // or it would count as one that uses the CLB, which the last Service of the group has to delete
-		}
 	}
 	return c
 }
@@ -76,7 +59,9 @@ func (c clb) refreshFormer(ctx context.Context, svc *corev1.Service) (driver.Bal
 		return c, err
 	}
 	if lb == nil {
-		return c.confirmEmptied("CLB " + c.former)
+		c.Presence = presence.Presence{}
+		c.empty, err = c.missing.Empty(c.empty, "CLB "+c.former)
+		return c, err
 	}
 	if group, in := c.shared.GroupOn(lb); in {
 		return c.refreshInGroup(ctx, svc, group, lb.ID)
@@ -91,66 +76,36 @@ func (c clb) refreshFormer(ctx context.Context, svc *corev1.Service) (driver.Bal
 	return c, err
 }
 
-// confirmEmptied is an error until nothing was found for some seconds: one answer proves nothing.
-func (c clb) confirmEmptied(what string) (driver.Balancer, error) {
-	c.Presence = presence.Presence{}
-	err := c.confirmEmpty(what)
+// refreshInGroup reads the CLB of a group on which the Service has something, see [groups.Groups.FindForRemoval]. While its vServer groups
+// cannot be read, nobody knows whether the Service has any there.
+func (c clb) refreshInGroup(ctx context.Context, svc *corev1.Service, group mark.Group, id string) (driver.Balancer, error) {
+	after := c
+	found, err := c.shared.FindForRemoval(ctx, svc, group, c.current(), c.empty, id, func(lb *alicloud.LoadBalancer) (groups.Contents, error) {
+		after = c
+		return after.readInGroup(ctx, svc, group, lb)
+	})
+	switch {
+	case found.Took:
+		c = after
+	case found.Nothing:
+		c.Presence = presence.Presence{}
+	}
+	c.empty = found.Empty
 	return c, err
 }
 
-// confirmEmpty is an error until nothing was found for some seconds, and then no more until something is.
-func (c *clb) confirmEmpty(what string) (err error) {
-	c.empty, err = c.missing.Empty(c.empty, what)
-	return err
-}
-
-// refreshInGroup reads the CLB of a group on which the Service has something: the one with the id, else one with its marks, else one on
-// which nobody is, which it may have begun to make.
-func (c clb) refreshInGroup(ctx context.Context, svc *corev1.Service, group mark.Group, id string) (driver.Balancer, error) {
-	found, named, err := c.shared.Candidates(ctx, svc, group, c.Known, id)
-	if err != nil {
-		return c, err
-	}
-	for i := range found {
-		after, has, failure := c.readInGroup(ctx, svc, group, &found[i])
-		if failure != nil || has || named {
-			return after, failure
-		}
-	}
-	if c.former != "" {
-		return c.confirmEmptied("something of the Service in load balancer group " + group.String())
-	}
-	return c, errNotInGroup
-}
-
-// readInGroup reads a CLB of a group, and reports whether the Service has something on it, or nobody.
-func (c clb) readInGroup(ctx context.Context, svc *corev1.Service, group mark.Group, lb *alicloud.LoadBalancer) (clb, bool, error) {
-	before := c
+// readInGroup reads a CLB of a group.
+func (c *clb) readInGroup(ctx context.Context, svc *corev1.Service, group mark.Group, lb *alicloud.LoadBalancer) (groups.Contents, error) {
 	if err := c.readStaying(ctx, svc, lb, false); err != nil {
-		return c, false, err
+		return groups.Contents{}, err
 	}
 	c.Group = group
 	owner := mark.OwnerOf(svc, group.ClusterID)
 	has := c.hasListener(svc) || slices.ContainsFunc(c.groups.Value, func(g model.Group) bool { return owner.Owns(g.Name) })
 	if err := c.unread[model.PartGroups]; err != nil && !has && !c.groupsUnread.Outlasts(waits.LeftoverUnread) {
-		return c, false, err
+		return groups.Contents{}, err
 	}
-	used, err := c.shared.IsUsed(svc, group, lb.ID)
-	if err != nil {
-		return c, false, err
-	}
-	if !c.hasOthersListener(svc) && !used {
-		if !has && c.former == "" {
-			if begun, err := c.shared.MayHaveBegun(ctx, svc, group, before.Known, lb.ID); err != nil || !begun {
-				return before, false, err
-			}
-		}
-		// The CLB goes with what is on it: an answer that shows nothing of anybody else is asked for again.
-		err := c.confirmEmpty("a listener of somebody else on CLB " + lb.ID)
-		return c, err == nil, err
-	}
-	c.empty = presence.Emptiness{}
-	return c, has, nil
+	return groups.Contents{Has: has, Others: c.hasOthersListener(svc)}, nil
 }
 
 // planGroupRemoval removes what the Service has on the CLB of a group, and the CLB with the last of them. Listeners of anybody else keep
@@ -213,11 +168,12 @@ func (c clb) refreshUsed(ctx context.Context, svc *corev1.Service) (driver.Balan
 	if c.isTrusted() {
 		return c, nil
 	}
-	found, _, err := c.readInGroup(ctx, svc, c.Group, &c.loadBalancer.Value)
+	_, err := c.readInGroup(ctx, svc, c.Group, &c.loadBalancer.Value)
 	if alicloud.IsNotFound(err) {
 		return nil, nil
 	}
-	return found, err
+	c.empty = presence.Emptiness{}
+	return c, err
 }
 
 // withAccess adds the access control list of the Service, which goes with it.

@@ -40,12 +40,7 @@ func recordInGroup(loadBalancerID string, params annotation.Params, sourceRanges
 
 // appliedOf returns which of some annotations are applied, and the domains.
 func appliedOf(loadBalancerID string, params annotation.Params, rows []annotation.Row) driver.Record {
-	record := driver.Record{LoadBalancerID: loadBalancerID}
-	for _, row := range rows {
-		if row.Reverts && params.Has(row.Suffix) && !params.Reverted[row.Suffix] {
-			record.Annotations = append(record.Annotations, string(row.Suffix))
-		}
-	}
+	record := driver.Record{LoadBalancerID: loadBalancerID, Annotations: params.Applied(rows)}
 	for _, extension := range annotation.DomainExtensionsOf(params) {
 		record.Domains = append(record.Domains, extension.Domain)
 	}

@@ -34,7 +34,7 @@ func (c clb) RefreshForRemoval(ctx context.Context, svc *corev1.Service, applied
 		if found == nil && err == nil {
 			found, err = c.refreshInGroup(ctx, svc, group, c.idInGroup(svc))
 		}
-		if !errors.Is(err, errNotInGroup) {
+		if !errors.Is(err, groups.ErrNotInGroup) {
 			return c.withAccess(ctx, svc, applied, found, err)
 		}
 		c.Group = mark.Group{} // it never was, or the CLB is gone

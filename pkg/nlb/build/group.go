@@ -110,17 +110,11 @@ func madeByManager(group *model.Group) bool {
 
 // divideWeight spreads the weight that the Service has in a group.
 func (b *builder) divideWeight(group *model.Group) {
-	if b.sharesGroups() && b.in.Params.Has(annotation.Weight) {
+	if b.observed.Reused && b.in.Params.JoinsGroups() && b.in.Params.Has(annotation.Weight) {
 		backend.Divide(group.Servers, b.in.Params.Int(annotation.Weight, alicloud.MaxWeight), func(s *alicloud.NLBServer) *int {
 			return &s.Weight
 		})
 	}
-}
-
-// sharesGroups reports whether the annotation weight counts: on an existing NLB once a port joins a group of others, and then for all
-// ports, as with a CLB and with the official CCM.
-func (b *builder) sharesGroups() bool {
-	return b.observed.Reused && (b.in.Params.Has(annotation.VGroupPort) || b.in.Params.Refused(annotation.VGroupPort))
 }
 
 // serverOf returns a backend as a group has it; false says that the group knows servers by their addresses, and that it has none.

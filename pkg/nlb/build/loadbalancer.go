@@ -27,7 +27,7 @@ func (b *builder) loadBalancer() {
 	params := b.in.Params
 	tags := annotation.NLBTagsOf(params)
 	b.model.LoadBalancer = alicloud.NLB{
-		Name: cmp.Or(params.Get(annotation.Name), b.defaultName()), VPCID: b.in.Config.VPCID, ResourceGroupID: b.resourceGroup(),
+		Name: cmp.Or(params.Get(annotation.Name), b.in.Shared.BalancerName(b.in.Service)), VPCID: b.in.Config.VPCID, ResourceGroupID: b.resourceGroup(),
 		AddressType: apiSpelling(params.AddressType()), AddressIPVersion: params.Or(annotation.IPVersion, alicloud.NLBIPv4),
 		Zones:          annotation.ZonesOf(params),
 		SecurityGroups: annotation.ListOf(params, annotation.SecurityGroupIDs), BandwidthPackageID: b.bandwidthPackage(), CrossZone: true,

@@ -23,14 +23,6 @@ func (b *builder) sharedLoadBalancer() {
 	b.problems = append(b.problems, shared.Differences(own.Params, annotation.NLBInstanceAnnotations())...)
 }
 
-// defaultName is that of the load balancer when no annotation gives one.
-func (b *builder) defaultName() string {
-	if b.in.Shared != nil {
-		return b.in.Shared.Group.DefaultName()
-	}
-	return mark.DefaultName(b.in.Service.UID)
-}
-
 // ownerTags are the tags that say whose the load balancer is.
 func (b *builder) ownerTags() []alicloud.Tag {
 	if b.in.Shared != nil {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/nlb/model"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 )
 
 // openAccess makes the security group and adds rules, then joins it and what the annotation names.
@@ -38,7 +39,7 @@ func (d *differ) openAccess() {
 // cannot be mixed, so that only then those of the other type can take their place.
 func (d *differ) leavesAll() []string {
 	have := d.actual.LoadBalancer.SecurityGroups
-	if len(have) == 0 || len(withoutElements(have, d.leavingSecurityGroups())) > 0 {
+	if len(have) == 0 || len(annotation.NotIn(have, d.leavingSecurityGroups())) > 0 {
 		return nil
 	}
 	return slices.Clone(have)

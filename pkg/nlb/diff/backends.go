@@ -102,7 +102,7 @@ func (d *differ) tagGroup(want, have *model.Group) {
 		return there
 	})
 	if len(missing) > 0 {
-		d.addStep(model.Step{Op: model.OpTagGroup, Target: model.TargetGroup(want.Name), After: tagsText(missing), Group: have.NLBGroup,
+		d.addStep(model.Step{Op: model.OpTagGroup, Target: model.TargetGroup(want.Name), After: mark.TagsText(missing), Group: have.NLBGroup,
 			Tags: missing})
 	}
 }

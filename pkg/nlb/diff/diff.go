@@ -143,7 +143,7 @@ func (d *differ) tagSteps(have *alicloud.NLB, want *model.Want) {
 		}
 	}
 	if len(tags) > 0 {
-		d.addStep(model.Step{Op: model.OpTag, Target: model.TargetLoadBalancer, After: tagsText(tags), Tags: tags})
+		d.addStep(model.Step{Op: model.OpTag, Target: model.TargetLoadBalancer, After: mark.TagsText(tags), Tags: tags})
 	}
 	keys := slices.DeleteFunc(slices.Clone(want.RemoveTags), func(key string) bool {
 		_, ok := have.Tag(key)

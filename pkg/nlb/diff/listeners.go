@@ -6,6 +6,7 @@ import (
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/nlb/model"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
 )
@@ -272,7 +273,7 @@ func (d *differ) certificateSteps(want, have *model.Listener) {
 			d.addStep(s)
 		}
 	}
-	step(model.OpAddCertificates, withoutElements(want.Certificates, have.Certificates))
+	step(model.OpAddCertificates, annotation.NotIn(want.Certificates, have.Certificates))
 	var removed []string
 	for _, id := range want.RemoveCertificates {
 		if slices.Contains(have.Certificates, id) && !slices.Contains(want.Certificates, id) {

@@ -13,7 +13,7 @@ import (
 func Deletion(actual *model.Model, owner ...alicloud.Tag) model.Plan {
 	lb, steps := &actual.LoadBalancer, []model.Step(nil)
 	if _, tagged := lb.Tag(mark.TagOwner); !tagged && len(owner) > 0 {
-		steps = append(steps, model.Step{Op: model.OpTag, Target: model.TargetLoadBalancer, After: tagsText(owner), Tags: owner})
+		steps = append(steps, model.Step{Op: model.OpTag, Target: model.TargetLoadBalancer, After: mark.TagsText(owner), Tags: owner})
 	}
 	if lb.DeletionProtection {
 		steps = append(steps, model.Step{
@@ -97,7 +97,7 @@ func ownerTagKeys() []string { return []string{mark.TagOwner, mark.TagCluster, m
 // tagPreserved notes on the load balancer that it was preserved. That is for people: no Service stays in deletion because of it.
 func (d *differ) tagPreserved(preserved string) {
 	tags := []alicloud.Tag{{Key: mark.TagPreserved, Value: preserved}}
-	d.addStep(model.Step{Op: model.OpTag, Target: model.TargetLoadBalancer, After: tagsText(tags), Tags: tags, Optional: true})
+	d.addStep(model.Step{Op: model.OpTag, Target: model.TargetLoadBalancer, After: mark.TagsText(tags), Tags: tags, Optional: true})
 }
 
 // untagGroups removes tags from the server groups of the Service, and returns the targets of these steps.

@@ -28,14 +28,6 @@ func zonesText(zones []alicloud.NLBZone) string {
 	return strings.Join(names, ",")
 }
 
-func tagsText(tags []alicloud.Tag) string {
-	texts := make([]string, 0, len(tags))
-	for _, tag := range tags {
-		texts = append(texts, tag.Key+"="+tag.Value)
-	}
-	return strings.Join(texts, " ")
-}
-
 // changes collects the settings that differ, for people.
 type changes struct{ before, after []string }
 
@@ -92,11 +84,6 @@ func (c *changes) anyChanges() bool { return len(c.after) > 0 }
 
 func sameSet(a, b []string) bool {
 	return slices.Equal(slices.Sorted(slices.Values(a)), slices.Sorted(slices.Values(b)))
-}
-
-// withoutElements returns the elements that are not in the other list.
-func withoutElements(all, some []string) []string {
-	return slices.DeleteFunc(slices.Clone(all), func(s string) bool { return slices.Contains(some, s) })
 }
 
 // groupChanges returns the settings of a group that differ. What a check is made of counts while it is on.

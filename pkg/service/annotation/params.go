@@ -373,3 +373,18 @@ func (p Params) Revert(applied []string) Params {
 	}
 	return reverted
 }
+
+// Applied returns which of some annotations are applied, as far as their removal reverts something.
+func (p Params) Applied(rows []Row) []string {
+	var applied []string
+	for _, row := range rows {
+		if row.Reverts && p.Has(row.Suffix) && !p.Reverted[row.Suffix] {
+			applied = append(applied, string(row.Suffix))
+		}
+	}
+	return applied
+}
+
+// JoinsGroups reports whether the annotation weight counts on an existing load balancer: once a port joins a group of others, and then for
+// all ports, as with the official CCM.
+func (p Params) JoinsGroups() bool { return p.Has(VGroupPort) || p.Refused(VGroupPort) }

@@ -204,3 +204,8 @@ func compilePatterns() map[string]*regexp.Regexp {
 
 // wholeMatch reports whether the whole text matches a pattern of the table.
 func wholeMatch(pattern, text string) bool { return patterns[pattern].MatchString(text) }
+
+// NotIn returns the elements of all that are not in some.
+func NotIn(all, some []string) []string {
+	return slices.DeleteFunc(slices.Clone(all), func(s string) bool { return slices.Contains(some, s) })
+}

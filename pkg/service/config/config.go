@@ -5,9 +5,11 @@ import (
 	"slices"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/backend"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/policy"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/quota"
 )
 
@@ -83,4 +85,14 @@ func (c Config) RefusesCreated(namespace string, tags []alicloud.Tag) string {
 		return ""
 	}
 	return fmt.Sprintf("was created by a controller (tag %s=%s), for a group that the namespace may not join", mark.TagGroup, tags[at].Value)
+}
+
+// RefusesPublic is an error for a Service that asks for a new public load balancer, where those are switched off. The name is that of the
+// product's load balancers.
+func (c Config) RefusesPublic(params annotation.Params, name string) error {
+	if !c.DisablePublicSLB || params.Has(annotation.LoadBalancerID) || params.AddressType() != alicloud.AddressInternet {
+		return nil
+	}
+	return &problem.ConfigError{Field: "disablePublicSLB", Reason: fmt.Sprintf(
+		"public %ss are switched off in the cloud config; ask for one with the annotation %s: intranet", name, annotation.AddressType.Key())}
 }

@@ -2,6 +2,8 @@ package groups
 
 import (
 	"context"
+	"encoding/json"
+	"fmt"
 	"iter"
 
 	corev1 "k8s.io/api/core/v1"
@@ -125,10 +127,14 @@ func (k Known) RecordPlaces(record driver.Record) driver.Record {
 // RepeatCreation makes the creation of a load balancer again, see [driver.Engine]. discard deletes the one that it makes although the
 // Service has another one of its own: reads did not show that for a time.
 func (g *Groups[LB]) RepeatCreation(
-	ctx context.Context, svc *corev1.Service, since presence.Missing, create func() (id string, err error),
-	discard func(context.Context, *corev1.Service, *LB) error,
+	ctx context.Context, svc *corev1.Service, creation driver.Creation, since presence.Missing,
+	create func(ctx context.Context, lb LB, token string) (id string, err error), discard func(context.Context, *corev1.Service, *LB) error,
 ) (id string, missing presence.Missing, err error) {
-	if id, err = create(); err != nil {
+	var lb LB
+	if err = json.Unmarshal(creation.Parameters, &lb); err != nil {
+		return "", since, fmt.Errorf("decode the parameters of the %s: %w", g.Product.Name, err)
+	}
+	if id, err = create(ctx, lb, creation.Token); err != nil {
 		return "", since, err
 	}
 	found, err := g.Cloud.Read(ctx, id)

@@ -53,6 +53,33 @@ func (k Known) ShownFirst(leaves []string) []string {
 	return append([]string{k.Shows()}, slices.DeleteFunc(slices.Clone(leaves), func(place string) bool { return place == k.Shows() })...)
 }
 
+// LeavingOf returns what the Service has left: as this process knows it, else as its Record says.
+func (k Known) LeavingOf(svc *corev1.Service) []string {
+	if k.Presence.IsZero() && k.Leaving == nil {
+		record, _ := driver.RecordOn(svc)
+		return record.Leaving
+	}
+	return k.Leaving
+}
+
+// Leave returns what is known once something at a place that the Service has left was read or removed. gone says that nothing of the
+// Service is there.
+func (g *Groups[LB]) Leave(svc *corev1.Service, known Known, place string, gone bool) Known {
+	known.Leaving = slices.Clone(known.LeavingOf(svc))
+	if gone {
+		is := ""
+		if known.Presence.Present() {
+			is = known.Presence.ID()
+		}
+		g.Release(svc.UID, place, is)
+		known.Leaving = slices.DeleteFunc(known.Leaving, func(left string) bool { return left == place })
+		if known.Group.IsZero() {
+			g.Forget(svc.UID) // or it would count as one that uses the load balancer, which the last Service of the group has to delete
+		}
+	}
+	return known
+}
+
 // Elsewhere returns what is known of other places, and nothing of this one but its presence.
 func (k Known) Elsewhere(here presence.Presence) Known {
 	return Known{Presence: here, Leaving: k.Leaving, Showing: k.Showing}

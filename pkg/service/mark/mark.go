@@ -56,6 +56,15 @@ func Preserved(svc *corev1.Service, clusterID string) string {
 	return value[:min(len(value), maxTagValue)]
 }
 
+// TagsText returns tags as text, for people.
+func TagsText(tags []alicloud.Tag) string {
+	texts := make([]string, 0, len(tags))
+	for _, tag := range tags {
+		texts = append(texts, tag.Key+"="+tag.Value)
+	}
+	return strings.Join(texts, " ")
+}
+
 // ParsePreserved returns the cluster, and the namespace and name of the Service, of a value of [TagPreserved].
 func ParsePreserved(value string) (clusterID, service string) {
 	clusterID, service, _ = strings.Cut(value, "/")

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"maps"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 
@@ -115,4 +116,16 @@ func OfCreation(err error) bool {
 		return false
 	}
 	return !alicloud.IsAmbiguous(err) && !alicloud.IsThrottled(err) && !alicloud.IsBusy(err) && !alicloud.IsAuth(err)
+}
+
+// OfServers reports whether a call was refused, for sure and for good, for what it says about its backend servers. The cloud documents no
+// complete list of such codes, so it is every refusal that does not say that the call as a whole came at the wrong time, from the wrong
+// caller, twice, or at a resource that is gone, nor one of the others. A group of one bad server would otherwise never get another one.
+func OfServers(err error, others ...func(error) bool) bool {
+	refused, ok := errors.AsType[*alicloud.Error](err)
+	if !ok || alicloud.IsNoCredentials(err) || refused.Status < http.StatusBadRequest || refused.Status >= http.StatusInternalServerError {
+		return false
+	}
+	others = append(others, alicloud.IsAmbiguous, alicloud.IsThrottled, alicloud.IsBusy, alicloud.IsAuth, alicloud.IsForbidden)
+	return !slices.ContainsFunc(others, func(is func(error) bool) bool { return is(err) })
 }

@@ -26,6 +26,14 @@ type Shared struct {
 	Params annotation.Params
 }
 
+// BalancerName is the name of the load balancer of a Service when no annotation gives one, also of one that shares none.
+func (s *Shared) BalancerName(svc *corev1.Service) string {
+	if s != nil {
+		return s.Group.DefaultName()
+	}
+	return mark.DefaultName(svc.UID)
+}
+
 // Owner has a port of a load balancer.
 type Owner struct {
 	// Name is the Service, zero for somebody outside of the group.

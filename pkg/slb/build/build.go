@@ -241,7 +241,7 @@ func (b *builder) buildGroup(port corev1.ServicePort) (model.Group, bool) {
 // buildServers returns the backends of a group. While they are those that the group has, both share their memory: a group may have
 // thousands, and most passes change none.
 func (b *builder) buildServers(set *backend.Set, mark string) []alicloud.Backend {
-	changesAny := b.in.Params.Invalid || b.sharesGroups() // see join and keepUndecided
+	changesAny := b.in.Params.Invalid || b.observed.Reused && b.in.Params.JoinsGroups() // see join and keepUndecided
 	if b.in.Observed != nil && !changesAny {
 		if have := b.in.Observed.Group(mark); have != nil && len(have.Backends) == set.Len() && sameServers(set, have.Backends, mark) {
 			return slices.Clip(have.Backends)

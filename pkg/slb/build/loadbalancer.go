@@ -32,7 +32,7 @@ func (b *builder) buildAttributes() {
 	create := b.model.LoadBalancer
 	create.AddressType, create.AddressIPVersion, create.NetworkType = params.AddressType(), params.Get(annotation.IPVersion), ""
 	if create.Name == "" {
-		create.Name = b.defaultName()
+		create.Name = b.in.Shared.BalancerName(b.in.Service)
 	}
 	create.InstanceChargeType = params.Or(annotation.InstanceChargeType, model.PayByCLCU)
 	create.DeleteProtection = params.Or(annotation.DeleteProtection, alicloud.ProtectionOn)
@@ -149,17 +149,9 @@ func (b *builder) setSpec(lb *alicloud.LoadBalancer) {
 // managedName is the name that an annotation asks for, or the default one when such an annotation was removed.
 func (b *builder) managedName() string {
 	if b.in.Params.Reverted[annotation.Name] {
-		return b.defaultName()
+		return b.in.Shared.BalancerName(b.in.Service)
 	}
 	return b.in.Params.Get(annotation.Name)
-}
-
-// defaultName is the name of the CLB when no annotation gives one.
-func (b *builder) defaultName() string {
-	if b.in.Shared != nil {
-		return b.in.Shared.Group.DefaultName()
-	}
-	return mark.DefaultName(b.in.Service.UID)
 }
 
 func (b *builder) setInternet(lb *alicloud.LoadBalancer) {

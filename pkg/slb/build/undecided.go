@@ -40,11 +40,11 @@ func (b *builder) keepUndecided(group *model.Group) (blocked bool) {
 		}
 		onlyPresent(group, present)
 	}
-	if backend.WeightsUndecided(params) || b.sharesGroups() && params.Refused(annotation.Weight) {
+	if backend.WeightsUndecided(params) || b.observed.Reused && b.in.Params.JoinsGroups() && params.Refused(annotation.Weight) {
 		group.KeepWeights = true
 		backend.JoinLike(group.Backends, present, func(s *alicloud.Backend) *int { return &s.Weight })
 	}
-	return b.sharesGroups() && params.Refused(annotation.Weight) && len(present) == 0
+	return b.observed.Reused && b.in.Params.JoinsGroups() && params.Refused(annotation.Weight) && len(present) == 0
 }
 
 // presentBackends are our backends in the observed group.

@@ -44,18 +44,12 @@ func (b *builder) joinGroup(port int32, group model.Group) (joined model.Group, 
 
 // divideWeight spreads the weight that the Service has in a group of others.
 func (b *builder) divideWeight(group *model.Group) {
-	if b.sharesGroups() && b.in.Params.Has(annotation.Weight) {
+	if b.observed.Reused && b.in.Params.JoinsGroups() && b.in.Params.Has(annotation.Weight) {
 		backend.Divide(group.Backends, b.in.Params.Int(annotation.Weight, alicloud.MaxWeight), func(b *alicloud.Backend) *int {
 			return &b.Weight
 		})
 		group.Counted = false
 	}
-}
-
-// sharesGroups reports whether the annotation weight counts: on an existing CLB once a port joins a group of others, and then for all
-// ports, as with the official CCM.
-func (b *builder) sharesGroups() bool {
-	return b.observed.Reused && (b.in.Params.Has(annotation.VGroupPort) || b.in.Params.Refused(annotation.VGroupPort))
 }
 
 // stayInGroup keeps a port in the group that it is in while nobody knows which one the author of the Service wants: the one of others that

@@ -3,7 +3,6 @@ package deploy
 import (
 	"errors"
 	"fmt"
-	"net/http"
 	"slices"
 	"sync"
 	"time"
@@ -26,27 +25,10 @@ const minRefusedFor = time.Minute
 // next pass: the cause may be the group or the CLB, and then each attempt wastes a call.
 const maxInARow = 5
 
-// refusesServer reports whether a call was refused, for sure and for good, for what it says about its backend servers: an instance
-// that was released, has no address, is in another VPC or behind as many CLBs as it may be. The cloud documents no complete list
-// of such codes, so it is every refusal that does not say that the call as a whole came at the wrong time, from the wrong caller
-// or at a resource that is gone.
+// refusesServer reports whether a call was refused for what it says about its backend servers: an instance that was released, has no
+// address, is in another VPC or behind as many CLBs as it may be.
 func refusesServer(err error) bool {
-	var refused *alicloud.Error
-	if !errors.As(err, &refused) || alicloud.IsNoCredentials(err) || refused.Code == "" {
-		return false
-	}
-	if refused.Status < http.StatusBadRequest || refused.Status >= http.StatusInternalServerError {
-		return false
-	}
-	for _, other := range []func(error) bool{
-		alicloud.IsAmbiguous, alicloud.IsThrottled, alicloud.IsBusy, alicloud.IsAuth, alicloud.IsForbidden, resourceGone,
-		alicloud.IsTooManyBackends, alicloud.IsLocked, IsOverQuota,
-	} {
-		if other(err) {
-			return false
-		}
-	}
-	return true
+	return errorCode(err) != "" && refusal.OfServers(err, resourceGone, alicloud.IsTooManyBackends, alicloud.IsLocked, IsOverQuota)
 }
 
 // resourceGone reports whether the CLB or the group of a call is gone.

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb/model"
 )
@@ -24,8 +25,8 @@ func (d *differ) accessList() {
 	} else {
 		present = have.Entries
 	}
-	d.entrySteps(model.OpAddEntries, NotIn(want.Entries, present))
-	d.entrySteps(model.OpRemoveEntries, NotIn(present, want.Entries))
+	d.entrySteps(model.OpAddEntries, annotation.NotIn(want.Entries, present))
+	d.entrySteps(model.OpRemoveEntries, annotation.NotIn(present, want.Entries))
 }
 
 func (d *differ) entrySteps(op model.Op, entries []string) {
@@ -38,11 +39,6 @@ func (d *differ) entrySteps(op model.Op, entries []string) {
 		}
 		d.addStep(step)
 	}
-}
-
-// NotIn returns the elements of all that are not in some.
-func NotIn(all, some []string) []string {
-	return slices.DeleteFunc(slices.Clone(all), func(s string) bool { return slices.Contains(some, s) })
 }
 
 // dropAccessList deletes the list when nothing wants it any more and no listener will refer to it. The cloud may keep the

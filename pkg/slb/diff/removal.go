@@ -15,7 +15,7 @@ func Deletion(actual *model.Model, owner ...alicloud.Tag) model.Plan {
 	var plan model.Plan
 	if _, tagged := actual.LoadBalancer.Tag(mark.TagOwner); !tagged && len(owner) > 0 {
 		plan.Steps = append(plan.Steps,
-			model.Step{Op: model.OpTag, Target: model.TargetLoadBalancer, After: tagsText(owner), LoadBalancer: alicloud.LoadBalancer{Tags: owner}})
+			model.Step{Op: model.OpTag, Target: model.TargetLoadBalancer, After: mark.TagsText(owner), LoadBalancer: alicloud.LoadBalancer{Tags: owner}})
 	}
 	plan.Steps = append(plan.Steps, unprotectSteps(actual)...)
 	plan.Steps = append(plan.Steps,
@@ -30,14 +30,6 @@ func Deletion(actual *model.Model, owner ...alicloud.Tag) model.Plan {
 // AccessListDeletion deletes the access control list of a CLB that no longer exists.
 func AccessListDeletion(list *alicloud.AccessList) model.Plan {
 	return model.Plan{Steps: []model.Step{deleteAccessStep(list)}}
-}
-
-func tagsText(tags []alicloud.Tag) string {
-	var texts []string
-	for _, tag := range tags {
-		texts = append(texts, tag.Key+"="+tag.Value)
-	}
-	return strings.Join(texts, " ")
 }
 
 // unprotectSteps is the step that a deletion needs first, none where the delete protection is off.
