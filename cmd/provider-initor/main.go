@@ -46,16 +46,12 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 }
 
 func exitCode(err error) int {
-	var (
-		conflict *initor.ConflictError
-		identity *initor.IdentityError
-	)
 	switch {
 	case err == nil:
 		return initor.ExitOK
-	case errors.As(err, &conflict):
+	case errors.Is(err, initor.ErrConflict):
 		return initor.ExitConflict
-	case errors.As(err, &identity):
+	case errors.Is(err, initor.ErrUnidentified):
 		return initor.ExitUnidentified
 	case errors.Is(err, errNodes):
 		return initor.ExitNodes
@@ -114,17 +110,18 @@ func newInitCommand(name string) *cobra.Command {
 }
 
 func runInit(command *cobra.Command, opts *options) error {
-	initializer, err := opts.initializer()
-	if err != nil {
-		return err
-	}
 	ctx := klog.NewContext(command.Context(), klog.Background().WithValues("node", opts.nodeName))
-	result, err := initializer.Run(ctx)
+	logger := klog.FromContext(ctx)
+	result, err := opts.run(ctx)
 	if err != nil {
 		return err
 	}
-	report(ctx, opts.reportFile, result)
-	logger := klog.FromContext(ctx).WithValues("outcome", result.Outcome, "providerID", result.ProviderID)
+	if opts.reportFile != "" {
+		if err := initor.WriteReport(opts.reportFile, result); err != nil { // the node is initialized all the same
+			logger.Error(err, "Cannot write the result for the status of the pod")
+		}
+	}
+	logger = logger.WithValues("outcome", result.Outcome, "providerID", result.ProviderID)
 	switch result.Outcome {
 	case initor.OutcomeSet:
 		logger.Info("Set the provider ID", "source", result.Source)
@@ -132,18 +129,6 @@ func runInit(command *cobra.Command, opts *options) error {
 		logger.Info("The node already has its provider ID", "source", result.Source)
 	case initor.OutcomeSkipped:
 		logger.Info("Skipped the node", "reason", result.Reason)
-	default:
-		return fmt.Errorf("unknown outcome %q", result.Outcome)
 	}
 	return nil
-}
-
-// report writes the result where others look for it. The node is initialized all the same if that fails.
-func report(ctx context.Context, path string, result initor.Result) {
-	if path == "" {
-		return
-	}
-	if err := initor.WriteReport(path, result); err != nil {
-		klog.FromContext(ctx).Error(err, "Cannot write the result for the status of the pod")
-	}
 }

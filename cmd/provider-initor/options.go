@@ -33,7 +33,7 @@ const requestTimeout = 10 * time.Second
 type options struct {
 	nodeName         string
 	metadataEndpoint string
-	access           access
+	kubeconfig       string
 	providerID       string
 	cloudConfig      string
 	cloudConfigMap   string
@@ -49,7 +49,6 @@ func newOptions(getenv func(string) string) *options {
 	return &options{
 		nodeName:         getenv(initor.EnvNodeName),
 		metadataEndpoint: getenv(envMetadataEndpoint),
-		access:           newAccess(getenv),
 		cloudConfigMap:   defaultConfigMap,
 		environment:      provider.EnvironmentFrom(getenv),
 		timeout:          initor.DefaultTimeout,
@@ -63,7 +62,7 @@ func (o *options) addFlags(flags *pflag.FlagSet) {
 		"name of the Node object of this machine (environment: "+initor.EnvNodeName+")")
 	flags.StringVar(&o.metadataEndpoint, "metadata-endpoint", o.metadataEndpoint,
 		"URL of the ECS metadata service, "+alicloud.DefaultMetadataEndpoint+" if empty (environment: "+envMetadataEndpoint+")")
-	o.access.addFlags(flags)
+	flags.StringVar(&o.kubeconfig, "kubeconfig", "", kubeconfigUsage)
 	flags.StringVar(&o.providerID, "provider-id", "",
 		"provider ID of this machine, for example cn-hangzhou.i-bp1...; skips all other sources")
 	flags.StringVar(&o.cloudConfig, "cloud-config", "",
@@ -80,40 +79,35 @@ func (o *options) addFlags(flags *pflag.FlagSet) {
 	logsapi.AddFlags(o.logs, flags)
 }
 
-// initializer builds what the flags describe. Its errors name the flag and the variable that it may come from.
-func (o *options) initializer() (*initor.Initializer, error) {
+// run does what the flags describe. Its errors name the flag and the variable that it may come from.
+func (o *options) run(ctx context.Context) (initor.Result, error) {
 	if o.nodeName == "" {
-		return nil, fmt.Errorf("--node-name is empty: set it to the name of the node; in a pod, set the variable %s from spec.nodeName",
+		return initor.Result{}, fmt.Errorf("--node-name is empty: set it to the name of the node; in a pod, set the variable %s from spec.nodeName",
 			initor.EnvNodeName)
 	}
 	if o.timeout <= 0 {
-		return nil, fmt.Errorf("--timeout is %s: a positive duration such as %s is accepted", o.timeout, initor.DefaultTimeout)
+		return initor.Result{}, fmt.Errorf("--timeout is %s: a positive duration such as %s is accepted", o.timeout, initor.DefaultTimeout)
 	}
 	if err := checkEndpoint(o.metadataEndpoint); err != nil {
-		return nil, err
+		return initor.Result{}, err
 	}
 	var client *kubernetes.Clientset // made last, as an API server is the last thing to be missing
 	sources, err := o.sources(func(ctx context.Context, namespace, name string) (*corev1.ConfigMap, error) {
 		return client.CoreV1().ConfigMaps(namespace).Get(ctx, name, metav1.GetOptions{})
 	})
 	if err != nil {
-		return nil, err
+		return initor.Result{}, err
 	}
-	config, err := o.access.restConfig()
+	config, err := clusterConfig(o.kubeconfig)
 	if err != nil {
-		return nil, err
+		return initor.Result{}, err
 	}
 	config.Timeout = requestTimeout
 	if client, err = kubernetes.NewForConfig(config); err != nil {
-		return nil, fmt.Errorf("API server %s: %w", config.Host, err)
+		return initor.Result{}, fmt.Errorf("API server %s: %w", config.Host, err)
 	}
-	return initor.New(initor.Options{
-		Nodes:      client.CoreV1().Nodes(),
-		NodeName:   o.nodeName,
-		Sources:    sources,
-		RequireECS: o.requireECS,
-		Timeout:    o.timeout,
-
+	return initor.Run(ctx, initor.Options{
+		Nodes: client.CoreV1().Nodes(), NodeName: o.nodeName, Sources: sources, RequireECS: o.requireECS, Timeout: o.timeout,
 		PrefixedProviderIDs: o.prefixed,
 	})
 }
@@ -147,7 +141,7 @@ func (o *options) sources(maps configMapGetter) ([]initor.Source, error) {
 		if err != nil {
 			return nil, fmt.Errorf("--cloud-config %q: %w", o.cloudConfig, err)
 		}
-		sources = append(sources, ecs)
+		sources = append(sources, ecs.Source())
 	case o.cloudConfigMap != "":
 		ecs, err := newConfigMapSource(maps, o.cloudConfigMap, o.environment)
 		if err != nil {

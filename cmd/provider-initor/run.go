@@ -36,7 +36,7 @@ Exit codes:
 var errNodes = errors.New("nodes need attention")
 
 func newRunCommand() *cobra.Command {
-	w := newWorkstation(os.Getenv)
+	w := newWorkstation()
 	return w.command("run", "Run provider-initor on every node, from a workstation", runLong, runRun, w.addJobFlags, w.addPodFlags,
 		w.addOutputFlag)
 }
@@ -133,7 +133,7 @@ Exit codes:
   4  a node failed`
 
 func newStatusCommand() *cobra.Command {
-	w := newWorkstation(os.Getenv)
+	w := newWorkstation()
 	return w.command("status", "Show the results of a run so far", statusLong, runStatus, w.addJobFlags, w.addOutputFlag)
 }
 
@@ -160,7 +160,7 @@ const manifestLong = `Prints the objects that run would apply, as YAML, and chan
 With --driver job, it reads the names of the nodes from the cluster. Otherwise it needs no cluster.`
 
 func newManifestCommand() *cobra.Command {
-	w := newWorkstation(os.Getenv)
+	w := newWorkstation()
 	return w.command("manifest", "Print the objects that run would apply", manifestLong, runManifest, w.addJobFlags, w.addPodFlags)
 }
 
@@ -240,7 +240,7 @@ Exit codes:
   4  a node has no provider ID, or a wrong one`
 
 func newCheckCommand() *cobra.Command {
-	w := newWorkstation(os.Getenv)
+	w := newWorkstation()
 	return w.command("check", "Verify the provider IDs of all nodes", checkLong, runCheck, w.addOutputFlag, func(flags *pflag.FlagSet) {
 		flags.StringVar(&w.cloudConfig, "cloud-config", "",
 			"cloud-config file with region, vpcid and an access key, to compare the provider IDs with the instances that have the addresses of the nodes")

@@ -2,9 +2,8 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"path/filepath"
+	"os"
 	"strings"
 
 	kruiseclient "github.com/openkruise/kruise-api/client/clientset/versioned"
@@ -28,14 +27,14 @@ const imageRepository = "ghcr.io/alicloud-ccm/provider-initor"
 
 // workstation are the flags that the commands for a workstation share.
 type workstation struct {
-	access      access
+	kubeconfig  string
 	config      rollout.Config
 	output      string
 	cloudConfig string // of check
 }
 
-func newWorkstation(getenv func(string) string) *workstation {
-	return &workstation{access: newAccess(getenv), config: rollout.Config{
+func newWorkstation() *workstation {
+	return &workstation{config: rollout.Config{
 		Name: rollout.DefaultName, Namespace: rollout.DefaultNamespace, Driver: rollout.DriverBroadcastJob,
 		Image: defaultImage(version.Get().GitVersion), Timeout: rollout.DefaultTimeout, AdmissionPolicy: true,
 	}, output: outputTable}
@@ -73,7 +72,7 @@ func (w *workstation) addOutputFlag(flags *pflag.FlagSet) {
 
 // clients returns the clients of the cluster.
 func (w *workstation) clients() (kubernetes.Interface, kruiseclient.Interface, error) {
-	config, err := w.access.workstationConfig()
+	config, err := clusterConfig(w.kubeconfig)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -119,77 +118,33 @@ func (w *workstation) command(
 			return run(command, w)
 		},
 	}
-	w.access.addFlags(command.Flags())
+	command.Flags().StringVar(&w.kubeconfig, "kubeconfig", "", kubeconfigUsage)
 	for _, add := range flags {
 		add(command.Flags())
 	}
 	return command
 }
 
-// envKubeconfig gives --kubeconfig its default.
-const envKubeconfig = "KUBECONFIG"
-
-// Limits of a workstation's requests: a cluster of a thousand nodes has a thousand Jobs, and the client's default of five
-// requests a second would take minutes to make them.
+// Limits of requests: a cluster of a thousand nodes has a thousand Jobs, and the client's default of five requests a second would take
+// minutes to make them.
 const (
-	workstationQPS   = 100
-	workstationBurst = 200
+	clientQPS   = 100
+	clientBurst = 200
 )
 
-// access says how the API server is reached.
-type access struct {
-	path string   // of the flag
-	list []string // of the environment
-}
+const kubeconfigUsage = "kubeconfig file; if empty, those of the environment's KUBECONFIG, else ~/.kube/config, else the pod's ServiceAccount"
 
-func newAccess(getenv func(string) string) access {
-	return access{list: filepath.SplitList(getenv(envKubeconfig))}
-}
-
-func (a *access) addFlags(flags *pflag.FlagSet) {
-	flags.StringVar(&a.path, "kubeconfig", "",
-		"kubeconfig file; if empty, those of the environment's "+envKubeconfig+", else the pod's ServiceAccount")
-}
-
-// restConfig says how the API server is reached: the flag, else the environment, else the pod that this runs in.
-func (a *access) restConfig() (*rest.Config, error) {
-	var config *rest.Config
-	var err error
-	switch {
-	case a.path == "" && len(a.list) == 0:
-		config, err = rest.InClusterConfig()
-		if errors.Is(err, rest.ErrNotInCluster) {
-			return nil, fmt.Errorf("no API server: set --kubeconfig or the variable %s, or run in a pod", envKubeconfig)
-		}
-		if err != nil {
-			return nil, fmt.Errorf("the pod's ServiceAccount: %w", err)
-		}
-	default:
-		config, err = load(&clientcmd.ClientConfigLoadingRules{ExplicitPath: a.path, Precedence: a.list})
-		if err != nil && a.path != "" {
-			return nil, fmt.Errorf("--kubeconfig %q: %w", a.path, err)
-		}
-		if err != nil {
-			return nil, fmt.Errorf("%s %q: %w", envKubeconfig, a.list, err)
-		}
-	}
-	return rest.AddUserAgent(config, userAgent), nil
-}
-
-// workstationConfig is like restConfig, but finds the cluster as kubectl does, ~/.kube/config included.
-func (a *access) workstationConfig() (*rest.Config, error) {
+// clusterConfig finds the API server as kubectl does, which ends with the pod that this runs in.
+func clusterConfig(kubeconfig string) (*rest.Config, error) {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
-	rules.ExplicitPath = a.path
-	config, err := load(rules)
+	rules.ExplicitPath, rules.WarnIfAllMissing = kubeconfig, false
+	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, nil).ClientConfig()
 	if err != nil {
-		return nil, fmt.Errorf("no cluster: set --kubeconfig or the variable %s: %w", envKubeconfig, err)
+		return nil, fmt.Errorf("no API server by --kubeconfig %q, the variable KUBECONFIG %q or a pod's ServiceAccount: %w", kubeconfig,
+			os.Getenv(clientcmd.RecommendedConfigPathEnvVar), err)
 	}
-	config.QPS, config.Burst = workstationQPS, workstationBurst
+	config.QPS, config.Burst = clientQPS, clientBurst
 	return rest.AddUserAgent(config, userAgent), nil
-}
-
-func load(rules *clientcmd.ClientConfigLoadingRules) (*rest.Config, error) {
-	return clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, nil).ClientConfig()
 }
 
 // defaultConfigMap is the manager's, and cloudConfigKey is its key.
@@ -201,45 +156,29 @@ const (
 // configMapGetter reads a ConfigMap.
 type configMapGetter func(ctx context.Context, namespace, name string) (*corev1.ConfigMap, error)
 
-// configMapSource asks ECS with the cloud-config of a ConfigMap, which it reads when it is asked: the role of most pods does not allow that,
-// and most nodes never need it.
-type configMapSource struct {
-	get             configMapGetter
-	namespace, name string
-	environment     provider.Environment
-}
-
-func newConfigMapSource(get configMapGetter, path string, environment provider.Environment) (*configMapSource, error) {
+// newConfigMapSource asks ECS with the cloud-config of a ConfigMap, which it reads when it is asked: the role of most pods does not allow
+// that, and most nodes never need it.
+func newConfigMapSource(get configMapGetter, path string, environment provider.Environment) (initor.Source, error) {
 	namespace, name, _ := strings.Cut(path, "/")
 	if namespace == "" || name == "" {
-		return nil, fmt.Errorf("--cloud-config-map is %q: NAMESPACE/NAME such as %s is accepted, or nothing", path, defaultConfigMap)
+		return initor.Source{}, fmt.Errorf("--cloud-config-map is %q: NAMESPACE/NAME such as %s is accepted, or nothing", path, defaultConfigMap)
 	}
-	return &configMapSource{get: get, namespace: namespace, name: name, environment: environment}, nil
-}
-
-// Name implements [initor.Source].
-func (*configMapSource) Name() string { return "ECS" }
-
-// Identify implements [initor.Source].
-func (s *configMapSource) Identify(ctx context.Context, n *corev1.Node) (node.ProviderID, error) {
-	stored, err := s.get(ctx, s.namespace, s.name)
-	switch {
-	case apierrors.IsForbidden(err), apierrors.IsNotFound(err), apierrors.IsUnauthorized(err):
-		return node.ProviderID{}, fmt.Errorf("%w: the cloud-config cannot be read: %w", initor.ErrNotUsable, err)
-	case err != nil:
-		return node.ProviderID{}, fmt.Errorf("read ConfigMap %s/%s: %w", s.namespace, s.name, err)
-	}
-	ecs, err := s.parse(stored)
-	if err != nil {
-		return node.ProviderID{}, fmt.Errorf("%w: ConfigMap %s/%s, key %s: %w", initor.ErrIncomplete, s.namespace, s.name, cloudConfigKey, err)
-	}
-	return ecs.Identify(ctx, n)
-}
-
-func (s *configMapSource) parse(stored *corev1.ConfigMap) (*initor.ECSSource, error) {
-	config, err := provider.ReadConfig(strings.NewReader(stored.Data[cloudConfigKey]))
-	if err != nil {
-		return nil, err
-	}
-	return ecsSourceOf(config, s.environment)
+	return initor.Source{Name: "ECS", Identify: func(ctx context.Context, n *corev1.Node) (node.ProviderID, error) {
+		stored, err := get(ctx, namespace, name)
+		switch {
+		case apierrors.IsForbidden(err), apierrors.IsNotFound(err), apierrors.IsUnauthorized(err):
+			return node.ProviderID{}, fmt.Errorf("%w: the cloud-config cannot be read: %w", initor.ErrNotUsable, err)
+		case err != nil:
+			return node.ProviderID{}, fmt.Errorf("read ConfigMap %s/%s: %w", namespace, name, err)
+		}
+		var ecs *initor.ECSSource
+		config, err := provider.ReadConfig(strings.NewReader(stored.Data[cloudConfigKey]))
+		if err == nil {
+			ecs, err = ecsSourceOf(config, environment)
+		}
+		if err != nil {
+			return node.ProviderID{}, fmt.Errorf("%w: ConfigMap %s/%s, key %s: %w", initor.ErrIncomplete, namespace, name, cloudConfigKey, err)
+		}
+		return ecs.Source().Identify(ctx, n)
+	}}, nil
 }

@@ -30,8 +30,7 @@ func TestNeedsPatch(t *testing.T) {
 		{have: "i-1", wantConflict: true},
 	} {
 		got, err := needsPatch(nodeWithID(test.have), testID)
-		var conflict *ConflictError
-		if got != test.want || errors.As(err, &conflict) != test.wantConflict || (err != nil) != test.wantConflict {
+		if got != test.want || errors.Is(err, ErrConflict) != test.wantConflict || (err != nil) != test.wantConflict {
 			t.Errorf("needsPatch with %q = %t, %v, want %t and a conflict %t", test.have, got, err, test.want, test.wantConflict)
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes/fake"
+	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	clienttesting "k8s.io/client-go/testing"
 )
 
@@ -33,7 +34,7 @@ func newCluster(n *corev1.Node) *cluster {
 	return c
 }
 
-func (c *cluster) nodes() NodeAPI { return c.client.CoreV1().Nodes() }
+func (c *cluster) nodes() typedcorev1.NodeInterface { return c.client.CoreV1().Nodes() }
 
 // node returns the node as it is stored.
 func (c *cluster) node(t *testing.T) *corev1.Node {

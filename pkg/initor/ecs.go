@@ -42,11 +42,10 @@ func NewECSSource(api InstanceAPI, vpcID string) (*ECSSource, error) {
 	return &ECSSource{api: api, vpcID: vpcID}, nil
 }
 
-// Name implements [Source].
-func (*ECSSource) Name() string { return "ECS" }
+// Source returns the source of one node's identity.
+func (s *ECSSource) Source() Source { return Source{"ECS", s.identify} }
 
-// Identify implements [Source].
-func (s *ECSSource) Identify(ctx context.Context, n *corev1.Node) (node.ProviderID, error) {
+func (s *ECSSource) identify(ctx context.Context, n *corev1.Node) (node.ProviderID, error) {
 	findings, err := s.byAddress(ctx, []*corev1.Node{n})
 	if err != nil {
 		return node.ProviderID{}, err

@@ -103,7 +103,7 @@ func TestECSByAddress(t *testing.T) {
 			for _, address := range test.addresses {
 				n.Status.Addresses = append(n.Status.Addresses, corev1.NodeAddress{Type: corev1.NodeInternalIP, Address: address})
 			}
-			got, err := source.Identify(t.Context(), n)
+			got, err := source.Source().Identify(t.Context(), n)
 			if got != test.want || (err != nil) != test.wantErr || errors.Is(err, ErrNotECS) != test.wantNotECS {
 				t.Errorf("Identify = %+v, %v, want %+v, an error %t, not ECS %t", got, err, test.want, test.wantErr, test.wantNotECS)
 			}
@@ -117,15 +117,11 @@ func TestRunFallsBackToECS(t *testing.T) {
 	n := nodeWithID("")
 	n.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: "10.1.0.11"}}
 	onECS := fstest.MapFS{productFile: {Data: []byte(ecsProduct)}}
-	initializer, err := New(Options{
+	result, err := Run(t.Context(), Options{
 		Nodes: newCluster(n).nodes(), NodeName: "node-1", Sources: []Source{
-			NewMetadataSource(alicloud.NewMetadata(url+"/metadata/i-1"), onECS), ecsSource(t, url, "emulator", "vpc-emulator"),
+			NewMetadataSource(alicloud.NewMetadata(url+"/metadata/i-1"), onECS), ecsSource(t, url, "emulator", "vpc-emulator").Source(),
 		},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	result, err := initializer.Run(t.Context())
 	want := Result{Outcome: OutcomeSet, ProviderID: "cn-hangzhou.i-1", Source: "ECS"}
 	if err != nil || result != want {
 		t.Errorf("Run = %+v, %v, want %+v", result, err, want)
@@ -157,7 +153,7 @@ func TestUnknownAddressCostsOneCall(t *testing.T) {
 	n.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: "192.168.0.1"}}
 	const rounds = 5
 	for range rounds {
-		if _, err := source.Identify(t.Context(), n); !errors.Is(err, ErrNotECS) {
+		if _, err := source.Source().Identify(t.Context(), n); !errors.Is(err, ErrNotECS) {
 			t.Errorf("Identify: %v, want %v", err, ErrNotECS)
 		}
 	}

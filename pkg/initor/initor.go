@@ -1,6 +1,7 @@
 package initor
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -12,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
+	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/klog/v2"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/nodes"
@@ -38,10 +40,10 @@ const (
 	EnvReportFile = "REPORT_FILE"
 )
 
-// Options configure an [Initializer].
+// Options configure [Run].
 type Options struct {
 	// Nodes reads and patches the node. Required.
-	Nodes NodeAPI
+	Nodes typedcorev1.NodeInterface
 	// NodeName is the name of the Node object of the machine that this process runs on. Required.
 	NodeName string
 	// Sources are asked in order which instance that is; the first answer counts. At least one.
@@ -79,35 +81,23 @@ type Result struct {
 	Reason string `json:"reason,omitempty"`
 }
 
-// Initializer sets the provider ID of one node.
-type Initializer struct {
-	opts Options
-}
+// Reasons why a run fails that say what to do.
+var (
+	// ErrConflict is wrapped by the error of a node whose provider ID is not the one of its instance. No retry helps: Kubernetes lets
+	// nobody change a provider ID.
+	ErrConflict = errors.New("is not that of its ECS instance")
+	// ErrUnidentified is wrapped where it could not be found out which ECS instance a node is.
+	ErrUnidentified = errors.New("identify node")
+)
 
-// New returns an initializer. It makes no call.
-func New(opts Options) (*Initializer, error) {
-	switch {
-	case opts.Nodes == nil:
-		return nil, errors.New("no client for nodes")
-	case opts.NodeName == "":
-		return nil, errors.New("node name is empty")
-	case len(opts.Sources) == 0:
-		return nil, errors.New("no source of the instance id")
-	}
-	if opts.Timeout == 0 {
-		opts.Timeout = DefaultTimeout
-	}
-	return &Initializer{opts: opts}, nil
-}
-
-// Run sets the provider ID if it is empty. Running it again is harmless. The error is a [*ConflictError] when the node has
-// another provider ID, an [*IdentityError] when it could not be found out which instance the node is, and else one of the
-// API server or of ctx.
-func (i *Initializer) Run(ctx context.Context) (Result, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, i.opts.Timeout, fmt.Errorf("gave up after %s", i.opts.Timeout))
+// Run sets the provider ID of the node if it is empty. Running it again is harmless. The error wraps [ErrConflict] or [ErrUnidentified], or
+// is one of the API server or of ctx.
+func Run(ctx context.Context, opts Options) (Result, error) {
+	opts.Timeout = cmp.Or(opts.Timeout, DefaultTimeout)
+	ctx, cancel := context.WithTimeoutCause(ctx, opts.Timeout, fmt.Errorf("gave up after %s", opts.Timeout))
 	defer cancel()
 
-	n, err := i.get(ctx)
+	n, err := opts.get(ctx)
 	if err != nil {
 		return Result{}, err
 	}
@@ -117,54 +107,40 @@ func (i *Initializer) Run(ctx context.Context) (Result, error) {
 	case nodes.IsOnPremises(n):
 		return skipped(n, "labeled "+nodes.LabelOnPremises), nil
 	}
-	id, err := i.identify(ctx, n)
+	id, err := opts.identify(ctx, n)
 	switch {
-	case errors.Is(err, ErrNotECS) && !i.opts.RequireECS:
+	case errors.Is(err, ErrNotECS) && !opts.RequireECS:
 		return skipped(n, err.Error()), nil
 	case err != nil:
-		return Result{}, &IdentityError{Node: n.Name, err: err}
+		return Result{}, fmt.Errorf("%w %s: %w", ErrUnidentified, n.Name, err)
 	}
-	return i.assign(ctx, n, id)
+	return opts.assign(ctx, n, id)
 }
 
 func skipped(n *corev1.Node, reason string) Result {
 	return Result{Outcome: OutcomeSkipped, ProviderID: n.Spec.ProviderID, Reason: reason}
 }
 
-// IdentityError says that it could not be found out which ECS instance a node is.
-type IdentityError struct {
-	// Node is the node's name.
-	Node string
-
-	err error
-}
-
-// Error implements error.
-func (e *IdentityError) Error() string { return fmt.Sprintf("identify node %s: %v", e.Node, e.err) }
-
-// Unwrap returns what the sources said.
-func (e *IdentityError) Unwrap() error { return e.err }
-
-func (i *Initializer) get(ctx context.Context) (*corev1.Node, error) {
+func (o Options) get(ctx context.Context) (*corev1.Node, error) {
 	var n *corev1.Node
 	err := retry(ctx, func(ctx context.Context) (bool, error) {
 		var err error
-		n, err = i.opts.Nodes.Get(ctx, i.opts.NodeName, metav1.GetOptions{})
+		n, err = o.Nodes.Get(ctx, o.NodeName, metav1.GetOptions{})
 		return err == nil || !transient(err), err
 	})
 	if err != nil {
-		return nil, fmt.Errorf("get node %s: %w", i.opts.NodeName, err)
+		return nil, fmt.Errorf("get node %s: %w", o.NodeName, err)
 	}
 	return n, nil
 }
 
 // identify asks the sources until one knows the instance, or all of them deny it often enough.
-func (i *Initializer) identify(ctx context.Context, n *corev1.Node) (identity, error) {
+func (o Options) identify(ctx context.Context, n *corev1.Node) (identity, error) {
 	var id identity
 	absent := 0
 	err := retry(ctx, func(ctx context.Context) (bool, error) {
 		var err error
-		id, err = ask(ctx, i.opts.Sources, n)
+		id, err = ask(ctx, o.Sources, n)
 		if !errors.Is(err, ErrNotECS) {
 			absent = 0
 			return err == nil, err
@@ -177,7 +153,11 @@ func (i *Initializer) identify(ctx context.Context, n *corev1.Node) (identity, e
 
 // assign writes the provider ID into n, reading the node again whenever the write fails: only then it is known whether the
 // write arrived, or somebody else was faster.
-func (i *Initializer) assign(ctx context.Context, n *corev1.Node, id identity) (Result, error) {
+func (o Options) assign(ctx context.Context, n *corev1.Node, id identity) (Result, error) {
+	want := id.String()
+	if o.PrefixedProviderIDs {
+		want = id.Prefixed()
+	}
 	result := Result{Outcome: OutcomeUnchanged, Source: id.source}
 	err := retry(ctx, func(ctx context.Context) (bool, error) {
 		patch, err := needsPatch(n, id.ProviderID)
@@ -185,14 +165,14 @@ func (i *Initializer) assign(ctx context.Context, n *corev1.Node, id identity) (
 			result.ProviderID = n.Spec.ProviderID
 			return true, err
 		}
-		if err = i.patch(ctx, n, id); err == nil {
-			result.Outcome, result.ProviderID = OutcomeSet, i.spelling(id.ProviderID)
+		if err = o.patch(ctx, n, want); err == nil {
+			result.Outcome, result.ProviderID = OutcomeSet, want
 			return true, nil
 		}
 		if !transient(err) {
 			return true, err
 		}
-		if fresh, getErr := i.opts.Nodes.Get(ctx, n.Name, metav1.GetOptions{}); getErr == nil {
+		if fresh, getErr := o.Nodes.Get(ctx, n.Name, metav1.GetOptions{}); getErr == nil {
 			n = fresh
 		} else if !transient(getErr) {
 			return true, fmt.Errorf("get node %s again: %w", n.Name, getErr)
@@ -205,13 +185,12 @@ func (i *Initializer) assign(ctx context.Context, n *corev1.Node, id identity) (
 	return result, nil
 }
 
-func (i *Initializer) patch(ctx context.Context, n *corev1.Node, id identity) error {
-	want := i.spelling(id.ProviderID)
+func (o Options) patch(ctx context.Context, n *corev1.Node, want string) error {
 	patch, err := node.PatchOf(n, nil, map[string]any{"providerID": want})
 	if err != nil {
 		return err
 	}
-	_, err = i.opts.Nodes.Patch(ctx, n.Name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: FieldManager})
+	_, err = o.Nodes.Patch(ctx, n.Name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: FieldManager})
 	if err != nil {
 		return fmt.Errorf("set spec.providerID of node %s to %q: %w", n.Name, want, err)
 	}
@@ -274,13 +253,7 @@ func WriteReport(path string, r Result) error {
 // in the place of an empty report.
 func ParseReport(text string) (Result, bool) {
 	var r Result
-	if err := json.Unmarshal([]byte(text), &r); err != nil {
-		return Result{}, false
-	}
-	switch r.Outcome {
-	case OutcomeSet, OutcomeUnchanged, OutcomeSkipped:
-		return r, true
-	default:
-		return Result{}, false
-	}
+	err := json.Unmarshal([]byte(text), &r)
+	ok := err == nil && (r.Outcome == OutcomeSet || r.Outcome == OutcomeUnchanged || r.Outcome == OutcomeSkipped)
+	return r, ok
 }

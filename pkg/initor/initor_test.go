@@ -15,28 +15,10 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/node"
 )
 
-func TestNewNamesWhatIsMissing(t *testing.T) {
-	t.Parallel()
-	nodes := newCluster(nodeWithID("")).nodes()
-	for _, opts := range []Options{
-		{NodeName: "node-1", Sources: []Source{knows}},
-		{Nodes: nodes, Sources: []Source{knows}},
-		{Nodes: nodes, NodeName: "node-1"},
-	} {
-		if _, err := New(opts); err == nil {
-			t.Errorf("New(%+v) gave no error", opts)
-		}
-	}
-}
-
 func TestPrefixedProviderID(t *testing.T) {
 	t.Parallel()
 	c := newCluster(nodeWithID(""))
-	initializer, err := New(Options{Nodes: c.nodes(), NodeName: "node-1", Sources: []Source{knows}, PrefixedProviderIDs: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	result, err := initializer.Run(t.Context())
+	result, err := runOn(t, c, knows, Options{PrefixedProviderIDs: true})
 	if want := testID.Prefixed(); err != nil || result.ProviderID != want || c.node(t).Spec.ProviderID != want {
 		t.Errorf("%+v, %v: want %s", result, err, want)
 	}
@@ -68,7 +50,7 @@ func TestRun(t *testing.T) {
 		"equal in another spelling": {
 			have: "alicloud://cn-hangzhou.i-1", source: knows, want: OutcomeUnchanged, wantStored: "alicloud://cn-hangzhou.i-1",
 		},
-		"different":        {have: "cn-hangzhou.i-2", source: knows, wantErr: &ConflictError{}, wantStored: "cn-hangzhou.i-2"},
+		"different":        {have: "cn-hangzhou.i-2", source: knows, wantErr: ErrConflict, wantStored: "cn-hangzhou.i-2"},
 		"not ECS":          {source: denies, want: OutcomeSkipped},
 		"not ECS, foreign": {have: "k3s://node-1", source: denies, want: OutcomeSkipped, wantStored: "k3s://node-1"},
 		"not ECS, but has to be": {
@@ -90,7 +72,7 @@ func TestRun(t *testing.T) {
 			wantStored: "alicloud://cn-hangzhou.i-1", wantPatches: 1,
 		},
 		"somebody else sets another meanwhile": {
-			source: knows, cluster: setNode("k3s://node-1"), wantErr: &ConflictError{}, wantStored: "k3s://node-1", wantPatches: 1,
+			source: knows, cluster: setNode("k3s://node-1"), wantErr: ErrConflict, wantStored: "k3s://node-1", wantPatches: 1,
 		},
 		"the kubelet writes meanwhile": {
 			source: knows, cluster: func(c *cluster) {
@@ -122,15 +104,8 @@ func TestRun(t *testing.T) {
 
 func checkOutcome(t *testing.T, result Result, err error, want Outcome, wantErr error) {
 	t.Helper()
-	var conflict *ConflictError
-	wantConflict := errors.As(wantErr, &conflict)
-	switch {
-	case result.Outcome != want || (err == nil) != (wantErr == nil):
+	if result.Outcome != want || !errors.Is(err, wantErr) {
 		t.Errorf("got %+v, %v, want outcome %q, error %v", result, err, want, wantErr)
-	case wantConflict && !errors.As(err, &conflict):
-		t.Errorf("got %v, want a conflict", err)
-	case !wantConflict && !errors.Is(err, wantErr):
-		t.Errorf("got %v, want %v", err, wantErr)
 	}
 }
 
@@ -168,8 +143,7 @@ func TestRunEndsInTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		start := time.Now()
 		_, err := runOn(t, newCluster(nodeWithID("")), fails, Options{Timeout: 30 * time.Second})
-		var identity *IdentityError
-		if took := time.Since(start); took != 30*time.Second || !errors.As(err, &identity) {
+		if took := time.Since(start); took != 30*time.Second || !errors.Is(err, ErrUnidentified) {
 			t.Errorf("ended after %s with %v, want an identity error after 30s", took, err)
 		}
 	})
@@ -180,11 +154,7 @@ func TestRunEndsWhenInterrupted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		initializer, err := New(Options{Nodes: newCluster(nodeWithID("")).nodes(), NodeName: "node-1", Sources: []Source{fails}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		_, err = initializer.Run(ctx)
+		_, err := Run(ctx, Options{Nodes: newCluster(nodeWithID("")).nodes(), NodeName: "node-1", Sources: []Source{fails}})
 		if !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, errBroken) {
 			t.Errorf("error %v, want the interruption and what was wrong before it", err)
 		}
@@ -194,11 +164,7 @@ func TestRunEndsWhenInterrupted(t *testing.T) {
 func runOn(t *testing.T, c *cluster, source Source, opts Options) (Result, error) {
 	t.Helper()
 	opts.Nodes, opts.NodeName, opts.Sources = c.nodes(), "node-1", []Source{source}
-	initializer, err := New(opts)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return initializer.Run(t.Context())
+	return Run(t.Context(), opts)
 }
 
 // afterFailures is a source that fails so many times and then knows the instance.

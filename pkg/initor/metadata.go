@@ -23,33 +23,21 @@ const (
 	ecsProduct  = "Alibaba Cloud ECS"
 )
 
-// MetadataAPI is what [MetadataSource] reads. *[alicloud.Metadata] satisfies it.
-type MetadataAPI interface {
-	InstanceID(ctx context.Context) (string, error)
-	RegionID(ctx context.Context) (string, error)
-	PrivateIPv4s(ctx context.Context) ([]string, error)
-	IPv6s(ctx context.Context) ([]string, error)
-}
-
-// MetadataSource asks the metadata service of the machine that this process runs on. The node that it is asked about must
-// be that machine: where the service describes an instance without any address of the node, that is an error.
-type MetadataSource struct {
-	api MetadataAPI
+// metadataSource asks the metadata service of the machine that this process runs on.
+type metadataSource struct {
+	api *alicloud.Metadata
 	sys fs.FS
 }
 
-// NewMetadataSource returns a source that reads api. sys is the file system at /sys: where the metadata service does not
-// answer, the machine's product name distinguishes an ECS instance, on which that is a failure, from a machine elsewhere, on
-// which it is how things are.
-func NewMetadataSource(api MetadataAPI, sys fs.FS) *MetadataSource {
-	return &MetadataSource{api: api, sys: sys}
+// NewMetadataSource returns a source that reads api. The node that it is asked about must be the machine that this process runs on: where
+// the service describes an instance without any address of the node, that is an error. sys is the file system at /sys: where the metadata
+// service does not answer, the machine's product name distinguishes an ECS instance, on which that is a failure, from a machine elsewhere,
+// on which it is how things are.
+func NewMetadataSource(api *alicloud.Metadata, sys fs.FS) Source {
+	return Source{"metadata service", metadataSource{api, sys}.identify}
 }
 
-// Name implements [Source].
-func (*MetadataSource) Name() string { return "metadata service" }
-
-// Identify implements [Source].
-func (s *MetadataSource) Identify(ctx context.Context, n *corev1.Node) (node.ProviderID, error) {
+func (s metadataSource) identify(ctx context.Context, n *corev1.Node) (node.ProviderID, error) {
 	instance, err := s.api.InstanceID(ctx)
 	if err != nil {
 		return node.ProviderID{}, s.classify(ctx, err)
@@ -73,7 +61,7 @@ func (s *MetadataSource) Identify(ctx context.Context, n *corev1.Node) (node.Pro
 
 // sameMachine compares the addresses of the instance with those of the node. Behind the NAT of an ECS host, as in kind or a
 // nested virtual machine, the service describes the host, and every node there would get the host's provider ID for good.
-func (s *MetadataSource) sameMachine(ctx context.Context, n *corev1.Node, instance string) error {
+func (s metadataSource) sameMachine(ctx context.Context, n *corev1.Node, instance string) error {
 	own := nodes.OwnAddresses(n)
 	if len(own) == 0 { // the kubelet has reported none yet
 		return nil
@@ -96,16 +84,12 @@ func (s *MetadataSource) sameMachine(ctx context.Context, n *corev1.Node, instan
 }
 
 // classify turns "nobody answers" and "no such instance" into [ErrNotECS], unless the machine itself says that it is ECS.
-func (s *MetadataSource) classify(ctx context.Context, err error) error {
+func (s metadataSource) classify(ctx context.Context, err error) error {
 	var noAnswer *url.Error
 	absent := errors.As(err, &noAnswer) || errors.Is(err, alicloud.ErrNotFound)
-	if !absent || ctx.Err() != nil || s.isECS() {
+	product, _ := fs.ReadFile(s.sys, productFile)
+	if !absent || ctx.Err() != nil || strings.TrimSpace(string(product)) == ecsProduct {
 		return err
 	}
 	return fmt.Errorf("%w: %w", ErrNotECS, err)
-}
-
-func (s *MetadataSource) isECS() bool {
-	product, err := fs.ReadFile(s.sys, productFile)
-	return err == nil && strings.TrimSpace(string(product)) == ecsProduct
 }

@@ -68,14 +68,14 @@ func playMissing(t *testing.T, action alicloud.Action) {
 	}
 	_, err = source.Lookup(t.Context(), []*corev1.Node{n})
 	checkRefused("Lookup", err)
-	_, err = runOn(t, c, source, Options{})
+	_, err = runOn(t, c, source.Source(), Options{})
 	checkRefused("Run", err)
 	if stored := c.node(t).Spec.ProviderID; stored != "" || c.patches != 0 {
 		t.Errorf("stored %q after %d patches, want no write", stored, c.patches)
 	}
 
 	permit(initializerPolicy())
-	result, err := runOn(t, c, source, Options{})
+	result, err := runOn(t, c, source.Source(), Options{})
 	if err != nil || result.Outcome != OutcomeSet || c.node(t).Spec.ProviderID != testID.String() {
 		t.Errorf("with the permission back: %+v, %v", result, err)
 	}

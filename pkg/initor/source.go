@@ -8,7 +8,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/node"
 )
@@ -26,23 +25,17 @@ var ErrNotUsable = errors.New("not usable")
 var ErrIncomplete = fmt.Errorf("%w as it is set up", ErrNotUsable)
 
 // Source finds out which ECS instance a node is.
-type Source interface {
+type Source struct {
 	// Name names the source in logs and errors, for example "metadata service".
-	Name() string
+	Name string
 	// Identify returns the provider ID of n. The error wraps [ErrNotECS] when there is nothing to be found here, and
 	// [ErrNotUsable] when the source cannot be asked; any other error means that nothing is known this time.
-	Identify(ctx context.Context, n *corev1.Node) (node.ProviderID, error)
+	Identify func(ctx context.Context, n *corev1.Node) (node.ProviderID, error)
 }
 
 // Given is a source that has the answer from a flag.
-type Given node.ProviderID
-
-// Name implements [Source].
-func (Given) Name() string { return "flag" }
-
-// Identify implements [Source].
-func (g Given) Identify(context.Context, *corev1.Node) (node.ProviderID, error) {
-	return node.ProviderID(g), nil
+func Given(id node.ProviderID) Source {
+	return Source{"flag", func(context.Context, *corev1.Node) (node.ProviderID, error) { return id, nil }}
 }
 
 // identity is what a source found.
@@ -57,18 +50,19 @@ func ask(ctx context.Context, sources []Source, n *corev1.Node) (identity, error
 	var absent, unsure, unusable, incomplete []error
 	for _, source := range sources {
 		id, err := source.Identify(ctx, n)
+		if err == nil {
+			return identity{ProviderID: id, source: source.Name}, nil
+		}
+		err = fmt.Errorf("%s: %w", source.Name, err)
 		switch {
-		case err == nil:
-			return identity{ProviderID: id, source: source.Name()}, nil
+		case errors.Is(err, ErrIncomplete):
+			unusable, incomplete = append(unusable, err), append(incomplete, err)
 		case errors.Is(err, ErrNotUsable):
-			unusable = append(unusable, fmt.Errorf("%s: %w", source.Name(), err))
-			if errors.Is(err, ErrIncomplete) {
-				incomplete = append(incomplete, unusable[len(unusable)-1])
-			}
+			unusable = append(unusable, err)
 		case errors.Is(err, ErrNotECS):
-			absent = append(absent, fmt.Errorf("%s: %w", source.Name(), err))
+			absent = append(absent, err)
 		default:
-			unsure = append(unsure, fmt.Errorf("%s: %w", source.Name(), err))
+			unsure = append(unsure, err)
 		}
 	}
 	if len(unsure) > 0 || len(absent) == 0 {
@@ -93,50 +87,22 @@ func OneLine(errs ...error) error {
 	return joined
 }
 
-// NodeAPI is what the initializer does with nodes. client-go's NodeInterface satisfies it.
-type NodeAPI interface {
-	Get(ctx context.Context, name string, opts metav1.GetOptions) (*corev1.Node, error)
-	Patch(ctx context.Context, name string, kind types.PatchType, data []byte, opts metav1.PatchOptions,
-		subresources ...string) (*corev1.Node, error)
-}
-
-// ConflictError says that the node has a provider ID that is not the one of its instance. No retry helps: Kubernetes lets
-// nobody change a provider ID.
-type ConflictError struct {
-	Node, Have, Want string
-}
-
-// Error implements error.
-func (e *ConflictError) Error() string {
-	return fmt.Sprintf("node %s: spec.providerID is %q, but its ECS instance is %q: it cannot be changed, so delete the Node "+
-		"and let its kubelet register it again (without another --provider-id or cloud provider)", e.Node, e.Have, e.Want)
-}
-
-// needsPatch says whether n still lacks its provider ID. The spellings of one ID count as equal; another ID is a
-// [*ConflictError].
+// needsPatch says whether n still lacks its provider ID. The spellings of one ID count as equal; another ID is an [ErrConflict].
 func needsPatch(n *corev1.Node, want node.ProviderID) (bool, error) {
 	if n.Spec.ProviderID == "" {
 		return true, nil
 	}
 	if have, err := node.ParseProviderID(n.Spec.ProviderID); err != nil || have != want {
-		return false, &ConflictError{Node: n.Name, Have: n.Spec.ProviderID, Want: want.String()}
+		return false, fmt.Errorf("node %s: spec.providerID %q %w, %q: it cannot be changed, so delete the Node and let its kubelet register it "+
+			"again (without another --provider-id or cloud provider)", n.Name, n.Spec.ProviderID, ErrConflict, want)
 	}
 	return false, nil
-}
-
-// spelling returns the provider ID as it is written.
-func (i *Initializer) spelling(id node.ProviderID) string {
-	if i.opts.PrefixedProviderIDs {
-		return id.Prefixed()
-	}
-	return id.String()
 }
 
 // transient says whether the same request to the API server may succeed a little later: it was not answered, the server is
 // busy or starting, or the node changed between the read and the write.
 func transient(err error) bool {
-	reason := apierrors.ReasonForError(err)
-	switch reason {
+	switch apierrors.ReasonForError(err) {
 	case metav1.StatusReasonUnknown, metav1.StatusReasonConflict, metav1.StatusReasonServerTimeout, metav1.StatusReasonTimeout,
 		metav1.StatusReasonTooManyRequests, metav1.StatusReasonInternalError, metav1.StatusReasonServiceUnavailable:
 		return true

@@ -13,11 +13,9 @@ import (
 )
 
 // sourceFunc is a source for tests.
-type sourceFunc func() (node.ProviderID, error)
-
-func (sourceFunc) Name() string { return "test source" }
-
-func (f sourceFunc) Identify(context.Context, *corev1.Node) (node.ProviderID, error) { return f() }
+func sourceFunc(f func() (node.ProviderID, error)) Source {
+	return Source{"test source", func(context.Context, *corev1.Node) (node.ProviderID, error) { return f() }}
+}
 
 var (
 	errBroken = errors.New("broken")
