@@ -165,9 +165,6 @@ func newManifestCommand() *cobra.Command {
 }
 
 func runManifest(command *cobra.Command, w *workstation) error {
-	if err := w.config.Validate(); err != nil {
-		return err
-	}
 	if w.config.Driver == rollout.DriverJob {
 		nodes, err := w.machines(command.Context())
 		if err != nil {

@@ -102,7 +102,7 @@ func (w *workstation) rollout(progress func([]rollout.NodeState)) (*rollout.Roll
 	if err != nil {
 		return nil, err
 	}
-	return rollout.New(rollout.Options{Config: w.config, Kube: kube, Kruise: kruise, Progress: progress})
+	return &rollout.Rollout{Config: w.config, Kube: kube, Kruise: kruise, Progress: progress}, nil
 }
 
 // command returns a command without positional arguments. Its long text lists the exit codes.
@@ -114,6 +114,9 @@ func (w *workstation) command(
 		RunE: func(command *cobra.Command, _ []string) error {
 			if w.output != outputTable && w.output != outputJSON {
 				return fmt.Errorf("--output is %q: %s and %s are accepted", w.output, outputTable, outputJSON)
+			}
+			if err := w.config.Validate(); err != nil {
+				return err
 			}
 			return run(command, w)
 		},

@@ -58,7 +58,7 @@ const kindPolicy = "ValidatingAdmissionPolicy"
 
 // handle returns the handle of one of the objects that [Objects] makes.
 func (r *Rollout) handle(object *unstructured.Unstructured) handle {
-	kube, namespace, name := r.opts.Kube, r.opts.Config.Namespace, object.GetName()
+	kube, namespace, name := r.Kube, r.Config.Namespace, object.GetName()
 	switch kind := object.GetKind(); kind {
 	case "ServiceAccount":
 		return handleOf(kube.CoreV1().ServiceAccounts(namespace), kind, name)
@@ -73,7 +73,7 @@ func (r *Rollout) handle(object *unstructured.Unstructured) handle {
 	case kindJob:
 		return handleOf(kube.BatchV1().Jobs(namespace), kind, name)
 	default:
-		return handleOf(r.opts.Kruise.AppsV1alpha1().BroadcastJobs(namespace), kind, name)
+		return handleOf(r.Kruise.AppsV1alpha1().BroadcastJobs(namespace), kind, name)
 	}
 }
 
@@ -164,17 +164,17 @@ func (r *Rollout) replace(ctx context.Context) error {
 // removeJobs deletes the jobs; the garbage collector takes their pods.
 func (r *Rollout) removeJobs(ctx context.Context) error {
 	background := metav1.DeleteOptions{PropagationPolicy: new(metav1.DeletePropagationBackground)}
-	name, namespace := r.opts.Config.Name, r.opts.Config.Namespace
+	name, namespace := r.Config.Name, r.Config.Namespace
 	ours := metav1.ListOptions{LabelSelector: labels.Set{labelName: programName, labelInstance: name, labelManagedBy: programName}.String()}
-	if err := r.opts.Kube.BatchV1().Jobs(namespace).DeleteCollection(ctx, background, ours); err != nil {
-		return fmt.Errorf("delete the Jobs of %s: %w", r.opts.Config.Name, err)
+	if err := r.Kube.BatchV1().Jobs(namespace).DeleteCollection(ctx, background, ours); err != nil {
+		return fmt.Errorf("delete the Jobs of %s: %w", r.Config.Name, err)
 	}
-	if r.opts.Config.Driver != DriverBroadcastJob {
+	if r.Config.Driver != DriverBroadcastJob {
 		return nil
 	}
-	err := r.opts.Kruise.AppsV1alpha1().BroadcastJobs(namespace).DeleteCollection(ctx, background, ours)
+	err := r.Kruise.AppsV1alpha1().BroadcastJobs(namespace).DeleteCollection(ctx, background, ours)
 	if err != nil {
-		return fmt.Errorf("delete the BroadcastJob %s: %w", r.opts.Config.Name, err)
+		return fmt.Errorf("delete the BroadcastJob %s: %w", r.Config.Name, err)
 	}
 	return nil
 }
@@ -213,23 +213,23 @@ func Machines(ctx context.Context, kube kubernetes.Interface) ([]*corev1.Node, e
 // jobs returns what exists of the rollout's jobs, whoever made them: the chart's can be looked at too.
 func (r *Rollout) jobs(ctx context.Context) (owners, error) {
 	found := owners{}
-	list, err := r.opts.Kube.BatchV1().Jobs(r.opts.Config.Namespace).List(ctx,
-		metav1.ListOptions{LabelSelector: labels.Set{labelName: programName, labelInstance: r.opts.Config.Name}.String()})
+	list, err := r.Kube.BatchV1().Jobs(r.Config.Namespace).List(ctx,
+		metav1.ListOptions{LabelSelector: labels.Set{labelName: programName, labelInstance: r.Config.Name}.String()})
 	if err != nil {
-		return nil, fmt.Errorf("list the Jobs of %s: %w", r.opts.Config.Name, err)
+		return nil, fmt.Errorf("list the Jobs of %s: %w", r.Config.Name, err)
 	}
 	for i := range list.Items {
 		found[list.Items[i].UID] = kindJob
 	}
-	if r.opts.Config.Driver != DriverBroadcastJob {
+	if r.Config.Driver != DriverBroadcastJob {
 		return found, nil
 	}
-	broadcast, err := r.opts.Kruise.AppsV1alpha1().BroadcastJobs(r.opts.Config.Namespace).Get(ctx, r.opts.Config.Name, metav1.GetOptions{})
+	broadcast, err := r.Kruise.AppsV1alpha1().BroadcastJobs(r.Config.Namespace).Get(ctx, r.Config.Name, metav1.GetOptions{})
 	switch {
 	case err == nil:
 		found[broadcast.UID] = kindBroadcastJob
 	case !apierrors.IsNotFound(err):
-		return nil, fmt.Errorf("get %s %s: %w", kindBroadcastJob, r.opts.Config.Name, err)
+		return nil, fmt.Errorf("get %s %s: %w", kindBroadcastJob, r.Config.Name, err)
 	}
 	return found, nil
 }

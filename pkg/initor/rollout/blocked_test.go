@@ -134,7 +134,7 @@ func TestWithoutEvents(t *testing.T) {
 func TestPatience(t *testing.T) {
 	t.Parallel()
 	start := time.Now()
-	waiting := newPatience()
+	waiting := &patience{since: map[string]time.Time{}}
 	at := func(after time.Duration, blocked bool) Result {
 		states := []NodeState{{Node: "a", Result: ResultPending, Blocked: blocked}}
 		waiting.judge(states, start.Add(after))
@@ -158,7 +158,7 @@ func TestPatience(t *testing.T) {
 // TestPatienceWithAQuota: pods that end make room in a quota, so that nodes without a pod wait as long as others finish.
 func TestPatienceWithAQuota(t *testing.T) {
 	t.Parallel()
-	start, waiting := time.Now(), newPatience()
+	start, waiting := time.Now(), &patience{since: map[string]time.Time{}}
 	at := func(after time.Duration, other Result) Result {
 		states := []NodeState{{Node: "a", Result: ResultPending, Blocked: true, NoPod: true}, {Node: "b", Result: other}}
 		waiting.judge(states, start.Add(after))

@@ -12,7 +12,6 @@ import (
 	kruiseclient "github.com/openkruise/kruise-api/client/clientset/versioned"
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
@@ -33,9 +32,9 @@ var ErrNoOpenKruise = errors.New("OpenKruise is not installed in the cluster")
 // errTimeout is the cause of a rollout's end when its time is over.
 var errTimeout = errors.New("the time limit is reached")
 
-// Options configure a [Rollout].
-type Options struct {
-	// Config says what is made. Nodes is filled in by Run.
+// Rollout runs the initializer on nodes.
+type Rollout struct {
+	// Config says what is made; it must be valid. Nodes is filled in by Run.
 	Config Config
 	// Kube and Kruise are clients of the cluster; Kruise is needed for [DriverBroadcastJob].
 	Kube   kubernetes.Interface
@@ -44,35 +43,16 @@ type Options struct {
 	Progress func([]NodeState)
 }
 
-// Rollout runs the initializer on nodes.
-type Rollout struct {
-	opts Options
-}
-
-// New returns a rollout. It makes no call.
-func New(opts Options) (*Rollout, error) {
-	if err := opts.Config.Validate(); err != nil {
-		return nil, err
-	}
-	if opts.Kube == nil || (opts.Kruise == nil && opts.Config.Driver == DriverBroadcastJob) {
-		return nil, errors.New("no client")
-	}
-	if opts.Progress == nil {
-		opts.Progress = func([]NodeState) {}
-	}
-	return &Rollout{opts: opts}, nil
-}
-
 // Run initializes the nodes that are there when it begins and returns their states: all of them final, unless the time was over first or
 // ctx ended. A node whose pod cannot be created, or has been unable to start, for two minutes fails. Unless the configuration says to keep
 // it, what Run made is gone when it returns, after an error too. The error is [ErrNoOpenKruise], [ErrForeign], or one of the API
 // server or of ctx.
 func (r *Rollout) Run(ctx context.Context) (_ []NodeState, err error) {
-	config := r.opts.Config
+	config := r.Config
 	if err = r.suit(&config); err != nil {
-		return nil, err
+		return nil, fmt.Errorf("ask the API server for its resources: %w", err)
 	}
-	nodes, err := Machines(ctx, r.opts.Kube)
+	nodes, err := Machines(ctx, r.Kube)
 	if err != nil {
 		return nil, err
 	}
@@ -108,30 +88,16 @@ func (r *Rollout) Run(ctx context.Context) (_ []NodeState, err error) {
 // suit makes sure that the API server knows what the driver makes, and leaves the admission policy out where it does not know such.
 func (r *Rollout) suit(config *Config) (err error) {
 	if config.Driver == DriverBroadcastJob {
-		installed, err := knows(r.opts.Kube.Discovery(), kruise.SchemeGroupVersion.String(), kindBroadcastJob)
-		if err != nil {
-			return err
-		}
-		if !installed {
-			return ErrNoOpenKruise
+		installed, err := discovery.IsResourceEnabled(r.Kube.Discovery(), kruise.SchemeGroupVersion.WithResource("broadcastjobs"))
+		if err != nil || !installed {
+			return cmp.Or(err, ErrNoOpenKruise)
 		}
 	}
 	if config.AdmissionPolicy {
-		config.AdmissionPolicy, err = knows(r.opts.Kube.Discovery(), admissionv1.SchemeGroupVersion.String(), kindPolicy)
+		config.AdmissionPolicy, err = discovery.IsResourceEnabled(r.Kube.Discovery(),
+			admissionv1.SchemeGroupVersion.WithResource("validatingadmissionpolicies"))
 	}
 	return err
-}
-
-// knows reports whether the API server knows a kind.
-func knows(api discovery.DiscoveryInterface, version, kind string) (bool, error) {
-	list, err := api.ServerResourcesForGroupVersion(version)
-	if apierrors.IsNotFound(err) {
-		return false, nil
-	}
-	if err != nil {
-		return false, fmt.Errorf("ask the API server for the resources of %s: %w", version, err)
-	}
-	return slices.ContainsFunc(list.APIResources, func(known metav1.APIResource) bool { return known.Kind == kind }), nil
 }
 
 // Status returns what a rollout of the same name did so far; without one it says that there is none.
@@ -140,14 +106,12 @@ func (r *Rollout) Status(ctx context.Context) (all []NodeState, found bool, err 
 	if err != nil || len(jobs) == 0 {
 		return nil, false, err
 	}
-	creations := r.newRefused()
-	creations.read(ctx, jobs)
-	nodes, err := Machines(ctx, r.opts.Kube)
+	nodes, err := Machines(ctx, r.Kube)
 	if err != nil {
 		return nil, true, err
 	}
 	// Without labels: a BroadcastJob of others has pods with theirs.
-	list, err := r.opts.Kube.CoreV1().Pods(r.opts.Config.Namespace).List(ctx, metav1.ListOptions{})
+	list, err := r.Kube.CoreV1().Pods(r.Config.Namespace).List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return nil, true, fmt.Errorf("list the pods: %w", err)
 	}
@@ -155,7 +119,7 @@ func (r *Rollout) Status(ctx context.Context) (all []NodeState, found bool, err 
 	for i := range list.Items {
 		pods = append(pods, &list.Items[i])
 	}
-	return states(nodes, pods, jobs, creations), true, nil
+	return r.states(nodes, pods, jobs, r.refusals(ctx, jobs)), true, nil
 }
 
 // followPeriod is how often the caches are read. It is short for a person and long against the read, which for a
@@ -169,8 +133,8 @@ var podSelector = labels.Set{labelName: programName}.String()
 // is ctx's if that ends first.
 func (r *Rollout) follow(ctx context.Context, names sets.Set[string], jobs owners) (current []NodeState, err error) {
 	watching, stop := context.WithCancel(ctx)
-	all := informers.NewSharedInformerFactory(r.opts.Kube, 0)
-	ours := informers.NewSharedInformerFactoryWithOptions(r.opts.Kube, 0, informers.WithNamespace(r.opts.Config.Namespace),
+	all := informers.NewSharedInformerFactory(r.Kube, 0)
+	ours := informers.NewSharedInformerFactoryWithOptions(r.Kube, 0, informers.WithNamespace(r.Config.Namespace),
 		informers.WithTweakListOptions(func(o *metav1.ListOptions) { o.LabelSelector = podSelector }))
 	nodeLister, podLister := all.Core().V1().Nodes().Lister(), ours.Core().V1().Pods().Lister()
 	for _, factory := range []informers.SharedInformerFactory{all, ours} {
@@ -183,7 +147,7 @@ func (r *Rollout) follow(ctx context.Context, names sets.Set[string], jobs owner
 			return nil, fmt.Errorf("read nodes and pods: %w", synced.Err)
 		}
 	}
-	waiting, creations := newPatience(), r.newRefused()
+	waiting, refusals, next := patience{since: map[string]time.Time{}}, map[string]string(nil), time.Now().Add(eventPeriod)
 	err = wait.PollUntilContextCancel(ctx, followPeriod, true, func(ctx context.Context) (bool, error) {
 		nodes, err := nodeLister.List(labels.Everything())
 		if err != nil {
@@ -194,10 +158,17 @@ func (r *Rollout) follow(ctx context.Context, names sets.Set[string], jobs owner
 		if err != nil {
 			return false, fmt.Errorf("list the pods: %w", err)
 		}
-		creations.follow(ctx, jobs)
-		current = states(nodes, pods, jobs, creations)
+		if now := time.Now(); !now.Before(next) {
+			if read := r.refusals(ctx, jobs); read != nil {
+				refusals = read
+			}
+			next = now.Add(eventPeriod)
+		}
+		current = r.states(nodes, pods, jobs, refusals)
 		waiting.judge(current, time.Now())
-		r.opts.Progress(current)
+		if r.Progress != nil {
+			r.Progress(current)
+		}
 		return !slices.ContainsFunc(current, func(s NodeState) bool { return s.Result == ResultPending }), nil
 	})
 	return current, err
@@ -209,56 +180,25 @@ const eventPeriod = 5 * time.Second
 // reasonFailedCreate is the reason of the event on a Job or a BroadcastJob for which the API server takes no pod.
 const reasonFailedCreate = "FailedCreate"
 
-// refused says why the API server takes no pods, for example because of a quota or a Pod Security Standard: only events of the jobs say so.
-type refused struct {
-	kube   kubernetes.Interface
-	config Config
-	next   time.Time
-	texts  map[string]string // by the name of the job
-}
-
-// newRefused knows nothing, and reads the events after a period.
-func (r *Rollout) newRefused() *refused {
-	return &refused{kube: r.opts.Kube, config: r.opts.Config, next: time.Now().Add(eventPeriod)}
-}
-
-// follow reads the events again once they are due.
-func (r *refused) follow(ctx context.Context, jobs owners) {
-	if now := time.Now(); !now.Before(r.next) {
-		r.read(ctx, jobs)
-		r.next = now.Add(eventPeriod)
-	}
-}
-
-// read reads the events. Whoever may not read them goes without: nodes stay pending until the time limit, and nothing says why.
-func (r *refused) read(ctx context.Context, jobs owners) {
-	list, err := r.kube.CoreV1().Events(r.config.Namespace).List(ctx, metav1.ListOptions{
+// refusals says why the API server takes no pods of the jobs, by the name of the job, for example because of a quota or a Pod Security
+// Standard: only events of the jobs say so. Whoever may not read them gets nil: nodes stay pending until the time limit, and nothing says why.
+func (r *Rollout) refusals(ctx context.Context, jobs owners) map[string]string {
+	list, err := r.Kube.CoreV1().Events(r.Config.Namespace).List(ctx, metav1.ListOptions{
 		FieldSelector: fields.OneTermEqualSelector("reason", reasonFailedCreate).String(),
 	})
 	if err != nil {
-		klog.FromContext(ctx).V(2).Info("Cannot read the events that state why there are no pods", "namespace", r.config.Namespace, "err", err)
-		return
+		klog.FromContext(ctx).V(2).Info("Cannot read the events that state why there are no pods", "namespace", r.Config.Namespace, "err", err)
+		return nil
 	}
-	r.take(list.Items, jobs)
-}
-
-// take takes in the latest event of each job.
-func (r *refused) take(events []corev1.Event, jobs owners) {
-	slices.SortStableFunc(events, func(a, b corev1.Event) int { return a.LastTimestamp.Compare(b.LastTimestamp.Time) })
-	r.texts = map[string]string{}
-	for i := range events {
-		if job := &events[i].InvolvedObject; events[i].Reason == reasonFailedCreate && jobs[job.UID] != "" {
-			r.texts[job.Name] = joined(events[i].Reason, events[i].Message)
+	slices.SortStableFunc(list.Items, func(a, b corev1.Event) int { return a.LastTimestamp.Compare(b.LastTimestamp.Time) })
+	texts := map[string]string{}
+	for i := range list.Items { // the last one of each job counts
+		event := &list.Items[i]
+		if job := &event.InvolvedObject; event.Reason == reasonFailedCreate && jobs[job.UID] != "" {
+			texts[job.Name] = joined(event.Reason, event.Message)
 		}
 	}
-}
-
-// why says why a node has no pod, empty if nothing is known to be wrong.
-func (r *refused) why(node string) string {
-	if r == nil {
-		return ""
-	}
-	return cmp.Or(r.texts[jobName(r.config, node)], r.texts[r.config.Name])
+	return texts
 }
 
 // stuckAfter is how long the pod of a node may be impossible to create, or unable to start, before the node counts as failed. The kubelet
@@ -277,8 +217,6 @@ type patience struct {
 	since    map[string]time.Time
 	finished int
 }
-
-func newPatience() *patience { return &patience{since: map[string]time.Time{}} }
 
 // judge has nodes fail whose pods have been unable to start for too long. A pod that starts after all is a node that goes on. Where there
 // is no pod, each node that finishes is a reason to wait on.

@@ -218,11 +218,10 @@ func (c *cluster) rollout(t *testing.T, config Config, progress func([]NodeState
 	if config.Timeout == 0 {
 		config.Timeout = DefaultTimeout
 	}
-	r, err := New(Options{Config: config, Kube: c.kube, Kruise: c.kruise, Progress: progress})
-	if err != nil {
+	if err := config.Validate(); err != nil {
 		t.Fatal(err)
 	}
-	return r
+	return &Rollout{Config: config, Kube: c.kube, Kruise: c.kruise, Progress: progress}
 }
 
 // endByName ends a pod as the name of its node says.

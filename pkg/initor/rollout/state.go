@@ -55,8 +55,8 @@ const (
 // labels and other owners.
 type owners map[types.UID]string
 
-// states returns the state of each node, in the order of names. Pods that none of jobs owns are left out. creations may be nil.
-func states(nodes []*corev1.Node, pods []*corev1.Pod, jobs owners, creations *refused) []NodeState {
+// states returns the state of each node, in the order of names. Pods that none of jobs owns are left out. refusals say why jobs have none.
+func (r *Rollout) states(nodes []*corev1.Node, pods []*corev1.Pod, jobs owners, refusals map[string]string) []NodeState {
 	byNode := map[string]*corev1.Pod{}
 	for _, pod := range pods {
 		name := nodeOf(pod)
@@ -66,7 +66,8 @@ func states(nodes []*corev1.Node, pods []*corev1.Pod, jobs owners, creations *re
 	}
 	result := make([]NodeState, 0, len(nodes))
 	for _, n := range nodes {
-		result = append(result, stateOf(n, byNode[n.Name], creations))
+		refused := cmp.Or(refusals[jobName(r.Config, n.Name)], refusals[r.Config.Name])
+		result = append(result, stateOf(n, byNode[n.Name], refused))
 	}
 	slices.SortFunc(result, func(a, b NodeState) int { return cmp.Compare(a.Node, b.Node) })
 	return result
@@ -102,14 +103,12 @@ func newer(a, b *corev1.Pod) bool {
 	return b.CreationTimestamp.Before(&a.CreationTimestamp)
 }
 
-func stateOf(n *corev1.Node, pod *corev1.Pod, creations *refused) NodeState {
+func stateOf(n *corev1.Node, pod *corev1.Pod, refused string) NodeState {
 	state := NodeState{Node: n.Name, ProviderID: n.Spec.ProviderID}
 	switch {
 	case pod == nil:
-		state.Result, state.Reason = ResultPending, "there is no pod yet"
-		if why := creations.why(n.Name); why != "" {
-			state.Reason, state.Blocked, state.NoPod = why, true, true
-		}
+		state.Result, state.Reason = ResultPending, cmp.Or(refused, "there is no pod yet")
+		state.Blocked, state.NoPod = refused != "", refused != ""
 	case pod.Status.Phase == corev1.PodSucceeded:
 		succeeded(&state, pod)
 	case pod.Status.Phase == corev1.PodFailed && metav1.GetControllerOf(pod).Kind == kindJob:

@@ -112,7 +112,7 @@ func TestStates(t *testing.T) {
 				}
 			}
 			test.want.Node = "a"
-			got := states([]*corev1.Node{node("a", test.providerID)}, test.pods, owners{mine: "BroadcastJob"}, nil)
+			got := (&Rollout{}).states([]*corev1.Node{node("a", test.providerID)}, test.pods, owners{mine: "BroadcastJob"}, nil)
 			if diff := cmp.Diff([]NodeState{test.want}, got); diff != "" {
 				t.Errorf("states (-want +got):\n%s", diff)
 			}
@@ -122,7 +122,7 @@ func TestStates(t *testing.T) {
 
 func TestStatesAreInOrder(t *testing.T) {
 	t.Parallel()
-	got := states([]*corev1.Node{node("b", ""), node("c", ""), node("a", "")}, nil, nil, nil)
+	got := (&Rollout{}).states([]*corev1.Node{node("b", ""), node("c", ""), node("a", "")}, nil, nil, nil)
 	if len(got) != 3 || got[0].Node != "a" || got[2].Node != "c" {
 		t.Errorf("order is %v", got)
 	}
