@@ -89,7 +89,7 @@ func newRootCommand(name string) *cobra.Command {
 }
 
 func newInitCommand(name string) *cobra.Command {
-	opts := newOptions(os.Getenv)
+	opts := &options{}
 	command := &cobra.Command{
 		Use:               name,
 		Short:             "Set spec.providerID of the node that it runs on",
@@ -105,12 +105,12 @@ func newInitCommand(name string) *cobra.Command {
 			return runInit(command, opts)
 		},
 	}
-	opts.addFlags(command.Flags())
+	opts.addFlags(command.Flags(), os.Getenv)
 	return command
 }
 
 func runInit(command *cobra.Command, opts *options) error {
-	ctx := klog.NewContext(command.Context(), klog.Background().WithValues("node", opts.nodeName))
+	ctx := klog.NewContext(command.Context(), klog.Background().WithValues("node", opts.NodeName))
 	logger := klog.FromContext(ctx)
 	result, err := opts.run(ctx)
 	if err != nil {

@@ -29,70 +29,57 @@ const userAgent = "provider-initor"
 // requestTimeout bounds one request to the API server, so that one that hangs leaves time for another attempt.
 const requestTimeout = 10 * time.Second
 
-// options are the flags of init.
+// options are the flags of init. Those of the run itself are set in it.
 type options struct {
-	nodeName         string
+	initor.Options
 	metadataEndpoint string
 	kubeconfig       string
 	providerID       string
 	cloudConfig      string
 	cloudConfigMap   string
 	environment      provider.Environment
-	requireECS       bool
-	prefixed         bool
-	timeout          time.Duration
 	reportFile       string
 	logs             *logsapi.LoggingConfiguration
 }
 
-func newOptions(getenv func(string) string) *options {
-	return &options{
-		nodeName:         getenv(initor.EnvNodeName),
-		metadataEndpoint: getenv(envMetadataEndpoint),
-		cloudConfigMap:   defaultConfigMap,
-		environment:      provider.EnvironmentFrom(getenv),
-		timeout:          initor.DefaultTimeout,
-		reportFile:       getenv(initor.EnvReportFile),
-		logs:             logsapi.NewLoggingConfiguration(),
-	}
-}
-
-func (o *options) addFlags(flags *pflag.FlagSet) {
-	flags.StringVar(&o.nodeName, "node-name", o.nodeName,
+func (o *options) addFlags(flags *pflag.FlagSet, getenv func(string) string) {
+	o.environment, o.logs = provider.EnvironmentFrom(getenv), logsapi.NewLoggingConfiguration()
+	flags.StringVar(&o.NodeName, "node-name", getenv(initor.EnvNodeName),
 		"name of the Node object of this machine (environment: "+initor.EnvNodeName+")")
-	flags.StringVar(&o.metadataEndpoint, "metadata-endpoint", o.metadataEndpoint,
+	flags.StringVar(&o.metadataEndpoint, "metadata-endpoint", getenv(envMetadataEndpoint),
 		"URL of the ECS metadata service, "+alicloud.DefaultMetadataEndpoint+" if empty (environment: "+envMetadataEndpoint+")")
 	flags.StringVar(&o.kubeconfig, "kubeconfig", "", kubeconfigUsage)
 	flags.StringVar(&o.providerID, "provider-id", "",
 		"provider ID of this machine, for example cn-hangzhou.i-bp1...; skips all other sources")
 	flags.StringVar(&o.cloudConfig, "cloud-config", "",
 		"cloud-config file with region, vpcid and an access key, to look up the instance by address if the metadata service does not identify it")
-	flags.StringVar(&o.cloudConfigMap, "cloud-config-map", o.cloudConfigMap,
+	flags.StringVar(&o.cloudConfigMap, "cloud-config-map", defaultConfigMap,
 		"ConfigMap whose key "+cloudConfigKey+" is used if --cloud-config is not set, if the ConfigMap exists and the role allows reading it")
-	flags.BoolVar(&o.requireECS, "require-ecs", false,
+	flags.BoolVar(&o.RequireECS, "require-ecs", false,
 		"fail if the node is not an ECS instance, instead of skipping it")
-	flags.BoolVar(&o.prefixed, "prefixed-provider-ids", false,
+	flags.BoolVar(&o.PrefixedProviderIDs, "prefixed-provider-ids", false,
 		"write the provider ID as alicloud://region.instance instead of region.instance; both forms are always accepted")
-	flags.DurationVar(&o.timeout, "timeout", o.timeout, "time limit, including retries")
-	flags.StringVar(&o.reportFile, "report-file", o.reportFile,
+	flags.DurationVar(&o.Timeout, "timeout", initor.DefaultTimeout, "time limit, including retries")
+	flags.StringVar(&o.reportFile, "report-file", getenv(initor.EnvReportFile),
 		"file to write the result to as JSON; in a pod, the termination log (environment: "+initor.EnvReportFile+")")
 	logsapi.AddFlags(o.logs, flags)
 }
 
 // run does what the flags describe. Its errors name the flag and the variable that it may come from.
 func (o *options) run(ctx context.Context) (initor.Result, error) {
-	if o.nodeName == "" {
-		return initor.Result{}, fmt.Errorf("--node-name is empty: set it to the name of the node; in a pod, set the variable %s from spec.nodeName",
-			initor.EnvNodeName)
+	if o.NodeName == "" {
+		return initor.Result{}, fmt.Errorf("--node-name is empty: set it to the name of the node; in a pod, set the variable %s "+
+			"from spec.nodeName", initor.EnvNodeName)
 	}
-	if o.timeout <= 0 {
-		return initor.Result{}, fmt.Errorf("--timeout is %s: a positive duration such as %s is accepted", o.timeout, initor.DefaultTimeout)
+	if o.Timeout <= 0 {
+		return initor.Result{}, fmt.Errorf("--timeout is %s: a positive duration such as %s is accepted", o.Timeout, initor.DefaultTimeout)
 	}
 	if err := checkEndpoint(o.metadataEndpoint); err != nil {
 		return initor.Result{}, err
 	}
 	var client *kubernetes.Clientset // made last, as an API server is the last thing to be missing
-	sources, err := o.sources(func(ctx context.Context, namespace, name string) (*corev1.ConfigMap, error) {
+	var err error
+	o.Sources, err = o.sources(func(ctx context.Context, namespace, name string) (*corev1.ConfigMap, error) {
 		return client.CoreV1().ConfigMaps(namespace).Get(ctx, name, metav1.GetOptions{})
 	})
 	if err != nil {
@@ -106,10 +93,8 @@ func (o *options) run(ctx context.Context) (initor.Result, error) {
 	if client, err = kubernetes.NewForConfig(config); err != nil {
 		return initor.Result{}, fmt.Errorf("API server %s: %w", config.Host, err)
 	}
-	return initor.Run(ctx, initor.Options{
-		Nodes: client.CoreV1().Nodes(), NodeName: o.nodeName, Sources: sources, RequireECS: o.requireECS, Timeout: o.timeout,
-		PrefixedProviderIDs: o.prefixed,
-	})
+	o.Nodes = client.CoreV1().Nodes()
+	return initor.Run(ctx, o.Options)
 }
 
 func checkEndpoint(endpoint string) error {
@@ -178,8 +163,12 @@ func ecsSourceOf(config provider.Config, environment provider.Environment) (*ini
 		known bool
 	}{{"region", config.Region != ""}, {"vpcid", config.VPCID != ""}, {"accessKeyID", source != provider.SourceRole}} {
 		if !needed.known {
+			misspelled := "" // one of the unknown fields may be
+			if len(config.Unknown) > 0 {
+				misspelled = "; unknown fields: " + strings.Join(config.Unknown, ", ")
+			}
 			return nil, fmt.Errorf("Global.%s is empty: it is needed to look instances up by address, and deploy/cloud-config.sh "+
-				"writes it; without a cloud-config, only the metadata service is used%s", needed.field, unknownFields(config))
+				"writes it; without a cloud-config, only the metadata service is used%s", needed.field, misspelled)
 		}
 	}
 	client, err := alicloud.New(alicloud.Options{
@@ -188,13 +177,5 @@ func ecsSourceOf(config provider.Config, environment provider.Environment) (*ini
 	if err != nil {
 		return nil, err
 	}
-	return initor.NewECSSource(client, config.VPCID)
-}
-
-// unknownFields names the fields of a cloud-config one of which may be the misspelled one that is missed.
-func unknownFields(config provider.Config) string {
-	if len(config.Unknown) == 0 {
-		return ""
-	}
-	return "; unknown fields: " + strings.Join(config.Unknown, ", ")
+	return &initor.ECSSource{API: client, VPCID: config.VPCID}, nil
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/initor"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/initor/audit"
@@ -83,19 +84,19 @@ func resultOf(states []rollout.NodeState, finished bool) error {
 // to stop.
 type progress struct {
 	to       io.Writer
-	finished map[string]bool // by node
-	blocked  map[string]bool // reasons that were written
+	finished sets.Set[string] // nodes
+	blocked  sets.Set[string] // reasons that were written
 }
 
 func newProgress(to io.Writer) *progress {
-	return &progress{to: to, finished: map[string]bool{}, blocked: map[string]bool{}}
+	return &progress{to, sets.New[string](), sets.New[string]()}
 }
 
 func (p *progress) show(states []rollout.NodeState) {
 	p.showBlocked(states)
 	for _, s := range states {
-		if s.Result != rollout.ResultPending && !p.finished[s.Node] {
-			p.finished[s.Node] = true
+		if s.Result != rollout.ResultPending && !p.finished.Has(s.Node) {
+			p.finished.Insert(s.Node)
 			_, _ = fmt.Fprintf(p.to, "%d/%d %s: %s %s\n", len(p.finished), len(states), s.Node, s.Result, cmp.Or(s.Reason, s.ProviderID))
 		}
 	}
@@ -107,10 +108,10 @@ const maxBlocked = 10
 // showBlocked writes why pods cannot start, each reason once, while there is time to do something about it.
 func (p *progress) showBlocked(states []rollout.NodeState) {
 	for i, s := range states {
-		if !s.Blocked || s.Result != rollout.ResultPending || p.blocked[s.Reason] || len(p.blocked) == maxBlocked {
+		if !s.Blocked || s.Result != rollout.ResultPending || p.blocked.Has(s.Reason) || len(p.blocked) == maxBlocked {
 			continue
 		}
-		p.blocked[s.Reason] = true
+		p.blocked.Insert(s.Reason)
 		others, sharing := "", 0
 		for _, other := range states[i+1:] {
 			if other.Blocked && other.Reason == s.Reason {
@@ -193,12 +194,6 @@ func writeStates(w io.Writer, output string, states []rollout.NodeState) error {
 	})
 }
 
-func writeVerdicts(w io.Writer, output string, verdicts []audit.NodeVerdict) error {
-	return writeNodes(w, output, "VERDICT", verdicts, func(v audit.NodeVerdict) []string {
-		return []string{v.Node, v.ProviderID, string(v.Verdict), v.Reason}
-	})
-}
-
 // writeNodes writes a table with a row for each node, or one document: {"nodes":[...]}, an empty list if there are none.
 func writeNodes[T any](w io.Writer, output, result string, nodes []T, row func(T) []string) error {
 	if output == outputJSON {
@@ -254,7 +249,10 @@ func runCheck(command *cobra.Command, w *workstation) error {
 		return err
 	}
 	verdicts := audit.Verify(nodes, findings)
-	if err := writeVerdicts(command.OutOrStdout(), w.output, verdicts); err != nil {
+	err = writeNodes(command.OutOrStdout(), w.output, "VERDICT", verdicts, func(v audit.NodeVerdict) []string {
+		return []string{v.Node, v.ProviderID, string(v.Verdict), v.Reason}
+	})
+	if err != nil {
 		return err
 	}
 	bad := 0

@@ -70,39 +70,30 @@ func (w *workstation) addOutputFlag(flags *pflag.FlagSet) {
 	flags.StringVarP(&w.output, "output", "o", w.output, "output format: table or json")
 }
 
-// clients returns the clients of the cluster.
-func (w *workstation) clients() (kubernetes.Interface, kruiseclient.Interface, error) {
+// rollout builds what the flags describe; progress may be nil.
+func (w *workstation) rollout(progress func([]rollout.NodeState)) (*rollout.Rollout, error) {
 	config, err := clusterConfig(w.kubeconfig)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	kube, err := kubernetes.NewForConfig(config)
 	if err != nil {
-		return nil, nil, fmt.Errorf("API server %s: %w", config.Host, err)
+		return nil, fmt.Errorf("API server %s: %w", config.Host, err)
 	}
 	kruise, err := kruiseclient.NewForConfig(config)
 	if err != nil {
-		return nil, nil, fmt.Errorf("API server %s: %w", config.Host, err)
+		return nil, fmt.Errorf("API server %s: %w", config.Host, err)
 	}
-	return kube, kruise, nil
+	return &rollout.Rollout{Config: w.config, Kube: kube, Kruise: kruise, Progress: progress}, nil
 }
 
 // machines returns the Nodes that run on machines.
 func (w *workstation) machines(ctx context.Context) ([]*corev1.Node, error) {
-	kube, _, err := w.clients()
+	r, err := w.rollout(nil)
 	if err != nil {
 		return nil, err
 	}
-	return rollout.Machines(ctx, kube)
-}
-
-// rollout builds what the flags describe; progress may be nil.
-func (w *workstation) rollout(progress func([]rollout.NodeState)) (*rollout.Rollout, error) {
-	kube, kruise, err := w.clients()
-	if err != nil {
-		return nil, err
-	}
-	return &rollout.Rollout{Config: w.config, Kube: kube, Kruise: kruise, Progress: progress}, nil
+	return rollout.Machines(ctx, r.Kube)
 }
 
 // command returns a command without positional arguments. Its long text lists the exit codes.
@@ -135,7 +126,7 @@ const (
 	clientBurst = 200
 )
 
-const kubeconfigUsage = "kubeconfig file; if empty, those of the environment's KUBECONFIG, else ~/.kube/config, else the pod's ServiceAccount"
+const kubeconfigUsage = "kubeconfig file; if empty, as kubectl finds it, else the ServiceAccount of the pod"
 
 // clusterConfig finds the API server as kubectl does, which ends with the pod that this runs in.
 func clusterConfig(kubeconfig string) (*rest.Config, error) {

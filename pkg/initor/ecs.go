@@ -17,29 +17,16 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/node"
 )
 
-// InstanceAPI is what [ECSSource] calls. *[alicloud.Client] satisfies it.
-type InstanceAPI interface {
-	DescribeInstances(ctx context.Context, query alicloud.InstanceQuery) ([]alicloud.Instance, error)
-	Region() string
-}
-
 // ECSSource looks for the one instance of a VPC that has the node's address. It is for machines whose metadata service is
 // switched off or out of reach, and needs an access key that may call DescribeInstances.
 type ECSSource struct {
-	api   InstanceAPI
-	vpcID string
+	API *alicloud.Client
+	// VPCID is required: private addresses are unique only inside a VPC, and a machine elsewhere may have the address of somebody else's
+	// instance.
+	VPCID string
 
 	// seesInstances is set once the key has shown that it may see the VPC's instances.
 	seesInstances bool
-}
-
-// NewECSSource returns a source that asks api. The VPC must be known: private addresses are unique only inside one, and a
-// machine elsewhere may have the address of somebody else's instance.
-func NewECSSource(api InstanceAPI, vpcID string) (*ECSSource, error) {
-	if vpcID == "" {
-		return nil, errors.New("the id of the VPC is empty")
-	}
-	return &ECSSource{api: api, vpcID: vpcID}, nil
 }
 
 // Source returns the source of one node's identity.
@@ -57,39 +44,17 @@ func (s *ECSSource) identify(ctx context.Context, n *corev1.Node) (node.Provider
 // error, so an empty list alone says nothing.
 func (s *ECSSource) absent(ctx context.Context, addresses []string) error {
 	if !s.seesInstances {
-		all, err := s.api.DescribeInstances(ctx, alicloud.InstanceQuery{VPCID: s.vpcID, FirstPage: true})
+		all, err := s.API.DescribeInstances(ctx, alicloud.InstanceQuery{VPCID: s.VPCID, FirstPage: true})
 		if err != nil {
 			return err
 		}
 		if len(all) == 0 {
 			return fmt.Errorf("no instance of %s in %s is visible: check region, VPC and the access key's permission to call "+
-				"ecs:DescribeInstances", s.vpcID, s.api.Region())
+				"ecs:DescribeInstances", s.VPCID, s.API.Region())
 		}
 		s.seesInstances = true
 	}
-	return fmt.Errorf("%w: no instance of %s has the address %s", ErrNotECS, s.vpcID, strings.Join(addresses, " or "))
-}
-
-// ownIPv4 returns the node's own IPv4 addresses.
-func ownIPv4(n *corev1.Node) []string {
-	var found []string
-	for _, address := range nodes.OwnAddresses(n) {
-		if address.Is4() {
-			found = append(found, address.String())
-		}
-	}
-	return found
-}
-
-// instancesWith returns the ids of the instances that have one of the addresses: the answer is not trusted to hold no others.
-func instancesWith(listed []alicloud.Instance, addresses []string) []string {
-	ids := sets.New[string]()
-	for i := range listed {
-		if sets.New(listed[i].PrivateIPs...).HasAny(addresses...) {
-			ids.Insert(listed[i].ID)
-		}
-	}
-	return sets.List(ids)
+	return fmt.Errorf("%w: no instance of %s has the address %s", ErrNotECS, s.VPCID, strings.Join(addresses, " or "))
 }
 
 // Finding is what ECS says of one node.
@@ -109,60 +74,65 @@ func (s *ECSSource) Lookup(ctx context.Context, nodes []*corev1.Node) (map[strin
 	if err != nil {
 		return nil, err
 	}
-	return findings, s.lookupByID(ctx, nodes, findings)
-}
-
-// lookupByID replaces the findings of nodes that are not in the VPC but whose provider ID names an instance that ECS shows.
-func (s *ECSSource) lookupByID(ctx context.Context, nodes []*corev1.Node, findings map[string]Finding) error {
 	named := map[string][]string{} // node names by instance id
 	for _, n := range nodes {
 		id, err := node.ParseProviderID(n.Spec.ProviderID)
-		if err == nil && id.Region == s.api.Region() && errors.Is(findings[n.Name].Err, ErrNotECS) {
+		if err == nil && id.Region == s.API.Region() && errors.Is(findings[n.Name].Err, ErrNotECS) {
 			named[id.InstanceID] = append(named[id.InstanceID], n.Name)
 		}
 	}
 	if len(named) == 0 {
-		return nil
+		return findings, nil
 	}
-	listed, err := s.api.DescribeInstances(ctx, alicloud.InstanceQuery{IDs: slices.Sorted(maps.Keys(named))})
+	listed, err := s.API.DescribeInstances(ctx, alicloud.InstanceQuery{IDs: slices.Sorted(maps.Keys(named))})
 	if err != nil {
-		return fmt.Errorf("look up %d instances by id: %w", len(named), err)
+		return nil, fmt.Errorf("look up %d instances by id: %w", len(named), err)
 	}
 	for i := range listed {
 		for _, name := range named[listed[i].ID] {
-			findings[name] = Finding{ProviderID: node.ProviderID{Region: s.api.Region(), InstanceID: listed[i].ID}}
+			findings[name] = Finding{ProviderID: node.ProviderID{Region: s.API.Region(), InstanceID: listed[i].ID}}
 		}
 	}
-	return nil
+	return findings, nil
 }
 
 // byAddress finds the instances of the VPC that have the nodes' addresses.
-func (s *ECSSource) byAddress(ctx context.Context, nodes []*corev1.Node) (map[string]Finding, error) {
+func (s *ECSSource) byAddress(ctx context.Context, all []*corev1.Node) (map[string]Finding, error) {
 	own := map[string][]string{}
-	query := alicloud.InstanceQuery{VPCID: s.vpcID}
-	for _, n := range nodes {
-		own[n.Name] = ownIPv4(n)
+	query := alicloud.InstanceQuery{VPCID: s.VPCID}
+	for _, n := range all {
+		own[n.Name] = nil
+		for _, address := range nodes.OwnAddresses(n) {
+			if address.Is4() {
+				own[n.Name] = append(own[n.Name], address.String())
+			}
+		}
 		query.PrivateIPs = append(query.PrivateIPs, own[n.Name]...)
 	}
 	var listed []alicloud.Instance
 	if len(query.PrivateIPs) > 0 {
 		var err error
-		if listed, err = s.api.DescribeInstances(ctx, query); err != nil {
+		if listed, err = s.API.DescribeInstances(ctx, query); err != nil {
 			return nil, fmt.Errorf("look up the instances of %d addresses: %w", len(query.PrivateIPs), err)
 		}
 	}
 	findings := map[string]Finding{}
 	for name, addresses := range own {
-		ids := instancesWith(listed, addresses)
+		var ids []string
+		for i := range listed { // the answer is not trusted to hold no others
+			if sets.New(listed[i].PrivateIPs...).HasAny(addresses...) && !slices.Contains(ids, listed[i].ID) {
+				ids = append(ids, listed[i].ID)
+			}
+		}
 		switch {
 		case len(addresses) == 0:
 			findings[name] = Finding{Err: errors.New("the node has neither an IPv4 InternalIP nor the annotation " +
 				cloudproviderapi.AnnotationAlphaProvidedIPAddr)}
 		case len(ids) == 1:
-			findings[name] = Finding{ProviderID: node.ProviderID{Region: s.api.Region(), InstanceID: ids[0]}}
+			findings[name] = Finding{ProviderID: node.ProviderID{Region: s.API.Region(), InstanceID: ids[0]}}
 		case len(ids) > 1:
 			findings[name] = Finding{Err: fmt.Errorf("the node's addresses %s belong to several instances of %s: %s",
-				strings.Join(addresses, ", "), s.vpcID, strings.Join(ids, ", "))}
+				strings.Join(addresses, ", "), s.VPCID, strings.Join(ids, ", "))}
 		default:
 			err := s.absent(ctx, addresses)
 			if !errors.Is(err, ErrNotECS) {

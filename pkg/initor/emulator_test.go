@@ -42,11 +42,7 @@ func ecsSource(t *testing.T, url, key, vpcID string) *ECSSource {
 	if err != nil {
 		t.Fatal(err)
 	}
-	source, err := NewECSSource(client, vpcID)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return source
+	return &ECSSource{API: client, VPCID: vpcID}
 }
 
 func TestMetadataOfTheEmulator(t *testing.T) {
@@ -128,13 +124,6 @@ func TestRunFallsBackToECS(t *testing.T) {
 	}
 }
 
-func TestNewECSSourceNeedsAVPC(t *testing.T) {
-	t.Parallel()
-	if _, err := NewECSSource(nil, ""); err == nil {
-		t.Error("no error without a VPC")
-	}
-}
-
 // TestUnknownAddressCostsOneCall: a node whose address no instance has is asked for again and again. That costs one call each time, and
 // once another one for a page of the VPC's instances, however many it has.
 func TestUnknownAddressCostsOneCall(t *testing.T) {
@@ -145,10 +134,7 @@ func TestUnknownAddressCostsOneCall(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	source, err := NewECSSource(account.Client, emulatortest.VPC)
-	if err != nil {
-		t.Fatal(err)
-	}
+	source := &ECSSource{API: account.Client, VPCID: emulatortest.VPC}
 	n := nodeWithID("")
 	n.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: "192.168.0.1"}}
 	const rounds = 5

@@ -121,9 +121,8 @@ func skipped(n *corev1.Node, reason string) Result {
 	return Result{Outcome: OutcomeSkipped, ProviderID: n.Spec.ProviderID, Reason: reason}
 }
 
-func (o Options) get(ctx context.Context) (*corev1.Node, error) {
-	var n *corev1.Node
-	err := retry(ctx, func(ctx context.Context) (bool, error) {
+func (o Options) get(ctx context.Context) (n *corev1.Node, err error) {
+	err = retry(ctx, func(ctx context.Context) (bool, error) {
 		var err error
 		n, err = o.Nodes.Get(ctx, o.NodeName, metav1.GetOptions{})
 		return err == nil || !transient(err), err

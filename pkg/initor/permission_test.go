@@ -52,10 +52,7 @@ func playMissing(t *testing.T, action alicloud.Action) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	source, err := NewECSSource(client, emulatortest.VPC)
-	if err != nil {
-		t.Fatal(err)
-	}
+	source := &ECSSource{API: client, VPCID: emulatortest.VPC}
 	n := nodeWithID("")
 	n.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: "10.1.0.11"}}
 	c := newCluster(n)

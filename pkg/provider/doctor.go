@@ -325,11 +325,7 @@ func (e *examination) findings(ctx context.Context, nodes []*corev1.Node) map[st
 	if e.place.vpcID == "" {
 		return nil
 	}
-	source, err := initor.NewECSSource(e.client, e.place.vpcID)
-	if err != nil {
-		return nil
-	}
-	findings, err := source.Lookup(ctx, nodes)
+	findings, err := (&initor.ECSSource{API: e.client, VPCID: e.place.vpcID}).Lookup(ctx, nodes)
 	if err != nil {
 		e.add(doctor.AreaNodes, "instances", doctor.Wrong, err.Error(), "grant ecs:DescribeInstances, and check Global.region and Global.vpcid")
 		return nil

@@ -74,16 +74,11 @@ func Verify(all []*corev1.Node, findings map[string]initor.Finding) []NodeVerdic
 	verdicts := make([]NodeVerdict, 0, len(all))
 	for _, n := range all {
 		verdict := NodeVerdict{Node: n.Name, ProviderID: n.Spec.ProviderID}
-		finding, known := findings[n.Name]
-		switch label := nodes.ExclusionLabel(n); {
-		case label != "":
+		verdict.Verdict, verdict.Reason = alone(n, users)
+		if label := nodes.ExclusionLabel(n); label != "" {
 			verdict.Verdict, verdict.Reason = VerdictNotECS, "the label "+label+" excludes the node"
-		case !known:
-			verdict.Verdict, verdict.Reason = alone(n, users)
-		case finding.Err != nil:
-			verdict.Verdict, verdict.Reason = unfound(n, users, finding.Err)
-		default:
-			verdict.compare(n, users, finding.ProviderID)
+		} else if finding, known := findings[n.Name]; known {
+			verdict.compare(finding)
 		}
 		verdicts = append(verdicts, verdict)
 	}
@@ -102,7 +97,7 @@ func alone(n *corev1.Node, users map[node.ProviderID][]string) (Verdict, string)
 	case err != nil:
 		return VerdictWrong, err.Error()
 	}
-	if others := without(users[id], n.Name); len(others) > 0 {
+	if others := slices.DeleteFunc(slices.Clone(users[id]), func(other string) bool { return other == n.Name }); len(others) > 0 {
 		return VerdictWrong, "it is also the ID of " + strings.Join(others, ", ")
 	}
 	if region := n.Labels[corev1.LabelTopologyRegion]; region != "" && region != id.Region {
@@ -111,37 +106,27 @@ func alone(n *corev1.Node, users map[node.ProviderID][]string) (Verdict, string)
 	return VerdictOK, ""
 }
 
-// compare compares the node's ID with that of its instance.
-func (v *NodeVerdict) compare(n *corev1.Node, users map[node.ProviderID][]string, instance node.ProviderID) {
-	id, err := node.ParseProviderID(n.Spec.ProviderID)
-	if err == nil && id == instance {
-		v.Verdict = VerdictOK // also if another node has the same ID: that one is wrong
-		return
-	}
-	v.Verdict, _ = alone(n, users)
-	if v.Verdict == VerdictOK {
-		v.Verdict = VerdictWrong
-	}
-	v.Reason = fmt.Sprintf("the instance with the node's address is %q", instance)
-	if v.Verdict != VerdictMissing {
-		v.Instance = instance.String()
-	}
-}
-
-// unfound is for a node of which ECS shows no instance, or several.
-func unfound(n *corev1.Node, users map[node.ProviderID][]string, err error) (Verdict, string) {
-	verdict, reason := alone(n, users)
+// compare takes in what ECS says of the node.
+func (v *NodeVerdict) compare(finding initor.Finding) {
+	absent := errors.Is(finding.Err, initor.ErrNotECS)
+	id, err := node.ParseProviderID(v.ProviderID)
 	switch {
-	case !errors.Is(err, initor.ErrNotECS):
-		return verdict, cmp.Or(reason, err.Error())
-	case verdict == VerdictMissing, verdict == VerdictForeign:
-		return VerdictNotECS, err.Error()
-	case verdict == VerdictOK:
-		return VerdictUnverified, err.Error()
+	case absent && (v.Verdict == VerdictMissing || v.Verdict == VerdictForeign):
+		v.Verdict, v.Reason = VerdictNotECS, finding.Err.Error()
+	case absent && v.Verdict == VerdictOK:
+		v.Verdict, v.Reason = VerdictUnverified, finding.Err.Error()
+	case absent:
+	case finding.Err != nil:
+		v.Reason = cmp.Or(v.Reason, finding.Err.Error())
+	case err == nil && id == finding.ProviderID:
+		v.Verdict, v.Reason = VerdictOK, "" // also if another node has the same ID: that one is wrong
+	default:
+		if v.Verdict == VerdictOK {
+			v.Verdict = VerdictWrong
+		}
+		v.Reason = fmt.Sprintf("the instance with the node's address is %q", finding.ProviderID)
+		if v.Verdict != VerdictMissing {
+			v.Instance = finding.ProviderID.String()
+		}
 	}
-	return verdict, reason
-}
-
-func without(names []string, name string) []string {
-	return slices.DeleteFunc(slices.Clone(names), func(other string) bool { return other == name })
 }

@@ -85,35 +85,30 @@ func (r *Rollout) apply(ctx context.Context, objects []*unstructured.Unstructure
 	group.SetLimit(parallelWrites)
 	for _, object := range objects {
 		h := r.handle(object)
-		if h.kind != kindJob && h.kind != kindBroadcastJob {
-			if _, err := applyOne(ctx, h, object); err != nil {
-				return nil, err
-			}
-			continue
+		patch, err := object.MarshalJSON()
+		if err != nil {
+			return nil, fmt.Errorf("encode %s: %w", h, err)
 		}
-		group.Go(func() error {
-			made, err := applyOne(groupCtx, h, object)
-			if err == nil {
-				mu.Lock()
-				defer mu.Unlock()
+		isJob := h.kind == kindJob || h.kind == kindBroadcastJob
+		do := func() error {
+			made, err := h.apply(groupCtx, patch)
+			if err != nil {
+				return fmt.Errorf("apply %s: %w", h, err)
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			if isJob {
 				jobs[made.GetUID()] = h.kind
 			}
-			return err
-		})
+			return nil
+		}
+		if isJob {
+			group.Go(do)
+		} else if err := do(); err != nil {
+			return nil, err
+		}
 	}
 	return jobs, group.Wait()
-}
-
-func applyOne(ctx context.Context, h handle, object *unstructured.Unstructured) (metav1.Object, error) {
-	patch, err := object.MarshalJSON()
-	if err != nil {
-		return nil, fmt.Errorf("encode %s: %w", h, err)
-	}
-	made, err := h.apply(ctx, patch)
-	if err != nil {
-		return nil, fmt.Errorf("apply %s: %w", h, err)
-	}
-	return made, nil
 }
 
 const (

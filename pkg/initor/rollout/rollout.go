@@ -181,7 +181,8 @@ const eventPeriod = 5 * time.Second
 const reasonFailedCreate = "FailedCreate"
 
 // refusals says why the API server takes no pods of the jobs, by the name of the job, for example because of a quota or a Pod Security
-// Standard: only events of the jobs say so. Whoever may not read them gets nil: nodes stay pending until the time limit, and nothing says why.
+// Standard: only events of the jobs say so. Whoever may not read them gets nil: nodes stay pending until the time limit, and nothing says
+// why.
 func (r *Rollout) refusals(ctx context.Context, jobs owners) map[string]string {
 	list, err := r.Kube.CoreV1().Events(r.Config.Namespace).List(ctx, metav1.ListOptions{
 		FieldSelector: fields.OneTermEqualSelector("reason", reasonFailedCreate).String(),

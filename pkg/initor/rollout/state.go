@@ -59,8 +59,8 @@ type owners map[types.UID]string
 func (r *Rollout) states(nodes []*corev1.Node, pods []*corev1.Pod, jobs owners, refusals map[string]string) []NodeState {
 	byNode := map[string]*corev1.Pod{}
 	for _, pod := range pods {
-		name := nodeOf(pod)
-		if jobs.own(pod) && (byNode[name] == nil || newer(pod, byNode[name])) {
+		name, owner := nodeOf(pod), metav1.GetControllerOf(pod)
+		if owner != nil && jobs[owner.UID] != "" && (byNode[name] == nil || newer(pod, byNode[name])) {
 			byNode[name] = pod
 		}
 	}
@@ -71,11 +71,6 @@ func (r *Rollout) states(nodes []*corev1.Node, pods []*corev1.Pod, jobs owners, 
 	}
 	slices.SortFunc(result, func(a, b NodeState) int { return cmp.Compare(a.Node, b.Node) })
 	return result
-}
-
-func (o owners) own(pod *corev1.Pod) bool {
-	owner := metav1.GetControllerOf(pod)
-	return owner != nil && o[owner.UID] != ""
 }
 
 // nodeOf returns the node that pod is for. OpenKruise names it in the affinity and leaves the binding to the scheduler.
@@ -97,10 +92,7 @@ func nodeOf(pod *corev1.Pod) string {
 
 // newer orders the pods of one node; a Job replaces a pod that was evicted.
 func newer(a, b *corev1.Pod) bool {
-	if a.CreationTimestamp.Equal(&b.CreationTimestamp) {
-		return a.Name > b.Name
-	}
-	return b.CreationTimestamp.Before(&a.CreationTimestamp)
+	return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name)) > 0
 }
 
 func stateOf(n *corev1.Node, pod *corev1.Pod, refused string) NodeState {
@@ -124,9 +116,8 @@ func stateOf(n *corev1.Node, pod *corev1.Pod, refused string) NodeState {
 
 // succeeded takes the result from the container's report. An initializer that writes none leaves it to the node's state.
 func succeeded(state *NodeState, pod *corev1.Pod) {
-	last := lastEnd(pod)
 	report, ok := initor.Result{}, false
-	if last != nil {
+	if last := lastEnd(pod); last != nil {
 		report, ok = initor.ParseReport(last.Message)
 	}
 	switch {
@@ -153,17 +144,13 @@ func unfinished(state *NodeState, pod *corev1.Pod) {
 		return
 	}
 	state.Result, state.Reason = ResultPending, endReason(last)
-	if last.ExitCode == initor.ExitConflict || failures(pod.Status.ContainerStatuses[0]) > restartLimit {
+	failures := pod.Status.ContainerStatuses[0].RestartCount
+	if pod.Status.ContainerStatuses[0].State.Running == nil { // a run that is under way is no failure yet
+		failures++
+	}
+	if last.ExitCode == initor.ExitConflict || failures > restartLimit {
 		state.Result = ResultFailed
 	}
-}
-
-// failures counts the ends of a container that starts again after each: the run that is under way is no failure yet.
-func failures(status corev1.ContainerStatus) int32 {
-	if status.State.Running != nil {
-		return status.RestartCount
-	}
-	return status.RestartCount + 1
 }
 
 // lastEnd returns how the container ended most recently, nil if it never did.
@@ -179,10 +166,7 @@ func lastEnd(pod *corev1.Pod) *corev1.ContainerStateTerminated {
 }
 
 func endReason(end *corev1.ContainerStateTerminated) string {
-	if line := lastLine(end.Message); line != "" {
-		return line
-	}
-	return fmt.Sprintf("exit code %d, %s", end.ExitCode, end.Reason)
+	return cmp.Or(lastLine(end.Message), fmt.Sprintf("exit code %d, %s", end.ExitCode, end.Reason))
 }
 
 // waitsFor says what holds up a pod that has not run: its container waits, or no node takes it.
