@@ -143,7 +143,7 @@ var rules = []rule{
 		why: "every part declares its permissions in this form, so the form knows no part",
 	},
 	{
-		who: []string{"./internal/instruments", "./internal/leadership", "./internal/healthport", "./internal/sleep"}, must: []string{"."},
+		who: []string{"./internal/absence", "./internal/instruments", "./internal/leadership", "./internal/healthport", "./internal/sleep"}, must: []string{"."},
 		but: []string{"./internal/sleep"}, tests: true,
 		why: "features and programs are built on these, so they know none of them",
 	},

@@ -1,10 +1,13 @@
 package node
 
 import (
+	"maps"
 	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/absence"
 )
 
 // deletionGuard counts how often instances were missing and how many Nodes may be deleted. It knows neither the cloud nor
@@ -13,15 +16,14 @@ type deletionGuard struct {
 	opts GuardOptions
 
 	mu    sync.Mutex // guards the maps
-	rows  map[types.UID]*absence
+	rows  map[types.UID]missingNode
 	slots map[types.UID]slot
 }
 
-// absence is a row of consecutive answers without the instance.
-type absence struct {
-	first, last time.Time
-	count       int
-	state       string // why the Node is kept, as it was last logged
+// missingNode is a Node whose instance answers lack.
+type missingNode struct {
+	absence.Row
+	state string // why the Node is kept, as it was last logged
 }
 
 // slot is one of the deletions that an interval allows.
@@ -31,7 +33,7 @@ type slot struct {
 }
 
 func newDeletionGuard(opts GuardOptions) *deletionGuard {
-	return &deletionGuard{opts: opts, rows: map[types.UID]*absence{}, slots: map[types.UID]slot{}}
+	return &deletionGuard{opts: opts, rows: map[types.UID]missingNode{}, slots: map[types.UID]slot{}}
 }
 
 // present ends the row: whatever hid the instance is over. It returns whether there was one.
@@ -43,50 +45,42 @@ func (g *deletionGuard) present(uid types.UID) bool {
 	return missing
 }
 
-// missing adds an answer that lacks the instance, given at the time asked, to the node's row. seen is when an answer last
-// had it, the zero time for never. Answers in quick succession count as one, because they may come from the same copy of
-// the list; after a longer pause, or when the instance was seen meanwhile, the row starts again.
-func (g *deletionGuard) missing(uid types.UID, asked, seen time.Time) (count int, over time.Duration) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	row := g.row(uid)
-	switch {
-	case row.count == 0, seen.After(row.first), asked.Sub(row.last) > g.opts.maxPause:
-		row.first, row.last, row.count = asked, asked, 1
-	case asked.Sub(row.last) >= g.opts.spacing():
-		row.last = asked
-		row.count++
+// rule is what proves that an instance is gone that this process has seen, or has never seen.
+func (g *deletionGuard) rule(seen bool) absence.Rule {
+	rule := absence.Rule{Answers: g.opts.Confirmations, Over: g.opts.Over, Spacing: g.opts.spacing(), Pause: g.opts.maxPause}
+	if !seen {
+		rule.Over = max(rule.Over, g.opts.UnseenAge)
 	}
-	g.forget(asked)
-	return row.count, asked.Sub(row.first)
+	return rule
 }
 
-// enough reports whether a row proves that an instance is gone that this process has seen, or has never seen.
-func (g *deletionGuard) enough(count int, over time.Duration, seen bool) bool {
-	least := g.opts.Over
-	if !seen {
-		least = max(least, g.opts.UnseenAge)
+// missing adds an answer that lacks the instance, given at the time asked, to the node's row, and reports whether that is proof enough.
+// seen is when an answer last had it, the zero time for never: when it was seen meanwhile, the row starts again.
+func (g *deletionGuard) missing(uid types.UID, asked, seen time.Time) (proven bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	row, rule := g.rows[uid], g.rule(!seen.IsZero())
+	if seen.After(row.First) {
+		row.Row = absence.Row{}
 	}
-	return count >= g.opts.Confirmations && over >= least
+	row.Row = row.Lacking(asked, rule)
+	g.rows[uid] = row
+	maps.DeleteFunc(g.rows, func(_ types.UID, row missingNode) bool { return asked.Sub(row.Last) > forgetAfter }) // nobody asks any more
+	return row.Proves(rule)
 }
 
 // state remembers why the Node is kept and reports whether that is new.
 func (g *deletionGuard) state(uid types.UID, state string) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	row := g.row(uid)
+	row := g.rows[uid]
 	changed := row.state != state
 	row.state = state
-	return changed
-}
-
-func (g *deletionGuard) row(uid types.UID) *absence {
-	row := g.rows[uid]
-	if row == nil {
-		row = &absence{last: time.Now()}
-		g.rows[uid] = row
+	if row.Count == 0 {
+		row.Last = time.Now()
 	}
-	return row
+	g.rows[uid] = row
+	return changed
 }
 
 // Results of asking for a deletion.
@@ -103,11 +97,7 @@ const (
 func (g *deletionGuard) grant(uid types.UID, nodes int, now time.Time) grant {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	for other, taken := range g.slots {
-		if now.After(taken.until) {
-			delete(g.slots, other)
-		}
-	}
+	maps.DeleteFunc(g.slots, func(_ types.UID, taken slot) bool { return now.After(taken.until) })
 	taken, ok := g.slots[uid]
 	switch {
 	case ok && now.Before(taken.next):
@@ -130,13 +120,4 @@ func (g *deletionGuard) deny(uid types.UID) {
 	taken := g.slots[uid]
 	taken.next = taken.until
 	g.slots[uid] = taken
-}
-
-// forget drops rows of nodes that nobody asks about any more.
-func (g *deletionGuard) forget(now time.Time) {
-	for uid, row := range g.rows {
-		if now.Sub(row.last) > forgetAfter {
-			delete(g.rows, uid)
-		}
-	}
 }

@@ -144,8 +144,8 @@ func (i *Instances) confirmGone(ctx context.Context, node *corev1.Node, id strin
 	if seen.IsZero() {
 		i.reportNotShown(node, id)
 	}
-	count, over := i.guard.missing(node.UID, answer.asked, seen)
-	if reason, why := i.reasonToKeep(node, !seen.IsZero(), count, over); reason != "" {
+	proven := i.guard.missing(node.UID, answer.asked, seen)
+	if reason, why := i.reasonToKeep(node, !seen.IsZero(), proven); reason != "" {
 		i.keep(ctx, node, id, reason, why)
 		return false, nil
 	}
@@ -160,15 +160,14 @@ func (i *Instances) confirmGone(ctx context.Context, node *corev1.Node, id strin
 	return false, nil
 }
 
-// reasonToKeep returns why a Node is kept although so many answers over a time lack its instance, which was seen before or not; "" for no
-// reason.
-func (i *Instances) reasonToKeep(node *corev1.Node, seen bool, count int, over time.Duration) (reason, why string) {
+// reasonToKeep returns why a Node is kept although answers lack its instance, which was seen before or not; "" for no reason.
+func (i *Instances) reasonToKeep(node *corev1.Node, seen, proven bool) (reason, why string) {
 	switch {
 	case !seen && nodes.Uninitialized(node):
 		return keptUnseen, "it was never seen and the node is not initialized; " + checkPermission
-	case !i.guard.enough(count, over, seen) && !seen:
+	case !proven && !seen:
 		return keptUnseen, "further answers must confirm it"
-	case !i.guard.enough(count, over, seen):
+	case !proven:
 		return keptUnconfirmed, "further answers must confirm it"
 	case i.asRead(node) == nil:
 		return keptChanged, "the Node has changed meanwhile"

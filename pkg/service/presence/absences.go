@@ -10,6 +10,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/absence"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/waits"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
 )
@@ -73,6 +74,9 @@ func NewAbsences[T any](product string, read func(ctx context.Context, id string
 	}
 }
 
+// rule is when a load balancer, or something of it, counts as missing.
+func (m *Absences) rule() absence.Rule { return absence.Rule{Answers: 2, Over: m.Over} }
+
 // Decide says what an absence means for what is known of a load balancer. It is gone if nobody ever began to create one, if this process
 // removed it, or if it was missing twice over some seconds and something else that must exist can be read. Until then it is unknown, with
 // an error that says why. One answer proves nothing: a search may be empty because tags are indexed late or were removed, and a replica
@@ -85,13 +89,10 @@ func (m *Absences) Decide(ctx context.Context, known Presence, a Absence) (Prese
 		return known.asGone(a, neverCreated), nil
 	}
 	now := time.Now()
-	since := known.missingSince
-	if since.IsZero() {
-		since = now
-	}
-	doubt := known.asMissing(a, since)
-	if left := m.Over - now.Sub(since); left > 0 {
-		return doubt, m.unprovenError(a.ID, left)
+	row := known.missing.Lacking(now, m.rule())
+	doubt := known.asMissing(a, row)
+	if !row.Proves(m.rule()) {
+		return doubt, m.unprovenError(a.ID, m.Over-now.Sub(row.First))
 	}
 	if known.deleted {
 		return known.asGone(a, wasDeleted), nil

@@ -2,7 +2,11 @@
 // makes one gone: [Absences.Decide] and [Presence.AfterSeenDeletion] return such a value, and nothing outside of the package can write one.
 package presence
 
-import "time"
+import (
+	"time"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/absence"
+)
 
 // Presence is whether a Service has a load balancer. Its zero value is unknown, and says that nothing was asked yet. It is a value: each
 // method that changes something returns another one.
@@ -11,8 +15,8 @@ type Presence struct {
 	// id is the load balancer that the Service has, or had. reused says that it is an existing one that the Service names.
 	id     string
 	reused bool
-	// missingSince is when the load balancer was first missing, by id and by tag; zero when it was not. Only an unknown one has it.
-	missingSince time.Time
+	// missing are the answers that lacked the load balancer, by id and by tag. Only an unknown one has any.
+	missing absence.Row
 	// maybeCreated says that there may be a load balancer whose id is not known.
 	maybeCreated bool
 	// deleted says that this process saw the end of a deletion of its own, released that it removed what the Service had.
@@ -102,7 +106,7 @@ func (p Presence) Doubted() Presence {
 
 // AfterLoss is the presence after a call said that a load balancer does not exist: one answer proves nothing.
 func (p Presence) AfterLoss(id string) Presence {
-	return Presence{id: id, reused: p.reused, missingSince: time.Now()}
+	return Presence{id: id, reused: p.reused, missing: absence.Row{}.Lacking(time.Now(), absence.Rule{})}
 }
 
 // AfterUnansweredCreation is the presence after a creation of which nobody knows whether it succeeded. What was proven before it proves
@@ -131,8 +135,8 @@ func (p Presence) AfterRelease(id string) Presence {
 }
 
 // asMissing is the presence while one answer lacks the load balancer.
-func (p Presence) asMissing(a Absence, since time.Time) Presence {
-	p.state, p.proof, p.id, p.missingSince, p.maybeCreated = unknown, none, a.ID, since, a.MaybeCreated
+func (p Presence) asMissing(a Absence, row absence.Row) Presence {
+	p.state, p.proof, p.id, p.missing, p.maybeCreated = unknown, none, a.ID, row, a.MaybeCreated
 	return p
 }
 
