@@ -111,7 +111,7 @@ func (c *Cloud) wire(factory informers.SharedInformerFactory) *engines {
 	e.services = service.NewReconciler(e.serviceOptions)
 	e.loadBalancer = service.NewLoadBalancer(e.services)
 	e.routeOps = vpcroute.NewWriter(e.routeOptions)
-	e.routes = vpcroute.NewRoutes(e.routeOps, e.routeOptions.Config)
+	e.routes = vpcroute.NewRoutes(e.routeOps)
 	return e
 }
 

@@ -1,6 +1,7 @@
 package vpcroute
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/netip"
@@ -46,32 +47,28 @@ type conditions struct {
 	nodes  corelisters.NodeLister
 	queue  workqueue.TypedRateLimitingInterface[string]
 
-	mu     sync.Mutex // guards the map
-	wanted map[string]conditionFor
+	mu     sync.Mutex           // guards the map
+	wanted map[types.UID]string // the reasons of the conditions that nodes are to have
 }
-
-// conditionFor is the condition that a node is to have.
-type conditionFor struct {
-	uid    types.UID
-	reason string
-}
-
-func (c conditionFor) available() bool { return c.reason != conditionMissing }
 
 func newConditions(client kubernetes.Interface, nodes corelisters.NodeLister) *conditions {
 	return &conditions{
-		client: client, nodes: nodes, wanted: map[string]conditionFor{},
+		client: client, nodes: nodes, wanted: map[types.UID]string{},
 		queue: workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[string]()),
 	}
 }
 
-// set replaces the wanted conditions, and keeps the map. Nodes that are not named are left alone. Like require, it is called by one goroutine.
-func (c *conditions) set(all map[string]conditionFor) {
+// set replaces the wanted conditions. Nodes that are not named are left alone. Like require, it is called by one goroutine.
+func (c *conditions) set(all map[*corev1.Node]string) {
+	wanted := make(map[types.UID]string, len(all))
+	for node, reason := range all {
+		wanted[node.UID] = reason
+	}
 	c.mu.Lock()
-	c.wanted = all
+	c.wanted = wanted
 	c.mu.Unlock()
-	for name := range all {
-		c.enqueue(name)
+	for node := range all {
+		c.enqueue(node.Name)
 	}
 }
 
@@ -79,9 +76,7 @@ func (c *conditions) set(all map[string]conditionFor) {
 func (c *conditions) require(joining ...*corev1.Node) {
 	for _, node := range joining {
 		c.mu.Lock()
-		if c.wanted[node.Name].uid != node.UID {
-			c.wanted[node.Name] = conditionFor{uid: node.UID, reason: conditionMissing}
-		}
+		c.wanted[node.UID] = cmp.Or(c.wanted[node.UID], conditionMissing)
 		c.mu.Unlock()
 		c.enqueue(node.Name)
 	}
@@ -105,26 +100,26 @@ func (c *conditions) run(ctx context.Context) {
 }
 
 func (c *conditions) write(ctx context.Context, name string) error {
-	node, condition := c.due(name)
+	node, reason := c.due(name)
 	if node == nil {
 		return nil
 	}
-	return patchCondition(ctx, c.client, node, conditionOf(condition.reason))
+	return patchCondition(ctx, c.client, node, reason)
 }
 
-// due returns the node, and the condition that it is to have, if it has another one as far as the cache shows.
-func (c *conditions) due(name string) (*corev1.Node, conditionFor) {
+// due returns the node, and the reason of the condition that it is to have, if it has another one as far as the cache shows.
+func (c *conditions) due(name string) (*corev1.Node, string) {
 	node, err := c.nodes.Get(name)
 	if err != nil {
-		return nil, conditionFor{}
+		return nil, ""
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	want, ok := c.wanted[name]
-	if !ok || want.uid != node.UID || conditionHolds(node, want.available()) {
-		return nil, conditionFor{}
+	reason := c.wanted[node.UID]
+	if reason == "" || conditionHolds(node, reason != conditionMissing) {
+		return nil, ""
 	}
-	return node, want
+	return node, reason
 }
 
 // conditionHolds accepts any reason for an available network: a network plugin may have written its own.
@@ -134,15 +129,6 @@ func conditionHolds(node *corev1.Node, available bool) bool {
 		return false
 	}
 	return (condition.Status == corev1.ConditionFalse) == available
-}
-
-func conditionOf(reason string) corev1.NodeCondition {
-	condition := corev1.NodeCondition{Type: corev1.NodeNetworkUnavailable, Status: corev1.ConditionFalse, Reason: reason,
-		Message: conditionMessages[reason]}
-	if reason == conditionMissing {
-		condition.Status = corev1.ConditionTrue
-	}
-	return condition
 }
 
 // lacksCondition reports whether a node joins and has no word about its network yet that counts. What a network plugin has written while
@@ -165,13 +151,17 @@ func BeginJoining(ctx context.Context, client kubernetes.Interface, node *corev1
 	if !lacksCondition(node, routable, time.Now()) {
 		return nil
 	}
-	return patchCondition(ctx, client, node, conditionOf(conditionMissing))
+	return patchCondition(ctx, client, node, conditionMissing)
 }
 
 // patchCondition writes one condition of one Node object; a Node of the same name that was registered since is not meant.
-func patchCondition(ctx context.Context, client kubernetes.Interface, node *corev1.Node, condition corev1.NodeCondition) error {
-	condition.LastHeartbeatTime = metav1.Now()
-	condition.LastTransitionTime = condition.LastHeartbeatTime
+func patchCondition(ctx context.Context, client kubernetes.Interface, node *corev1.Node, reason string) error {
+	now := metav1.Now()
+	condition := corev1.NodeCondition{Type: corev1.NodeNetworkUnavailable, Status: corev1.ConditionFalse, Reason: reason,
+		Message: conditionMessages[reason], LastHeartbeatTime: now, LastTransitionTime: now}
+	if reason == conditionMissing {
+		condition.Status = corev1.ConditionTrue
+	}
 	patch, err := nodes.ConditionPatch(node, condition, "")
 	if err != nil {
 		return err
@@ -208,7 +198,7 @@ type view struct {
 // wantedConditions says of every node with a pod CIDR whether its network is available: its routes, of both IP versions, work in
 // the table that its vSwitch uses, and for the first time only once they work in all others too; and its source/destination check
 // is off. Nodes about which nothing is known are left out.
-func wantedConditions(d *desired, v view) map[string]conditionFor {
+func wantedConditions(d *desired, v view) map[*corev1.Node]string {
 	worst := map[*corev1.Node]availability{}
 	note := func(node *corev1.Node, a availability) {
 		worst[node] = max(worst[node], a)
@@ -226,21 +216,20 @@ func wantedConditions(d *desired, v view) map[string]conditionFor {
 			note(problem.node, down)
 		}
 	}
-	all := map[string]conditionFor{}
-	want := func(node *corev1.Node, reason string) { all[node.Name] = conditionFor{uid: node.UID, reason: reason} }
+	all := map[*corev1.Node]string{}
 	for _, node := range d.joining {
-		want(node, conditionMissing)
+		all[node] = conditionMissing
 	}
 	for node, a := range worst {
 		switch a {
 		case up:
-			want(node, conditionCreated)
+			all[node] = conditionCreated
 		case down:
-			want(node, conditionMissing)
+			all[node] = conditionMissing
 		}
 	}
 	for _, node := range d.unmanaged {
-		want(node, conditionDisabled)
+		all[node] = conditionDisabled
 	}
 	return all
 }

@@ -40,14 +40,23 @@ const (
 // the VPC, or, where routes are switched off, nothing.
 type Controller struct {
 	opts       Options
+	writer     *Writer // nil where routes are switched off
 	conditions *conditions
 	checks     *sourceDest
+	report     reporter
 	queue      workqueue.TypedRateLimitingInterface[string]
 	// busySince is when the running pass began, nil between passes.
 	busySince atomic.Pointer[time.Time]
-	// run makes a pass and returns when the next one is due, zero for never.
-	run  func(ctx context.Context) (time.Time, error)
-	pass *pass // nil without a writer
+
+	// What a pass leaves to the next one: the tables that it managed, and that it found nothing to change.
+	managed       []string
+	settledBefore bool
+	// readAfter is the oldest read that is still good enough.
+	readAfter time.Time
+	// drift and poll are when the tables are to be read again: for what others changed, and for what the cloud is still
+	// at work on. poll is zero when nothing settles; polls counts the reads for it.
+	drift, poll time.Time
+	polls       int
 }
 
 // NewController returns the controller that keeps the route tables and the nodes' conditions as the nodes want them, through the writer. It
@@ -62,17 +71,11 @@ func NewController(opts Options, writer *Writer) (*Controller, error) {
 	}
 	opts = opts.withDefaults()
 	c := &Controller{
-		opts: opts, conditions: newConditions(opts.Client, opts.Nodes.Lister()),
-		queue: workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[string](firstBackoff, maxBackoff)),
+		opts: opts, writer: writer, conditions: newConditions(opts.Client, opts.Nodes.Lister()),
+		report: reporter{events.New(opts.Recorder, eventInterval)},
+		queue:  workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[string](firstBackoff, maxBackoff)),
 	}
-	c.checks = newSourceDest(opts, events.New(opts.Recorder, eventInterval), func(at time.Time) {
-		c.queue.AddAfter(sourceDestChecks, time.Until(at))
-	})
-	c.run = c.clear
-	if writer != nil {
-		c.pass = &pass{opts: opts, writer: writer, report: reporter{events: c.checks.events}, conditions: c.conditions, checks: c.checks}
-		c.run = c.pass.run
-	}
+	c.checks = newSourceDest(opts, c.report, func(at time.Time) { c.queue.AddAfter(sourceDestChecks, time.Until(at)) })
 	_, err := opts.Nodes.Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc:    func(any) { c.signal() },
 		DeleteFunc: func(any) { c.signal() },
@@ -166,7 +169,11 @@ func (c *Controller) compare(ctx context.Context) error {
 	now := time.Now()
 	c.busySince.Store(&now)
 	defer c.busySince.Store(nil)
-	next, err := c.run(ctx)
+	makePass := c.pass
+	if c.writer == nil {
+		makePass = c.clear
+	}
+	next, err := makePass(ctx)
 	if err != nil {
 		passErrors.Inc()
 		if ctx.Err() == nil {
@@ -187,7 +194,7 @@ func (c *Controller) clear(context.Context) (next time.Time, err error) {
 	if err != nil {
 		return time.Time{}, fmt.Errorf("list nodes: %w", err)
 	}
-	instances, unmanaged := map[string]*corev1.Node{}, map[string]conditionFor{}
+	instances, unmanaged := map[string]*corev1.Node{}, map[*corev1.Node]string{}
 	for _, node := range all {
 		if instance, err := c.opts.InstanceID(node); err == nil && nodes.ExclusionLabel(node) == "" && !c.opts.SkipSourceDestCheck {
 			instances[instance] = node
@@ -200,7 +207,7 @@ func (c *Controller) clear(context.Context) (next time.Time, err error) {
 			next = earliest(next, time.Now().Add(min(wait, c.opts.clearAfter))) // the time may be of another clock, and ahead
 			continue
 		}
-		unmanaged[node.Name] = conditionFor{uid: node.UID, reason: conditionDisabled}
+		unmanaged[node] = conditionDisabled
 	}
 	c.checks.want(instances)
 	c.conditions.set(unmanaged)

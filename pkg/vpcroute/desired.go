@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/nodes"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/waits"
 )
 
 // joinWindow is how long after its registration a node without the condition NetworkUnavailable counts as joining. An older
@@ -26,8 +27,8 @@ type desired struct {
 	claims claims
 	// instances are those of all nodes, also of those without a route.
 	instances map[string]*corev1.Node
-	// withoutCIDR are nodes with an instance that wait for a pod CIDR.
-	withoutCIDR []*corev1.Node
+	// withoutCIDR is when the first of the nodes without a pod CIDR has waited for so long that an event says so, zero for none.
+	withoutCIDR time.Time
 	// joining are nodes that are new here and have no condition NetworkUnavailable yet.
 	joining []*corev1.Node
 	// unmanaged are nodes outside of the cloud whose network this program made unavailable before it could know that.
@@ -71,13 +72,23 @@ func desiredOf(all []*corev1.Node, config Config, instanceID func(*corev1.Node) 
 			d.instances[instance] = node
 		}
 		if routable && len(nodes.PodCIDRs(node)) == 0 {
-			d.withoutCIDR = append(d.withoutCIDR, node)
+			d.waitForCIDR(node, now)
 		}
 		for _, text := range nodes.PodCIDRs(node) {
 			d.add(node, text, instance, routable, config)
 		}
 	}
 	return d
+}
+
+func (d *desired) waitForCIDR(node *corev1.Node, now time.Time) {
+	if at := node.CreationTimestamp.Add(waits.PodCIDRMissing); at.After(now) {
+		d.withoutCIDR = earliest(d.withoutCIDR, at)
+		return
+	}
+	d.report(problem{node: node, reason: reasonNoCIDR, keepCondition: true},
+		"The node has no pod CIDR, so it gets no route. The kube-controller-manager assigns pod CIDRs: it needs "+
+			"--allocate-node-cidrs=true and --cluster-cidr, with free ranges left")
 }
 
 // joins reports whether the node is new here and is to have a route, now or once it has a provider ID: the network of such a

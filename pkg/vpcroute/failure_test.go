@@ -89,7 +89,7 @@ func playFailure(t *testing.T, fault string, write int, dies bool) {
 
 	a.Fault(fmt.Sprintf(`{"action":"*","kind":"write","after":%d,"times":1,%s}`, write, fault))
 	for range 3 {
-		next, err := c.pass.run(t.Context())
+		next, err := c.pass(t.Context())
 		if err == nil {
 			time.Sleep(min(time.Until(next), time.Second))
 		}

@@ -77,7 +77,7 @@ func TestQuota(t *testing.T) {
 // kickPass makes one pass, as an event does.
 func (c *cluster) kickPass() {
 	c.t.Helper()
-	if _, err := c.pass.run(c.t.Context()); err != nil {
+	if _, err := c.pass(c.t.Context()); err != nil {
 		c.t.Error(err)
 	}
 }

@@ -176,13 +176,13 @@ func (c *cluster) converge(within time.Duration) {
 		if passes++; passes > 1000 {
 			c.t.Fatal("a thousand passes without an end")
 		}
-		next, err := c.pass.run(c.t.Context())
+		next, err := c.pass(c.t.Context())
 		if err != nil {
 			time.Sleep(firstBackoff)
 			continue
 		}
 		// Nothing is left to do before the next read for drift. How far that is says nothing: a read may wait for its minute.
-		if (next.Equal(c.pass.drift) || time.Until(next) > c.opts.Config.Period*3/4) && (!c.stubborn || !c.waitsToRetry()) {
+		if (next.Equal(c.drift) || time.Until(next) > c.opts.Config.Period*3/4) && (!c.stubborn || !c.waitsToRetry()) {
 			return
 		}
 		time.Sleep(time.Until(next))
@@ -192,7 +192,7 @@ func (c *cluster) converge(within time.Duration) {
 
 // waitsToRetry reports whether something that failed has its next attempt ahead.
 func (c *cluster) waitsToRetry() bool {
-	w, now := c.pass.writer, time.Now()
+	w, now := c.writer, time.Now()
 	for what := range w.retries.failures {
 		if !w.retries.until(what, now).IsZero() {
 			return true
@@ -226,8 +226,9 @@ func (c *cluster) unchecked() int {
 func (c *cluster) available() (yes, no []string) {
 	c.conditions.mu.Lock()
 	defer c.conditions.mu.Unlock()
-	for _, name := range slices.Sorted(maps.Keys(c.conditions.wanted)) {
-		if c.conditions.wanted[name].available() {
+	for _, uid := range slices.Sorted(maps.Keys(c.conditions.wanted)) {
+		name := strings.Replace(string(uid), "uid", "node", 1) // see nodeOf
+		if c.conditions.wanted[uid] != conditionMissing {
 			yes = append(yes, name)
 		} else {
 			no = append(no, name)

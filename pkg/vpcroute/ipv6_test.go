@@ -103,7 +103,7 @@ func TestDualStackCondition(t *testing.T) {
 				return ""
 			}, check: func(string) availability { return up },
 		}
-		if got := wantedConditions(d, v)[node.Name].available(); got != test.want {
+		if got := wantedConditions(d, v)[node] == conditionCreated; got != test.want {
 			t.Errorf("%s: available = %t, want %t", name, got, test.want)
 		}
 	}
@@ -155,7 +155,7 @@ func TestIPv6AdapterRoute(t *testing.T) {
 				c := newCluster(t, a, dualStack)
 				node := nodeOf(0, withCIDR(cidrOf(0), ipv6CIDR(0)))
 				c.set(node)
-				routes := NewRoutes(c.pass.writer, c.opts.Config)
+				routes := NewRoutes(c.writer)
 				route := routeTo(node)
 				cidr := netip.MustParsePrefix(ipv6CIDR(0)) // in a spelling that the cloud does not use
 				route.DestinationCIDR = fmt.Sprintf("%s/%d", cidr.Addr().StringExpanded(), cidr.Bits())

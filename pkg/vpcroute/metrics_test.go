@@ -105,7 +105,7 @@ func TestTableStateInMetrics(t *testing.T) {
 		want[bad][4] = "readable 1"
 		check("afterwards")
 
-		forgetTables(c.pass.managed, []string{good})
+		forgetTables(c.managed, []string{good})
 		want[bad] = nil
 		check("when one is no longer managed")
 	})

@@ -45,7 +45,7 @@ func (c *cluster) live(during time.Duration) {
 	for end := time.Now().Add(during); time.Now().Before(end); {
 		now := time.Now()
 		if !pass.After(now) {
-			next, err := c.pass.run(c.t.Context())
+			next, err := c.pass(c.t.Context())
 			if err != nil {
 				next = now.Add(firstBackoff)
 			}

@@ -24,7 +24,7 @@ func TestOrphans(t *testing.T) {
 		c := newCluster(t, a)
 		c.set(nodeOf(0), nodeOf(3, withProviderID("")))
 		before := a.Last()
-		orphans, err := c.pass.writer.Orphans(t.Context())
+		orphans, err := c.writer.Orphans(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/waits"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 )
 
@@ -27,92 +26,70 @@ const (
 	busyAttempts = 6
 )
 
-// pass is one comparison of nodes and tables, at most one batch of writes per table and kind, and what must be remembered
-// until the next one. It is used by one goroutine.
-type pass struct {
-	opts       Options
-	writer     *Writer
-	report     reporter
-	conditions *conditions
-	checks     *sourceDest
-
-	// settledBefore says that the last pass found nothing to change.
-	settledBefore bool
-	// managed are the tables of the last pass.
-	managed []string
-
-	// readAfter is the oldest read that is still good enough.
-	readAfter time.Time
-	// drift and poll are when the tables are to be read again: for what others changed, and for what the cloud is still
-	// at work on. poll is zero when nothing settles; polls counts the reads for it.
-	drift, poll time.Time
-	polls       int
-}
-
-// run makes the pass and returns when the next one is due if nothing happens.
-func (p *pass) run(ctx context.Context) (time.Time, error) {
+// pass makes one comparison of nodes and tables, and at most one batch of writes per table and kind. It returns when the next one is due if
+// nothing happens.
+func (c *Controller) pass(ctx context.Context) (time.Time, error) {
 	defer observeLatency("reconcile", time.Now())
-	if err := p.writer.turn.Acquire(ctx, 1); err != nil {
+	if err := c.writer.turn.Acquire(ctx, 1); err != nil {
 		return time.Time{}, err
 	}
-	defer p.writer.turn.Release(1)
+	defer c.writer.turn.Release(1)
 	now := time.Now()
-	drifting := !now.Before(p.drift)
-	if drifting || (!p.poll.IsZero() && !now.Before(p.poll)) {
-		p.readAfter = now
+	drifting := !now.Before(c.drift)
+	if drifting || (!c.poll.IsZero() && !now.Before(c.poll)) {
+		c.readAfter = now
 	}
-	d, err := p.writer.desired(ctx)
+	d, err := c.writer.desired(ctx)
 	if err != nil {
 		return time.Time{}, err
 	}
 	// Before anything is read: whether the cloud answers or not, a node that joins takes no pods until its routes work.
-	p.conditions.require(d.joining...)
-	o, err := p.writer.observe(ctx, d, p.readAfter)
-	p.report.selection(o.Selection, d.newest(), err)
+	c.conditions.require(d.joining...)
+	o, err := c.writer.observe(ctx, d, c.readAfter)
+	c.report.selection(o.Selection, d.newest(), err)
 	if err != nil {
 		return time.Time{}, err
 	}
 	if drifting {
-		p.drift = now.Add(jittered(p.opts.Config.Period))
+		c.drift = now.Add(jittered(c.opts.Config.Period))
 	}
-	o.again(p.drift)
-	forgetTables(p.managed, o.IDs)
-	p.managed = o.IDs
-	if !p.opts.SkipSourceDestCheck {
-		p.checks.want(d.routed())
+	o.again(c.drift)
+	forgetTables(c.managed, o.IDs)
+	c.managed = o.IDs
+	if !c.opts.SkipSourceDestCheck {
+		c.checks.want(d.routed())
 	}
-	p.emit(o)
-	p.conditions.set(wantedConditions(d, view{o.plans, p.writer.network.tableOf, p.checks.availability}))
+	c.emit(o)
+	c.conditions.set(wantedConditions(d, view{o.plans, c.writer.network.tableOf, c.checks.availability}))
 
 	var changes []*change
-	paused := p.opts.paused()
-	p.report.paused(o, paused)
+	paused := c.opts.paused()
+	c.report.paused(o, paused)
 	if !paused {
-		changes = append(o.removable(), p.writer.creations(o, now)...)
+		changes = append(o.removable(), c.writer.creations(o, now)...)
 	}
-	if drifting && p.settledBefore {
+	if drifting && c.settledBefore {
 		driftFound.Add(float64(len(changes)))
 	}
-	p.settledBefore = len(changes) == 0
+	c.settledBefore = len(changes) == 0
 	began := time.Now()
-	tried := p.writer.carryOut(ctx, o, changes)
-	for _, c := range tried {
+	tried := c.writer.carryOut(ctx, o, changes)
+	for _, each := range tried {
 		if ctx.Err() == nil {
-			p.report.change(ctx, c, d.routes[c.cidr].node, p.writer.retries.failures[c.key()], p.writer.tables[c.table].custom, began)
+			c.report.change(ctx, each, d.routes[each.cidr].node, c.writer.retries.failures[each.key()], c.writer.tables[each.table].custom, began)
 		}
 	}
-	p.schedule(o, len(changes), len(tried))
+	c.schedule(o, len(changes), len(tried))
 	return o.next, nil
 }
 
 // emit writes the events and the figures of this pass.
-func (p *pass) emit(o *observation) {
+func (c *Controller) emit(o *observation) {
 	newest := o.newest()
-	p.report.problems(problemsOf(o, p.writer.network.subnets))
-	p.report.withoutCIDR(o.withoutCIDR)
-	quota := p.opts.Quota() // as of now: the Quota Center may have answered since the pass before
+	c.report.problems(problemsOf(o, c.writer.network.subnets))
+	quota := c.opts.Quota() // as of now: the Quota Center may have answered since the pass before
 	for _, plan := range o.plans {
-		p.report.reading(plan.table, newest)
+		c.report.reading(plan.table, newest)
 		if plan.err != nil {
 			continue
 		}
@@ -123,9 +100,9 @@ func (p *pass) emit(o *observation) {
 		} else {
 			quotaGauge.WithLabelValues(plan.id).Set(float64(quota.Value))
 		}
-		p.report.tableQuota(plan, newest, quota)
+		c.report.tableQuota(plan, newest, quota)
 	}
-	p.report.withheld(len(o.removals.withheld), newest)
+	c.report.withheld(len(o.removals.withheld), newest)
 }
 
 // removable returns the next batch of deletions of each table. More than a call would keep routes waiting that are wanted since.
@@ -163,34 +140,30 @@ func (w *Writer) creations(o *observation, now time.Time) (changes []*change) {
 }
 
 // schedule decides when the next pass is due without an event, after one that chose so many changes and tried some of them.
-func (p *pass) schedule(o *observation, chosen, tried int) {
+func (c *Controller) schedule(o *observation, chosen, tried int) {
 	now := time.Now()
-	for _, node := range o.withoutCIDR {
-		if at := node.CreationTimestamp.Add(waits.PodCIDRMissing); at.After(now) {
-			o.again(at)
-		}
-	}
+	o.again(o.withoutCIDR)
 	switch {
 	case chosen > 0:
 		// The next batch follows; a read only when one is due, or nothing is left to write.
-		p.poll, p.polls = time.Time{}, 0
+		c.poll, c.polls = time.Time{}, 0
 		confirm := slices.ContainsFunc(o.plans, func(plan *plan) bool {
 			return !plan.unread.IsZero() && now.Sub(plan.unread) >= confirmPage*time.Duration(1+plan.custom/pageEntries)
 		})
 		if confirm {
-			p.readAfter = now
+			c.readAfter = now
 		}
 		if confirm || tried > 0 {
 			o.again(now)
 		}
 	case !slices.ContainsFunc(o.plans, func(plan *plan) bool { return plan.count(statePending) > 0 }):
-		p.poll, p.polls = time.Time{}, 0
+		c.poll, c.polls = time.Time{}, 0
 	default:
-		if !now.Before(p.poll) {
-			p.poll = now.Add(confirmAfter(p.polls, p.writer.pace.settle))
-			p.polls++
+		if !now.Before(c.poll) {
+			c.poll = now.Add(confirmAfter(c.polls, c.writer.pace.settle))
+			c.polls++
 		}
-		o.again(p.poll)
+		o.again(c.poll)
 	}
 }
 

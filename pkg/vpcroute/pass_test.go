@@ -22,7 +22,7 @@ func (c *cluster) wantRoutes(table string, want map[string]string) {
 		c.t.Errorf("routes of %s (-want +got):\n%s", table, diff)
 	}
 	before := c.account.Last()
-	c.pass.drift = time.Time{}
+	c.drift = time.Time{}
 	c.converge(time.Minute)
 	if n := c.account.Count(before, writes...); n != 0 {
 		c.t.Errorf("a pass over settled routes made %d writes", n)
@@ -283,7 +283,7 @@ func TestTwoTables(t *testing.T) {
 			c.set(joining...)
 			passes := 0
 			for end := time.Now().Add(5 * time.Second); time.Now().Before(end); passes++ {
-				next, err := c.pass.run(t.Context())
+				next, err := c.pass(t.Context())
 				if err != nil || passes > 30 {
 					t.Fatalf("%d passes in five seconds, %v", passes, err)
 				}

@@ -39,7 +39,7 @@ func TestPausedRoutes(t *testing.T) {
 		c.set(nodes[2])
 		start := a.Last()
 		for range 10 {
-			if _, err := c.pass.run(t.Context()); err != nil {
+			if _, err := c.pass(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 			if err := c.checkAll(t.Context()); err != nil {

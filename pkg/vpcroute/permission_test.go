@@ -95,7 +95,7 @@ func (c *cluster) work(t *testing.T) string {
 		}
 	}
 	for range 20 {
-		_, err := c.pass.run(ctx)
+		_, err := c.pass(ctx)
 		note(err)
 		c.checks.want(c.instances())
 		note(c.checkAll(ctx))

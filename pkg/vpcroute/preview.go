@@ -3,7 +3,6 @@ package vpcroute
 import (
 	"context"
 	"fmt"
-	"maps"
 	"slices"
 	"time"
 
@@ -18,7 +17,7 @@ import (
 type Preview struct {
 	// Writes has one line for each change of the cloud.
 	Writes []string
-	// Problems are what keeps nodes from having routes, and nodes whose condition NetworkUnavailable would become True.
+	// Problems are what keeps nodes from having routes.
 	Problems []string
 }
 
@@ -58,7 +57,6 @@ func (w *Writer) Preview(ctx context.Context) (Preview, error) {
 		}
 		p.Writes = append(p.Writes, checks...)
 	}
-	p.Problems = append(p.Problems, w.losers(o, known)...)
 	return p, nil
 }
 
@@ -114,25 +112,6 @@ func (w *Writer) previewChecks(ctx context.Context, d *desired) ([]string, error
 		}
 	}
 	return sets.List(lines), err
-}
-
-// losers lists the nodes whose network is said to be available, and would not be any more once the plans are carried out.
-func (w *Writer) losers(o *observation, known subnets) (lines []string) {
-	for _, p := range o.plans {
-		for cidr, s := range p.states {
-			if s != stateConflict && known.obstacle(cidr) == "" {
-				p.states[cidr] = stateAvailable
-			}
-		}
-	}
-	wanted := wantedConditions(o.desired, view{plans: o.plans, tableOf: known.tableOf, check: func(string) availability { return up }})
-	for _, name := range slices.Sorted(maps.Keys(wanted)) {
-		node, err := w.opts.Nodes.Lister().Get(name)
-		if err == nil && !wanted[name].available() && conditionHolds(node, true) {
-			lines = append(lines, name+": NetworkUnavailable becomes True, so no further pods are scheduled to the node")
-		}
-	}
-	return lines
 }
 
 // Orphan is an entry that this cluster has made and no node wants.

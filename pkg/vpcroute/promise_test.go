@@ -39,7 +39,7 @@ func networked(node *corev1.Node) {
 func (c *cluster) passFor(duration time.Duration) {
 	c.t.Helper()
 	for end := time.Now().Add(duration); time.Now().Before(end); {
-		next, err := c.pass.run(c.t.Context())
+		next, err := c.pass(c.t.Context())
 		if err != nil {
 			next = time.Now().Add(firstBackoff)
 		}
@@ -115,7 +115,7 @@ func TestEmptyAnswerTakesNoNetwork(t *testing.T) {
 		c, transport, _, want := routedBehindEmptyOnce(t)
 		transport.armed = true
 		before := c.account.Last()
-		c.pass.drift = time.Time{}
+		c.drift = time.Time{}
 		c.kickPass()
 		if _, no := c.available(); len(no) > 0 || transport.armed {
 			t.Errorf("an empty list takes the network from %d nodes", len(no))
@@ -133,7 +133,8 @@ func TestEmptyFirstAnswerTakesNoNetwork(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, transport, nodes, want := routedBehindEmptyOnce(t)
 		for _, node := range nodes {
-			node.Status.Conditions = append(node.Status.Conditions, conditionOf(conditionCreated))
+			node.Status.Conditions = append(node.Status.Conditions,
+				corev1.NodeCondition{Type: corev1.NodeNetworkUnavailable, Status: corev1.ConditionFalse, Reason: conditionCreated})
 		}
 		c.restart()
 		transport.armed = true

@@ -198,7 +198,7 @@ func TestNodesThatJoinOneByOne(t *testing.T) {
 					c.set(nodes[i])
 					time.Sleep(20 * time.Millisecond)
 					if i%5 == 0 || !time.Now().Before(next) {
-						if next, err = c.pass.run(t.Context()); err != nil {
+						if next, err = c.pass(t.Context()); err != nil {
 							t.Fatal(err)
 						}
 					}

@@ -249,7 +249,7 @@ func TestFormerRoutesAreForgotten(t *testing.T) {
 			c.unset(nodeOf(i))
 			c.passFor(waits.RoutesInTurn + waits.RouteWithoutNode)
 		}
-		if n := len(c.pass.writer.former); n > 2 {
+		if n := len(c.writer.former); n > 2 {
 			t.Errorf("%d routes are remembered, want those of the one node that is there", n)
 		}
 	})
@@ -283,7 +283,7 @@ func TestPreviewIsWhatHappens(t *testing.T) {
 			entries: map[string]map[string]string{"": {cidrOf(0): "i-5"}}, released: []string{"i-5"}},
 		"stale, and foreign": {nodes: []*corev1.Node{nodeOf(0), nodeOf(1)},
 			entries: map[string]map[string]string{hand: {cidrOf(0): "i-5"}}, released: []string{"i-5"}, problems: 1},
-		"foreign routes": {nodes: []*corev1.Node{nodeOf(0, withCIDR())},
+		"foreign routes": {nodes: []*corev1.Node{nodeOf(0, withCIDR())}, problems: 1,
 			entries: map[string]map[string]string{"": {cidrOf(7): "i-0"}, hand: {cidrOf(8): "i-0"}}},
 		"mass deletion": {nodes: []*corev1.Node{nodeOf(0)},
 			entries: map[string]map[string]string{marked: {cidrOf(1): "i-1", cidrOf(2): "i-2", cidrOf(3): "i-3"}}, problems: 1},
@@ -293,8 +293,8 @@ func TestPreviewIsWhatHappens(t *testing.T) {
 		"overlap": {nodes: []*corev1.Node{nodeOf(0, withCIDR("10.244.0.0/24")), nodeOf(1, withCIDR("10.244.0.128/25"))},
 			problems: 1},
 		"outside the cluster CIDR": {nodes: []*corev1.Node{nodeOf(0, networked, withCIDR("10.99.0.0/24"))}, problems: 1},
-		"loses its network": {nodes: []*corev1.Node{nodeOf(0, networked), nodeOf(1)},
-			entries: map[string]map[string]string{hand: {cidrOf(0): "i-5"}}, problems: 2},
+		"an entry of somebody else": {nodes: []*corev1.Node{nodeOf(0, networked), nodeOf(1)},
+			entries: map[string]map[string]string{hand: {cidrOf(0): "i-5"}}, problems: 1},
 		"overlaps with a vSwitch":     {nodes: []*corev1.Node{nodeOf(0, withCIDR("10.1.3.0/24"))}, problems: 1, change: wide},
 		"IPv6 without any in the VPC": {nodes: []*corev1.Node{nodeOf(0, withCIDR(cidrOf(0), ipv6CIDR(0)))}, problems: 1, change: dualStack},
 		"excluded": {nodes: []*corev1.Node{nodeOf(0), nodeOf(1, func(n *corev1.Node) {

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/klog/v2"
 
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/absence"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/nodes"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/waits"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
@@ -26,19 +27,20 @@ func removalCap(routes int) int { return max(1, min(max(5, routes/10), routes/3)
 // machine has a Node with other pod CIDRs. It decides by what it is given and what it remembers alone.
 type removals struct {
 	// absent are the routes without a node.
-	absent map[route]absence
+	absent map[route]nodeless
 	// recent are the routes that went without a proof, and when.
 	recent map[route]time.Time
 }
 
-type absence struct {
+// nodeless is a route without a node.
+type nodeless struct {
 	since time.Time
 	// suspended says that only a proof releases the route.
 	suspended bool
 }
 
 func newRemovals() *removals {
-	return &removals{absent: map[route]absence{}, recent: map[route]time.Time{}}
+	return &removals{absent: map[route]nodeless{}, recent: map[route]time.Time{}}
 }
 
 // decision is what may go now, and what has to wait.
@@ -133,7 +135,7 @@ func (r *removals) observe(surplus []route, nodes *desired, known evidence, now 
 	}
 	for _, each := range surplus {
 		if _, ok := r.absent[each]; !ok {
-			r.absent[each] = absence{since: now}
+			r.absent[each] = nodeless{since: now}
 		}
 	}
 	maps.DeleteFunc(r.recent, func(_ route, at time.Time) bool { return now.Sub(at) >= waits.RoutesInTurn })
@@ -151,15 +153,12 @@ func (d *desired) moved(instance string) bool {
 	return !silent
 }
 
-// What it takes to prove that an instance is gone. The cloud's list of instances lags, may be cut short, and leaves out without a
-// word what the key may not see.
+// goneRule is what it takes to prove that an instance is gone.
+var goneRule = absence.Rule{Answers: 3, Over: time.Minute, Pause: 5 * time.Minute}
+
 const (
-	goneAnswers = 3
-	goneOver    = time.Minute
 	// lookupInterval is the time between two answers.
-	lookupInterval = goneOver / (goneAnswers - 1)
-	// goneValid is how long an answer counts. Answers further apart are not consecutive.
-	goneValid = 5 * time.Minute
+	lookupInterval = 30 * time.Second
 	// maxControls is how many instances of nodes are asked for with each look-up.
 	maxControls = 5
 )
@@ -167,10 +166,9 @@ const (
 // sightings are what the cloud has shown of instances of doubtful entries.
 type sightings map[string]sighting
 
-// sighting counts the answers in a row that lacked an instance, none if the last one showed it.
+// sighting is the row of answers that lacked an instance, none if the last one showed it.
 type sighting struct {
-	first, last time.Time
-	missed      int
+	absence.Row
 	// next is when the cloud is asked again: after a period for an instance that it shows, soon for one that it does not, for it takes
 	// several answers to prove that it is gone.
 	next time.Time
@@ -179,31 +177,26 @@ type sighting struct {
 // note takes an answer in: the instances asked for, those that it showed, and whether it proves anything about the others.
 func (s sightings) note(asked, shown sets.Set[string], proves bool, period time.Duration, now time.Time) {
 	for id := range asked {
-		seen := s[id]
+		seen := sighting{s[id].Row, now.Add(lookupInterval)}
 		switch {
 		case shown.Has(id):
 			seen = sighting{next: now.Add(period)}
-		case !proves:
-			seen.next = now.Add(lookupInterval)
-		case seen.missed == 0 || now.Sub(seen.last) >= goneValid:
-			seen = sighting{first: now, last: now, missed: 1, next: now.Add(lookupInterval)}
-		default:
-			seen.last, seen.missed, seen.next = now, seen.missed+1, now.Add(lookupInterval)
+		case proves:
+			seen.Row = seen.Lacking(now, goneRule)
 		}
 		s[id] = seen
 	}
 }
 
-// gone reports whether the instance is proven gone.
+// gone reports whether the instance is proven gone, by answers that are not too old.
 func (s sightings) gone(id string, now time.Time) bool {
-	seen := s[id]
-	return seen.missed >= goneAnswers && seen.last.Sub(seen.first) >= goneOver && now.Sub(seen.last) < goneValid
+	return s[id].Proves(goneRule) && now.Sub(s[id].Last) < goneRule.Pause
 }
 
 // due returns which of the instances are to be asked for now, and when the first of the others is, zero for never. It forgets instances
 // that are not in doubt and whose answers are too old to count.
 func (s sightings) due(hops sets.Set[string], now time.Time) (due sets.Set[string], next time.Time) {
-	maps.DeleteFunc(s, func(id string, seen sighting) bool { return !hops.Has(id) && now.Sub(seen.last) >= goneValid })
+	maps.DeleteFunc(s, func(id string, seen sighting) bool { return !hops.Has(id) && now.Sub(seen.Last) >= goneRule.Pause })
 	due = sets.New[string]()
 	for hop := range hops {
 		if seen := s[hop]; now.Before(seen.next) {

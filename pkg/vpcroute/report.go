@@ -11,7 +11,6 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/events"
-	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/waits"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 )
 
@@ -43,16 +42,6 @@ func (r reporter) problems(all []problem) {
 		r.events.Warnf(p.node, p.reason, "%s", p.message)
 	}
 	r.state(ofCluster, ipv6.node, reasonIPv6, ipv6.message)
-}
-
-func (r reporter) withoutCIDR(waiting []*corev1.Node) {
-	for _, node := range waiting {
-		if time.Since(node.CreationTimestamp.Time) >= waits.PodCIDRMissing {
-			r.events.Warnf(node, reasonNoCIDR,
-				"The node has no pod CIDR, so it gets no route. The kube-controller-manager assigns pod CIDRs: it needs "+
-					"--allocate-node-cidrs=true and --cluster-cidr, with free ranges left")
-		}
-	}
 }
 
 // selection says what is odd about the choice of tables; err is why there is none.

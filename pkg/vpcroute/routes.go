@@ -23,13 +23,10 @@ var _ cloudprovider.Routes = (*Routes)(nil)
 // Routes lets the stock route controller work through the writer. This project's own controller does not need it; it is for
 // programs that link the provider and start the stock controllers. That controller makes a call for each route, up to two hundred at
 // once: the first one does what is to be done for all nodes, and the others find it done.
-type Routes struct {
-	writer *Writer
-	config Config
-}
+type Routes struct{ writer *Writer }
 
 // NewRoutes returns the adapter over the writer.
-func NewRoutes(writer *Writer, config Config) *Routes { return &Routes{writer: writer, config: config} }
+func NewRoutes(writer *Writer) *Routes { return &Routes{writer} }
 
 // ListRoutes removes what no node wants any more and may go, and lists the routes of nodes that work in every table. The stock controller,
 // which begins each pass with it, takes listed routes for working, and would delete whatever it cannot explain.
@@ -97,7 +94,7 @@ func (r *Routes) advance(
 	case !ok || want.node.Name != string(asked.TargetNode):
 		return false, 0,
 			fmt.Errorf("route destination %s: not the pod CIDR of node %s, or one that overlaps with that of another node, or an IPv6 range "+
-				"without IPv6 in %s", cidr, asked.TargetNode, r.config.VPCID)
+				"without IPv6 in %s", cidr, asked.TargetNode, r.writer.opts.Config.VPCID)
 	case o.available(cidr):
 		return true, 0, nil
 	}

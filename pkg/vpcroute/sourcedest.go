@@ -14,7 +14,6 @@ import (
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/klog/v2"
 
-	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/events"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/nodes"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/waits"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
@@ -29,7 +28,7 @@ const readEvery = 2 * time.Second
 // for that instance. It is safe for concurrent use.
 type sourceDest struct {
 	opts   Options
-	events *events.Recorder
+	report reporter
 	// schedule asks for a pass at a time.
 	schedule func(time.Time)
 
@@ -49,8 +48,8 @@ type check struct {
 	due   time.Time
 }
 
-func newSourceDest(opts Options, recorder *events.Recorder, schedule func(time.Time)) *sourceDest {
-	return &sourceDest{opts: opts, events: recorder, schedule: schedule, checks: map[string]*check{}, backoff: newBackoff()}
+func newSourceDest(opts Options, report reporter, schedule func(time.Time)) *sourceDest {
+	return &sourceDest{opts: opts, report: report, schedule: schedule, checks: map[string]*check{}, backoff: newBackoff()}
 }
 
 // want asks for the checks of the instances to be off, and forgets all others.
@@ -66,7 +65,7 @@ func (s *sourceDest) want(instances map[string]*corev1.Node) {
 		}
 		s.checks[instance].node = node
 		if !address.IsValid() && time.Since(node.CreationTimestamp.Time) >= waits.PodCIDRMissing {
-			s.events.Warnf(node, reasonSourceDestErr,
+			s.report.events.Warnf(node, reasonSourceDestErr,
 				"The source/destination check of instance %s is not known: the node has no InternalIP to find its network interface by", instance)
 		}
 	}
@@ -127,7 +126,7 @@ func (s *sourceDest) pass(ctx context.Context) error {
 		warning = fmt.Sprintf("The source/destination checks of %d nodes are not known, so new ones stay without network "+
 			"(--skip-disable-source-dest-check leaves the checks alone): %v", len(due), err)
 	}
-	reporter{s.events}.state(ofCluster, due[slices.Min(slices.Collect(maps.Keys(due)))].node, reasonSourceDestErr, warning)
+	s.report.state(ofCluster, due[slices.Min(slices.Collect(maps.Keys(due)))].node, reasonSourceDestErr, warning)
 	errs := []error{err}
 	var refused error // the last write
 	for instance, c := range due {
@@ -138,7 +137,7 @@ func (s *sourceDest) pass(ctx context.Context) error {
 		case !shown:
 			s.note(instance, unknown)
 			err := fmt.Errorf("no network interface of instance %s has the node's address %s", instance, c.address)
-			s.events.Warnf(c.node, reasonSourceDestErr, "The source/destination check is not known: %v", err)
+			s.report.events.Warnf(c.node, reasonSourceDestErr, "The source/destination check is not known: %v", err)
 			errs = append(errs, err)
 		case !eni.SourceDestCheck:
 			s.note(instance, up)
@@ -250,7 +249,7 @@ func (s *sourceDest) switchOff(ctx context.Context, eni alicloud.NetworkInterfac
 	logger := klog.FromContext(ctx).WithValues("node", c.node.Name, "instance", eni.InstanceID, "why", "routed pod traffic needs it")
 	if err := s.opts.API.DisableSourceDestCheck(klog.NewContext(ctx, logger), eni.ID); err != nil {
 		s.note(eni.InstanceID, down)
-		s.events.Warnf(c.node, reasonSourceDestErr,
+		s.report.events.Warnf(c.node, reasonSourceDestErr,
 			"Cannot switch off the source/destination check of %s, so pods of this node cannot talk to other nodes: %v", eni.ID, err)
 		return err
 	}

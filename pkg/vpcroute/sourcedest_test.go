@@ -78,7 +78,7 @@ func checkedCluster(t *testing.T, n int, config *emulator.Config) *cluster {
 // instances returns the nodes of the cache by instance.
 func (c *cluster) instances() map[string]*corev1.Node {
 	c.t.Helper()
-	d, err := c.pass.writer.desired(c.t.Context())
+	d, err := c.writer.desired(c.t.Context())
 	if err != nil {
 		c.t.Fatal(err)
 	}

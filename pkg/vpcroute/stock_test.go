@@ -35,7 +35,7 @@ func (s *server) startStock(change ...func(*Options)) {
 		if err != nil {
 			s.t.Fatal(err)
 		}
-		controller, err := routecontroller.New(NewRoutes(NewWriter(opts), opts.Config), s.client, nodes, "kubernetes", clusterCIDRs)
+		controller, err := routecontroller.New(NewRoutes(NewWriter(opts)), s.client, nodes, "kubernetes", clusterCIDRs)
 		if err != nil {
 			s.t.Fatal(err)
 		}
@@ -110,7 +110,7 @@ func TestRoutesConcurrently(t *testing.T) {
 		c := newCluster(t, a)
 		nodes, want := nodesOf(200)
 		c.set(nodes...)
-		routes := NewRoutes(c.pass.writer, c.opts.Config)
+		routes := NewRoutes(c.writer)
 		var calls sync.WaitGroup
 		for _, node := range nodes {
 			calls.Go(func() {
@@ -162,7 +162,7 @@ func TestCreateRouteSaysWhy(t *testing.T) {
 		c := newCluster(t, a)
 		nodes, _ := nodesOf(3)
 		c.set(nodes...)
-		routes := NewRoutes(c.pass.writer, c.opts.Config)
+		routes := NewRoutes(c.writer)
 		start := time.Now()
 		var refused []string
 		for _, node := range nodes {
