@@ -29,10 +29,9 @@ type Options struct {
 	API API
 	// Region is the region id of the cluster. Nodes of other regions are left alone. Required.
 	Region string
-	// VPCID limits the search by address. Without it no instance is searched for a node without provider ID: private addresses are
-	// unique only inside a VPC.
+	// VPCID limits the search by address: private addresses are unique only inside a VPC. Required.
 	VPCID string
-	// Nodes lets one call answer for all nodes. Without it each node costs a call of its own.
+	// Nodes lets one call answer for all nodes. Required.
 	Nodes coreinformers.NodeInformer
 	// Recorder writes events on nodes; without it there are none.
 	Recorder record.EventRecorder

@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/cache"
 	"k8s.io/apimachinery/pkg/util/sets"
 
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/sleep"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/waits"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 )
@@ -61,15 +63,10 @@ type batch struct {
 	keys      sets.Set[string] // that callers wait for
 	all       []string         // that the answer covers
 	unread    sets.Set[string] // that it does not, because the call was refused with them
-	full      chan struct{}
 	done      chan struct{}
 	instances []alicloud.Instance
 	asked     time.Time
 	err       error
-}
-
-func newBatcher(window time.Duration, size int) *batcher {
-	return &batcher{window: window, size: size, running: map[string]*batch{}, refused: cache.NewExpiring()}
 }
 
 // ask returns the answer to a call that names the key.
@@ -104,7 +101,7 @@ func (b *batcher) join(ctx context.Context, key string) *batch {
 		return b.failed
 	}
 	if b.open == nil {
-		b.open = &batch{keys: sets.New[string](), full: make(chan struct{}), done: make(chan struct{})}
+		b.open = &batch{keys: sets.New[string](), done: make(chan struct{})}
 		// The answer belongs to all who wait for it: the first of them giving up must not end it for the others.
 		go b.run(context.WithoutCancel(ctx), b.open)
 	}
@@ -112,7 +109,6 @@ func (b *batcher) join(ctx context.Context, key string) *batch {
 	call.keys.Insert(key)
 	b.running[key] = call
 	if call.keys.Len() == b.size-b.reserve {
-		close(call.full)
 		b.open = nil
 	}
 	return call
@@ -121,16 +117,11 @@ func (b *batcher) join(ctx context.Context, key string) *batch {
 func (b *batcher) run(ctx context.Context, call *batch) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	timer := time.NewTimer(b.window)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-call.full:
-	}
+	_ = sleep.For(ctx, b.window)
 	call.all = b.seal(call)
 	call.asked = time.Now()
 	call.instances, call.err = b.query(ctx, call.all)
-	if alicloud.IsRefusedParameter(call.err) && b.maySearch() {
+	if alicloud.IsRefusedParameter(call.err) && len(call.all) > 1 && b.maySearch() {
 		b.isolate(ctx, call)
 	}
 	if call.err == nil {
@@ -163,24 +154,35 @@ func (b *batcher) seal(call *batch) []string {
 // isolate reads the halves of a call that was refused, down to the keys that it was refused for, so that these cost no other key its
 // answer. Without any success the call was refused for another reason, and stays so.
 func (b *batcher) isolate(ctx context.Context, call *batch) {
-	parts := halves(call.all)
 	var read, refused []string
 	var found []alicloud.Instance
-	for calls := 0; len(parts) > 0 && calls < isolationCalls; calls++ {
-		part := parts[0]
-		parts = parts[1:]
-		instances, err := b.query(ctx, part)
-		switch {
-		case err == nil:
-			read, found = append(read, part...), append(found, instances...)
-		case !alicloud.IsRefusedParameter(err):
-			call.err = err
-			return
-		case len(part) == 1:
-			refused = append(refused, part[0])
-		default:
-			parts = append(halves(part), parts...)
+	calls := 0
+	var halve func(keys []string) error
+	halve = func(keys []string) error {
+		for half := range slices.Chunk(keys, (len(keys)+1)/2) {
+			if calls++; calls > isolationCalls {
+				return nil
+			}
+			instances, err := b.query(ctx, half)
+			switch {
+			case err == nil:
+				read, found = append(read, half...), append(found, instances...)
+				continue
+			case alicloud.IsRefusedParameter(err) && len(half) == 1:
+				refused = append(refused, half[0])
+				continue
+			case alicloud.IsRefusedParameter(err):
+				err = halve(half)
+			}
+			if err != nil {
+				return err
+			}
 		}
+		return nil
+	}
+	if err := halve(call.all); err != nil {
+		call.err = err
+		return
 	}
 	if len(read) == 0 {
 		return
@@ -190,14 +192,6 @@ func (b *batcher) isolate(ctx context.Context, call *batch) {
 	}
 	call.unread = sets.New(call.all...).Difference(sets.New(read...))
 	call.all, call.instances, call.err = read, found, nil
-}
-
-// halves splits keys; one key has no halves.
-func halves(keys []string) [][]string {
-	if len(keys) < 2 {
-		return nil
-	}
-	return [][]string{keys[:len(keys)/2], keys[len(keys)/2:]}
 }
 
 // maySearch reports whether the last search is long enough ago, and begins one if so.

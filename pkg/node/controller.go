@@ -49,12 +49,8 @@ type Controller struct {
 }
 
 // NewController returns a controller over the same snapshot that answers the stock controllers, so that it makes almost no calls
-// of its own. Besides reacting to changes it compares every Node once per period. The instances must have an informer of
-// nodes.
+// of its own. Besides reacting to changes it compares every Node once per period.
 func NewController(instances *Instances, client kubernetes.Interface, period time.Duration) (*Controller, error) {
-	if instances.opts.Nodes == nil {
-		return nil, errors.New("the node controller needs an informer of nodes")
-	}
 	informer := instances.opts.Nodes.Informer()
 	c := &Controller{
 		instances: instances, client: client, synced: informer.HasSynced, period: period,
@@ -123,11 +119,11 @@ func (c *Controller) reconcile(ctx context.Context, name string) error {
 	if err != nil {
 		return fmt.Errorf("read node %s from the cache: %w", name, err)
 	}
-	diff, err := c.instances.changeOf(ctx, node)
-	if err != nil || diff.empty() {
+	labels, spec, err := c.instances.changeOf(ctx, node)
+	if err != nil || len(labels)+len(spec) == 0 {
 		return err
 	}
-	data, err := diff.patch(node)
+	data, err := PatchOf(node, labels, spec)
 	if err != nil {
 		return err
 	}
@@ -138,51 +134,43 @@ func (c *Controller) reconcile(ctx context.Context, name string) error {
 	if err != nil {
 		return fmt.Errorf("patch node %s: %w", name, err)
 	}
-	klog.FromContext(ctx).Info("Patched a Node", "node", name, "providerID", diff.providerID, "labels", diff.labels,
-		"initialized", diff.initialize)
+	klog.FromContext(ctx).Info("Patched a Node", "node", name, "labels", labels, "spec", spec)
 	return nil
 }
 
-// change is what a Node lacks.
-type change struct {
-	labels     map[string]string
-	providerID string
-	// initialize takes the uninitialized taint off.
-	initialize bool
-}
-
-func (c change) empty() bool { return len(c.labels) == 0 && c.providerID == "" && !c.initialize }
-
-// changeOf compares the Node with its instance. Nodes that wait for their initialization are left to the stock controller, which
-// writes the same, unless they are on premises. Where ECS shows no instance, an event says so and nothing changes.
-func (i *Instances) changeOf(ctx context.Context, node *corev1.Node) (change, error) {
-	if i.opts.onPremises(node) {
-		found := change{initialize: nodes.Uninitialized(node)}
-		if !nodes.IsOnPremises(node) {
-			found.labels = map[string]string{nodes.LabelOnPremises: "true"}
-		}
-		return found, nil
+// changeOf compares the Node with its instance, and returns the labels and fields of its spec that it lacks. Nodes that wait for their
+// initialization are left to the stock controller, which writes the same, unless they are on premises: then the uninitialized taint goes.
+// Where ECS shows no instance, an event says so and nothing changes.
+func (i *Instances) changeOf(ctx context.Context, node *corev1.Node) (labels map[string]string, spec map[string]any, err error) {
+	labels, spec = map[string]string{}, map[string]any{}
+	onPremises, uninitialized := i.opts.onPremises(node), nodes.Uninitialized(node)
+	if onPremises && uninitialized {
+		spec["taints"] = slices.DeleteFunc(slices.Clone(node.Spec.Taints), func(taint corev1.Taint) bool {
+			return taint.Key == cloudproviderapi.TaintExternalCloudProvider
+		})
 	}
-	if nodes.Uninitialized(node) {
-		return change{}, nil
+	if onPremises && !nodes.IsOnPremises(node) {
+		labels[nodes.LabelOnPremises] = "true"
+	}
+	if onPremises || uninitialized {
+		return labels, spec, nil
 	}
 	instance, err := i.find(ctx, node)
 	switch {
 	case untouchable(err), errors.Is(err, ErrProviderIDMalformed), errors.Is(err, errRefusedID):
-		return change{}, nil
+		return nil, nil, nil
 	case err != nil:
-		return change{}, err
+		return nil, nil, err
 	}
-	found := change{labels: map[string]string{}}
 	if node.Spec.ProviderID == "" {
-		found.providerID = i.newProviderID(instance)
+		spec["providerID"] = i.newProviderID(instance)
 	}
 	for key, value := range instanceLabels(instance) {
 		if current, ok := node.Labels[key]; !ok || current != value {
-			found.labels[key] = value
+			labels[key] = value
 		}
 	}
-	return found, nil
+	return labels, spec, nil
 }
 
 // instanceLabels are all labels that a Node has of its instance.
@@ -194,20 +182,6 @@ func instanceLabels(instance alicloud.Instance) map[string]string {
 	})
 	maps.Copy(labels, labelsOf(instance))
 	return labels
-}
-
-// patch returns a merge patch of the Node that was compared.
-func (c change) patch(node *corev1.Node) ([]byte, error) {
-	spec := map[string]any{}
-	if c.providerID != "" {
-		spec["providerID"] = c.providerID
-	}
-	if c.initialize {
-		spec["taints"] = slices.DeleteFunc(slices.Clone(node.Spec.Taints), func(taint corev1.Taint) bool {
-			return taint.Key == cloudproviderapi.TaintExternalCloudProvider
-		})
-	}
-	return PatchOf(node, c.labels, spec)
 }
 
 // PatchOf returns a merge patch that the API server refuses with a conflict unless the Node is still the one that was read: neither a

@@ -262,7 +262,7 @@ func TestOnPremises(t *testing.T) {
 func TestPatchNamesItsNode(t *testing.T) {
 	t.Parallel()
 	node := nodeOf(emulator.Instance{ID: "i-0"}, tainted)
-	data, err := change{providerID: "cn-hangzhou.i-0", initialize: true}.patch(node)
+	data, err := PatchOf(node, nil, map[string]any{"providerID": "cn-hangzhou.i-0", "taints": []corev1.Taint{}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -49,11 +49,27 @@ func (i *Instances) InstanceExists(ctx context.Context, node *corev1.Node) (bool
 		return false, err
 	}
 	if instance.ID != "" {
-		i.visible(ctx, node, id)
+		if i.guard.present(node.UID) {
+			klog.FromContext(ctx).Info("ECS shows the node's instance again", "node", node.Name, "instance", id)
+		}
 		return true, nil
 	}
-	gone, err := i.confirmGone(ctx, node, id, answer)
-	return !gone, err
+	reason, why, err := i.whyKept(ctx, node, id, answer)
+	if err != nil {
+		return false, err
+	}
+	current := i.asRead(node)
+	if reason == "" && current == nil {
+		reason, why = keptChanged, hasChanged
+	}
+	if reason != "" {
+		i.keep(ctx, node, id, reason, why)
+		return true, nil
+	}
+	i.opts.Permits.allow(current)
+	deletionsConfirmed.Inc()
+	klog.FromContext(ctx).Info("The node's instance is gone; the Node may be deleted", "node", node.Name, "uid", node.UID, "instance", id)
+	return false, nil
 }
 
 // silentAge returns how old an answer may be about a node that has been silent since then. Nodes that fell silent just now
@@ -82,11 +98,8 @@ func (i *Instances) InstanceShutdown(ctx context.Context, node *corev1.Node) (bo
 		return false, nil
 	}
 	id, err := i.idOf(node)
-	switch {
-	case untouchable(err), errors.Is(err, ErrProviderIDEmpty), errors.Is(err, ErrProviderIDMalformed):
-		return false, nil
-	case err != nil:
-		return false, err
+	if err != nil {
+		return false, nil //nolint:nilerr // without an instance there is none that could be stopped
 	}
 	since, silent := nodes.Silent(node)
 	if !silent {
@@ -114,17 +127,21 @@ const (
 	keptCapped      = "capped"
 	keptChanged     = "changed"
 	keptPaused      = "paused"
-)
 
-// visible ends what was found out about a missing instance.
-func (i *Instances) visible(ctx context.Context, node *corev1.Node, id string) {
-	if i.guard.present(node.UID) {
-		klog.FromContext(ctx).Info("ECS shows the node's instance again", "node", node.Name, "instance", id)
-	}
-}
+	keptTried  = "tried" // was tried a moment ago, which the log says
+	hasChanged = "the Node has changed meanwhile"
+)
 
 // keep records why a Node whose instance is missing is not deleted. It logs only what is new.
 func (i *Instances) keep(ctx context.Context, node *corev1.Node, id, reason, why string) {
+	switch reason {
+	case keptTried:
+		return
+	case keptNoControl:
+		i.reportNotShown(node, id)
+	case keptCapped:
+		i.reportCapped(node, id)
+	}
 	deletionsRefused.WithLabelValues(reason).Inc()
 	if i.guard.state(node.UID, reason) {
 		klog.FromContext(ctx).Info("ECS does not show the node's instance; the Node is kept", "node", node.Name, "instance", id, "reason", reason,
@@ -132,36 +149,35 @@ func (i *Instances) keep(ctx context.Context, node *corev1.Node, id, reason, why
 	}
 }
 
-// confirmGone reports whether an answer that lacks the instance, together with those before it and a last one, proves that the
-// instance is gone and its Node may be deleted.
-func (i *Instances) confirmGone(ctx context.Context, node *corev1.Node, id string, answer *batch) (bool, error) {
+// whyKept returns why the Node is kept: an answer that lacks its instance, together with those before it and a last one, proves nothing, or
+// other Nodes come first. It is "" where the Node may be deleted.
+func (i *Instances) whyKept(ctx context.Context, node *corev1.Node, id string, answer *batch) (reason, why string, err error) {
 	if len(answer.instances) == 0 && len(i.snapshot.recent(id, 1)) > 0 {
-		i.reportNotShown(node, id)
-		i.keep(ctx, node, id, keptNoControl, "the answer shows no other instance either; "+checkPermission)
-		return false, nil
+		return keptNoControl, "the answer shows no other instance either; " + checkPermission, nil
 	}
 	seen := i.snapshot.knownOf(id).read
 	if seen.IsZero() {
 		i.reportNotShown(node, id)
 	}
 	proven := i.guard.missing(node.UID, answer.asked, seen)
-	if reason, why := i.reasonToKeep(node, !seen.IsZero(), proven); reason != "" {
-		i.keep(ctx, node, id, reason, why)
-		return false, nil
+	if reason, why = i.unproven(node, !seen.IsZero(), proven); reason != "" {
+		return reason, why, nil
 	}
 	switch i.guard.grant(node.UID, i.ours(), time.Now()) {
-	case granted:
-		return i.allowDeletion(ctx, node, id)
 	case capped:
-		i.reportCapped(node, id)
-		i.keep(ctx, node, id, keptCapped, "the limit on deletions is reached")
-	case notDue: // what is the matter was logged when it was tried
+		return keptCapped, "the limit on deletions is reached", nil
+	case notDue:
+		return keptTried, "", nil
 	}
-	return false, nil
+	reason, why, err = i.confirm(ctx, id)
+	if reason != "" {
+		i.guard.deny(node.UID)
+	}
+	return reason, why, err
 }
 
-// reasonToKeep returns why a Node is kept although answers lack its instance, which was seen before or not; "" for no reason.
-func (i *Instances) reasonToKeep(node *corev1.Node, seen, proven bool) (reason, why string) {
+// unproven returns why a Node is kept before anything else is asked for, whose instance was seen before or not; "" for no reason.
+func (i *Instances) unproven(node *corev1.Node, seen, proven bool) (reason, why string) {
 	switch {
 	case !seen && nodes.Uninitialized(node):
 		return keptUnseen, "it was never seen and the node is not initialized; " + checkPermission
@@ -170,40 +186,11 @@ func (i *Instances) reasonToKeep(node *corev1.Node, seen, proven bool) (reason, 
 	case !proven:
 		return keptUnconfirmed, "further answers must confirm it"
 	case i.asRead(node) == nil:
-		return keptChanged, "the Node has changed meanwhile"
+		return keptChanged, hasChanged
 	case i.opts.Paused != nil && i.opts.Paused():
 		return keptPaused, "Global.paused of the cloud-config is set"
 	}
 	return "", ""
-}
-
-// allowDeletion confirms that the instance is gone by a call of its own and lets the Node be deleted as it is now.
-func (i *Instances) allowDeletion(ctx context.Context, node *corev1.Node, id string) (bool, error) {
-	reason, why, err := i.confirm(ctx, id)
-	if err != nil {
-		return false, err
-	}
-	if reason != "" {
-		i.guard.deny(node.UID)
-		i.keep(ctx, node, id, reason, why)
-	}
-	switch reason {
-	case keptNoControl:
-		i.reportNotShown(node, id)
-		return false, nil
-	case keptUnconfirmed:
-		i.visible(ctx, node, id)
-		return false, nil
-	}
-	current := i.asRead(node)
-	if current == nil {
-		i.keep(ctx, node, id, keptChanged, "the Node has changed meanwhile")
-		return false, nil
-	}
-	i.opts.Permits.allow(current)
-	deletionsConfirmed.Inc()
-	klog.FromContext(ctx).Info("The node's instance is gone; the Node may be deleted", "node", node.Name, "uid", node.UID, "instance", id)
-	return true, nil
 }
 
 // confirm reads the one instance and a few that are known to exist. An empty reason means that it is gone.
@@ -211,7 +198,7 @@ func (i *Instances) confirm(ctx context.Context, id string) (reason, why string,
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	known := i.snapshot.recent(id, controls)
-	found, err := i.snapshot.api.DescribeInstances(ctx, alicloud.InstanceQuery{IDs: append([]string{id}, known...)})
+	found, err := i.snapshot.read(ctx, alicloud.InstanceQuery{IDs: append([]string{id}, known...)})
 	if err != nil {
 		return "", "", fmt.Errorf("confirm that instance %s is gone: %w", id, err)
 	}
@@ -242,9 +229,6 @@ func (i *Instances) confirm(ctx context.Context, id string) (reason, why string,
 // asRead returns the Node from the cache as it is now, nil unless it is still the same object, silent, and of the same instance.
 // The caller's copy may be as old as its pass over all nodes, and a call may have waited for the rate limit since.
 func (i *Instances) asRead(node *corev1.Node) *corev1.Node {
-	if i.lister == nil {
-		return node
-	}
 	current, err := i.lister.Get(node.Name)
 	if err != nil || current.UID != node.UID || current.Spec.ProviderID != node.Spec.ProviderID {
 		return nil
@@ -255,13 +239,5 @@ func (i *Instances) asRead(node *corev1.Node) *corev1.Node {
 	return current
 }
 
-// ours returns how many nodes are instances of ours.
-func (i *Instances) ours() int {
-	count := 0
-	for _, node := range i.nodes() {
-		if _, err := i.idOf(node); err == nil {
-			count++
-		}
-	}
-	return count
-}
+// ours returns how many instances of ours have nodes.
+func (i *Instances) ours() int { return len(i.indexer.ListIndexFuncValues(nodesOfInstance)) }

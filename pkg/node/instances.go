@@ -26,8 +26,8 @@ var _ cloudprovider.InstancesV2 = (*Instances)(nil)
 type Instances struct {
 	opts     Options
 	idOf     func(*corev1.Node) (string, error)
-	lister   corelisters.NodeLister // nil where there is no cache of nodes
-	indexer  cache.Indexer          // the same by instance
+	lister   corelisters.NodeLister
+	indexer  cache.Indexer // the same by instance
 	snapshot *snapshot
 	guard    *deletionGuard
 	writes   addressWrites
@@ -44,20 +44,15 @@ func NewInstances(opts Options) *Instances {
 		events: events.New(opts.Recorder, eventInterval),
 	}
 	i.idOf = i.opts.instanceID()
-	if opts.Nodes != nil {
-		i.indexNodes(opts.Nodes.Informer())
-		i.lister, i.indexer = opts.Nodes.Lister(), opts.Nodes.Informer().GetIndexer()
-	}
+	i.indexNodes(opts.Nodes.Informer())
+	i.lister, i.indexer = opts.Nodes.Lister(), opts.Nodes.Informer().GetIndexer()
 	i.snapshot = newSnapshot(opts, i.nodes, i.idOf)
 	i.snapshot.silentAge = i.silentAge
 	return i
 }
 
-// nodes returns all nodes of the cache, none when there is no cache.
+// nodes returns all nodes of the cache.
 func (i *Instances) nodes() []*corev1.Node {
-	if i.lister == nil {
-		return nil
-	}
 	nodes, err := i.lister.List(labels.Everything())
 	if err != nil {
 		return nil
@@ -80,7 +75,10 @@ func (i *Instances) InstanceMetadata(ctx context.Context, node *corev1.Node) (*c
 	case err != nil:
 		return nil, err
 	}
-	observeMetadata(node, began)
+	latency.WithLabelValues("reconcile").Observe(float64(time.Since(began).Milliseconds()))
+	if nodes.Uninitialized(node) && !node.CreationTimestamp.IsZero() {
+		latency.WithLabelValues("remove_taint").Observe(float64(time.Since(node.CreationTimestamp.Time).Milliseconds()))
+	}
 	return i.metadataOf(node, instance), nil
 }
 
@@ -90,17 +88,16 @@ func (i *Instances) find(ctx context.Context, node *corev1.Node) (alicloud.Insta
 	if errors.Is(err, ErrProviderIDEmpty) {
 		return i.byAddress(ctx, node)
 	}
+	var instance alicloud.Instance
+	if err == nil {
+		i.reportTwin(node, id)
+		instance, err = i.snapshot.metadata(ctx, id)
+	}
 	if err != nil {
 		i.reportUnserved(node, err)
 		return alicloud.Instance{}, err
 	}
-	i.reportTwin(node, id)
-	instance, ok, err := i.snapshot.metadata(ctx, id)
-	if err != nil {
-		i.reportUnserved(node, err)
-		return alicloud.Instance{}, err
-	}
-	if !ok {
+	if instance.ID == "" {
 		i.reportNotShown(node, id)
 		return alicloud.Instance{}, fmt.Errorf("node %s: %w %s; %s", node.Name, errNotShown, id, checkPermission)
 	}
@@ -116,12 +113,9 @@ const checkPermission = "check the instance, the region and the permission ecs:D
 // never guesses, because a provider ID cannot be changed once it is written.
 func (i *Instances) byAddress(ctx context.Context, node *corev1.Node) (alicloud.Instance, error) {
 	address := nodeAddress(node)
-	switch {
-	case address == "":
+	if address == "" {
 		i.reportNoAddress(node)
 		return alicloud.Instance{}, fmt.Errorf("node %s: %w and %w", node.Name, ErrProviderIDEmpty, errNoAddress)
-	case i.opts.VPCID == "":
-		return alicloud.Instance{}, fmt.Errorf("node %s: %w and the VPC to search is not known", node.Name, ErrProviderIDEmpty)
 	}
 	found, err := i.snapshot.atAddress(ctx, address)
 	if err != nil {

@@ -179,7 +179,7 @@ func TestUnservedNodesSayWhy(t *testing.T) {
 		node := nodeOf(emulator.Instance{ID: "i-1"}, withProviderID(id), isReady)
 		node.UID += types.UID(id)
 		for range 3 {
-			if _, err := c.changeOf(t.Context(), node); err != nil {
+			if _, _, err := c.changeOf(t.Context(), node); err != nil {
 				t.Errorf("%s: %v", id, err)
 			}
 		}
@@ -188,7 +188,7 @@ func TestUnservedNodesSayWhy(t *testing.T) {
 		}
 		withLabel("service.alibabacloud.com/exclude-node", "true")(node)
 		node.UID += "-labeled"
-		if _, err := c.changeOf(t.Context(), node); err != nil || len(c.eventReasons()) > 0 {
+		if _, _, err := c.changeOf(t.Context(), node); err != nil || len(c.eventReasons()) > 0 {
 			t.Errorf("%s with a label: %v", id, err)
 		}
 	}

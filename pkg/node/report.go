@@ -89,13 +89,6 @@ var uninitialized = instruments.NewGaugeVec("node", "uninitialized",
 var latency = instruments.NewOfficialLatency("node", "reconcile is the time to determine the metadata of a Node from its instance, "+
 	"remove_taint the time from the creation of a Node until this has succeeded for the first time.", "verb")
 
-func observeMetadata(node *corev1.Node, began time.Time) {
-	latency.WithLabelValues("reconcile").Observe(float64(time.Since(began).Milliseconds()))
-	if nodes.Uninitialized(node) && !node.CreationTimestamp.IsZero() {
-		latency.WithLabelValues("remove_taint").Observe(float64(time.Since(node.CreationTimestamp.Time).Milliseconds()))
-	}
-}
-
 // Metrics are those of this package.
 func Metrics() []metrics.Registerable {
 	return []metrics.Registerable{deletionsConfirmed, deletionsRefused, uninitialized, latency}
@@ -186,9 +179,6 @@ func (i *Instances) indexNodes(informer cache.SharedIndexInformer) {
 
 // ownerOf returns the oldest other Node with the instance's provider ID, nil when there is none.
 func (i *Instances) ownerOf(instanceID, except string) *corev1.Node {
-	if i.indexer == nil {
-		return nil
-	}
 	objects, err := i.indexer.ByIndex(nodesOfInstance, instanceID)
 	if err != nil {
 		return nil // there is no index, which the log says

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/cache"
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
@@ -37,7 +38,6 @@ const forgetAfter = time.Hour
 // changes nothing in it.
 type snapshot struct {
 	api   API
-	vpcID string
 	ttl   time.Duration
 	nodes func() []*corev1.Node
 	idOf  func(*corev1.Node) (string, error)
@@ -87,25 +87,33 @@ func (m miss) age() time.Duration {
 
 func newSnapshot(opts Options, nodes func() []*corev1.Node, idOf func(*corev1.Node) (string, error)) *snapshot {
 	s := &snapshot{
-		api: opts.API, vpcID: opts.VPCID, ttl: opts.MetadataTTL, nodes: nodes, idOf: idOf,
+		api: opts.API, ttl: opts.MetadataTTL, nodes: nodes, idOf: idOf,
 		instances: map[string]knowledge{}, addresses: map[string]miss{},
-		byID: newBatcher(opts.Window, opts.BatchSize), byAddress: newBatcher(opts.Window, opts.BatchSize),
 	}
-	s.byID.reserve = 1 // see withControl
-	s.byID.query, s.byID.fill, s.byID.answered = s.readByID, s.fillIDs, s.rememberMisses
-	s.byAddress.query, s.byAddress.fill, s.byAddress.answered = s.readByAddress, s.fillAddresses, s.rememberAddresses
+	s.byID = &batcher{
+		window: opts.Window, size: opts.BatchSize, running: map[string]*batch{}, refused: cache.NewExpiring(),
+		reserve: 1, // see withControl
+		query: func(ctx context.Context, ids []string) ([]alicloud.Instance, error) {
+			return s.read(ctx, alicloud.InstanceQuery{IDs: ids})
+		}, fill: s.fillIDs, answered: s.rememberMisses,
+	}
+	s.byAddress = &batcher{
+		window: opts.Window, size: opts.BatchSize, running: map[string]*batch{}, refused: cache.NewExpiring(),
+		query: func(ctx context.Context, addresses []string) ([]alicloud.Instance, error) {
+			return s.read(ctx, alicloud.InstanceQuery{PrivateIPs: addresses, VPCID: opts.VPCID})
+		}, fill: s.fillAddresses, answered: s.rememberAddresses,
+	}
 	return s
 }
 
-// metadata returns the instance as it was at most a metadata TTL ago. The second result is false when ECS answered
-// without it.
-func (s *snapshot) metadata(ctx context.Context, id string) (alicloud.Instance, bool, error) {
+// metadata returns the instance as it was at most a metadata TTL ago, the zero one when ECS answered without it.
+func (s *snapshot) metadata(ctx context.Context, id string) (alicloud.Instance, error) {
 	known := s.knownOf(id)
 	if time.Now().Before(known.expires) {
-		return known.instance, true, nil
+		return known.instance, nil
 	}
 	instance, _, err := s.current(ctx, id, known.age())
-	return instance, instance.ID != "", err
+	return instance, err
 }
 
 // current returns the instance as it was at most maxAge ago, or the answer that lacks it.
@@ -226,14 +234,6 @@ func (s *snapshot) rememberAddresses(answer *batch) {
 			s.addresses[address] = miss{batch: answer, since: cmp.Or(s.addresses[address].since, answer.asked)}
 		}
 	}
-}
-
-func (s *snapshot) readByID(ctx context.Context, ids []string) ([]alicloud.Instance, error) {
-	return s.read(ctx, alicloud.InstanceQuery{IDs: ids})
-}
-
-func (s *snapshot) readByAddress(ctx context.Context, addresses []string) ([]alicloud.Instance, error) {
-	return s.read(ctx, alicloud.InstanceQuery{PrivateIPs: addresses, VPCID: s.vpcID})
 }
 
 func (s *snapshot) read(ctx context.Context, query alicloud.InstanceQuery) ([]alicloud.Instance, error) {
