@@ -69,7 +69,7 @@ var rules = []rule{
 	},
 	{
 		who: []string{"./pkg/service/presence"}, must: []string{"."},
-		but: []string{"./pkg/service/presence", "./pkg/service/problem", "./internal/waits"}, tests: true,
+		but: []string{"./pkg/service/presence", "./pkg/service/problem", "./internal/absence", "./internal/waits"}, tests: true,
 		why: "what proves that a load balancer is gone must not depend on who asks, nor on the product",
 	},
 	{

@@ -1,14 +1,10 @@
 package node
 
 import (
-	"maps"
 	"net/netip"
 	"slices"
-	"sync"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/types"
 	cloudproviderapi "k8s.io/cloud-provider/api"
 	cloudnodeutil "k8s.io/cloud-provider/node/helpers"
 	"k8s.io/klog/v2"
@@ -44,7 +40,7 @@ func (i *Instances) addressesFor(node *corev1.Node, instance alicloud.Instance) 
 	if err != nil {
 		return addresses // the stock controller says so
 	}
-	allowed, refused := i.writes.allow(node, written, time.Now())
+	allowed, refused := i.mayWrite(node, written)
 	if refused {
 		klog.InfoS("The kubelet sets the node's addresses itself (it runs without --cloud-provider=external); the manager does not change them",
 			"node", node.Name, "pause", addressPause)
@@ -101,38 +97,29 @@ const (
 	addressPause = waits.AddressesContested
 )
 
-// addressWrites knows what the stock node controller was to write into the status of Nodes. A kubelet without
+// addressWrite is what the stock node controller was to write into the status of a Node. A kubelet without
 // --cloud-provider=external sets the addresses that it finds itself, every few seconds: writing others in each pass would
 // change them back and forth.
-type addressWrites struct {
-	mu    sync.Mutex // guards nodes
-	nodes map[types.UID]addressWrite
-}
-
 type addressWrite struct {
 	addresses []corev1.NodeAddress
 	attempts  int
-	last      time.Time
 }
 
-// allow reports whether to write the addresses, if the Node does not have them. refused is true when they are left to somebody else
+// mayWrite reports whether to write the addresses, if the Node does not have them. refused is true when they are left to somebody else
 // from now on.
-func (w *addressWrites) allow(node *corev1.Node, addresses []corev1.NodeAddress, now time.Time) (allowed, refused bool) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
+func (i *Instances) mayWrite(node *corev1.Node, addresses []corev1.NodeAddress) (allowed, refused bool) {
 	if sameAddresses(node.Status.Addresses, addresses) {
-		delete(w.nodes, node.UID)
+		i.writes.Delete(node.UID)
 		return false, false
 	}
-	maps.DeleteFunc(w.nodes, func(_ types.UID, write addressWrite) bool { return now.Sub(write.last) > addressPause })
-	write := w.nodes[node.UID]
+	known, _ := i.writes.Get(node.UID)
+	write, _ := known.(addressWrite)
 	if !sameAddresses(write.addresses, addresses) {
 		write = addressWrite{addresses: addresses}
 	}
 	write.attempts++
-	if write.attempts <= addressAttempts {
-		write.last = now
+	if write.attempts <= addressAttempts+1 {
+		i.writes.Set(node.UID, write, addressPause)
 	}
-	w.nodes[node.UID] = write
 	return write.attempts <= addressAttempts, write.attempts == addressAttempts+1
 }

@@ -3,7 +3,6 @@ package node
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"net/netip"
 	"slices"
 	"time"
@@ -117,17 +116,6 @@ func (o Options) withDefaults() Options {
 	// Answers count a spacing apart, and come a pass later.
 	o.Guard.maxPause = max(3*time.Minute, 3*o.MonitorPeriod, 2*o.Guard.spacing()+o.MonitorPeriod)
 	return o
-}
-
-// instanceID returns the function that gives the instance id of a node, see [InstanceIDOf].
-func (o Options) instanceID() func(*corev1.Node) (string, error) {
-	ofRegion := InstanceIDOf(o.Region)
-	return func(node *corev1.Node) (string, error) {
-		if o.onPremises(node) && !nodes.IsOnPremises(node) {
-			return "", fmt.Errorf("node %s: %w: its address is one of machines on premises", node.Name, ErrNodeExcluded)
-		}
-		return ofRegion(node)
-	}
 }
 
 // onPremises reports whether the node's machine is outside of Alibaba Cloud, by its label or by its address.

@@ -118,7 +118,13 @@ func (b *batcher) run(ctx context.Context, call *batch) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	_ = sleep.For(ctx, b.window)
-	call.all = b.seal(call)
+	b.mu.Lock()
+	if b.open == call { // it takes no further keys
+		b.open = nil
+	}
+	call.all = sets.List(call.keys)
+	call.all = append(call.all, b.fill(call.keys, b.isRefused, b.size-len(call.all))...)
+	b.mu.Unlock()
 	call.asked = time.Now()
 	call.instances, call.err = b.query(ctx, call.all)
 	if alicloud.IsRefusedParameter(call.err) && len(call.all) > 1 && b.maySearch() {
@@ -138,17 +144,6 @@ func (b *batcher) run(ctx context.Context, call *batch) {
 		b.failed = call
 	}
 	close(call.done)
-}
-
-// seal closes the call for further keys and returns those that it names.
-func (b *batcher) seal(call *batch) []string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.open == call {
-		b.open = nil
-	}
-	keys := sets.List(call.keys)
-	return append(keys, b.fill(call.keys, b.isRefused, b.size-len(keys))...)
 }
 
 // isolate reads the halves of a call that was refused, down to the keys that it was refused for, so that these cost no other key its

@@ -166,7 +166,6 @@ func TestDeletionCarriesUID(t *testing.T) {
 	if err := client.CoreV1().Pods("default").Delete(t.Context(), "pod", metav1.DeleteOptions{}); err != nil {
 		t.Errorf("other objects are deleted as before: %v", err)
 	}
-	client.CoreV1().RESTClient().(*rest.RESTClient).Client.CloseIdleConnections()
 	if len(requests) != 2 || !strings.Contains(requests[0], `"preconditions":{"uid":"uid-1","resourceVersion":"7"}`) ||
 		strings.Contains(requests[1], "preconditions") {
 		t.Errorf("the API server received %q", requests)

@@ -30,8 +30,7 @@ const maxSilentAge = time.Minute
 // Short of that the Node is kept: the answer is true, and a log line says why whenever that changes. An error means that ECS
 // could not be read.
 func (i *Instances) InstanceExists(ctx context.Context, node *corev1.Node) (bool, error) {
-	since, silent := nodes.Silent(node)
-	if !silent || node.DeletionTimestamp != nil { // one that waits for a finalizer is deleted already, and takes no other's turn
+	if _, silent := nodes.Silent(node); !silent || node.DeletionTimestamp != nil { // one that waits for a finalizer is deleted already, and takes no other's turn
 		i.guard.present(node.UID)
 		return true, nil
 	}
@@ -40,7 +39,7 @@ func (i *Instances) InstanceExists(ctx context.Context, node *corev1.Node) (bool
 		i.reportUnserved(node, err)
 		return true, nil //nolint:nilerr // without an instance there is none that could be gone
 	}
-	instance, answer, err := i.snapshot.current(ctx, id, i.silentAge(node, since))
+	instance, answer, err := i.snapshot.current(ctx, id, i.silentAge(node))
 	if errors.Is(err, errRefusedID) {
 		i.reportUnserved(node, err)
 		return true, nil
@@ -72,12 +71,14 @@ func (i *Instances) InstanceExists(ctx context.Context, node *corev1.Node) (bool
 	return false, nil
 }
 
-// silentAge returns how old an answer may be about a node that has been silent since then. Nodes that fell silent just now
+// silentAge returns how old an answer may be about a node. Nodes that fell silent just now
 // are read in every pass, and those that have been so for long, such as a stopped half of the cluster, with a call per hundred
 // of them and minute. Missing instances are read as often as their absences count.
-func (i *Instances) silentAge(node *corev1.Node, since time.Time) time.Duration {
+func (i *Instances) silentAge(node *corev1.Node) (age time.Duration) {
 	longest := min(maxSilentAge, i.opts.Guard.Over/2)
-	age := min(time.Since(since)/8, longest)
+	if since, silent := nodes.Silent(node); silent {
+		age = min(time.Since(since)/8, longest)
+	}
 	id, err := i.idOf(node)
 	switch {
 	case err == nil && i.snapshot.knownOf(id).lacked():
@@ -101,15 +102,8 @@ func (i *Instances) InstanceShutdown(ctx context.Context, node *corev1.Node) (bo
 	if err != nil {
 		return false, nil //nolint:nilerr // without an instance there is none that could be stopped
 	}
-	since, silent := nodes.Silent(node)
-	if !silent {
-		since = time.Now()
-	}
-	instance, _, err := i.snapshot.current(ctx, id, i.silentAge(node, since))
-	if errors.Is(err, errRefusedID) {
-		return false, nil
-	}
-	if err != nil {
+	instance, _, err := i.snapshot.current(ctx, id, i.silentAge(node))
+	if err != nil && !errors.Is(err, errRefusedID) {
 		return false, err
 	}
 	return instance.Status == alicloud.InstanceStopped, nil
@@ -140,7 +134,8 @@ func (i *Instances) keep(ctx context.Context, node *corev1.Node, id, reason, why
 	case keptNoControl:
 		i.reportNotShown(node, id)
 	case keptCapped:
-		i.reportCapped(node, id)
+		i.events.Warnf(node, reasonDeletionDeferred, "Instance %s no longer exists; the Node is kept for now, because the limit on deletions "+
+			"(%d nodes in %s) is reached", id, i.opts.Guard.limit(i.ours()), i.opts.Guard.Interval)
 	}
 	deletionsRefused.WithLabelValues(reason).Inc()
 	if i.guard.state(node.UID, reason) {

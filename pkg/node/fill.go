@@ -64,11 +64,7 @@ func (s *snapshot) withControl(asked sets.Set[string], ids []string, room int) [
 
 // candidate ranks one instance.
 func (s *snapshot) candidate(node *corev1.Node, id string) candidate {
-	since, silent := nodes.Silent(node)
-	var age time.Duration
-	if silent {
-		age = s.silentAge(node, since)
-	}
+	_, silent := nodes.Silent(node)
 	known := s.knownOf(id)
 	read := known.read
 	if known.lacked() {
@@ -77,8 +73,8 @@ func (s *snapshot) candidate(node *corev1.Node, id string) candidate {
 	switch {
 	case read.IsZero():
 		return candidate{id: id, rank: rankUnread}
-	case silent && time.Since(read) < age:
-		return candidate{id: id, rank: rankFresh, due: read.Add(age)}
+	case silent && time.Since(read) < s.silentAge(node):
+		return candidate{id: id, rank: rankFresh, due: read}
 	case silent:
 		return candidate{id: id, rank: rankSilent, due: read}
 	case !known.seen():

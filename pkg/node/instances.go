@@ -1,6 +1,7 @@
 package node
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,7 +10,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/types"
+	utilcache "k8s.io/apimachinery/pkg/util/cache"
 	"k8s.io/apimachinery/pkg/util/validation"
 	corelisters "k8s.io/client-go/listers/core/v1"
 	"k8s.io/client-go/tools/cache"
@@ -30,7 +31,7 @@ type Instances struct {
 	indexer  cache.Indexer // the same by instance
 	snapshot *snapshot
 	guard    *deletionGuard
-	writes   addressWrites
+	writes   *utilcache.Expiring // [addressWrite] by UID
 	events   *events.Recorder
 	waiting  waitingNodes
 }
@@ -40,10 +41,16 @@ func NewInstances(opts Options) *Instances {
 	registerMetrics()
 	opts = opts.withDefaults()
 	i := &Instances{
-		opts: opts, guard: newDeletionGuard(opts.Guard), writes: addressWrites{nodes: map[types.UID]addressWrite{}},
+		opts: opts, guard: newDeletionGuard(opts.Guard), writes: utilcache.NewExpiring(),
 		events: events.New(opts.Recorder, eventInterval),
 	}
-	i.idOf = i.opts.instanceID()
+	ofRegion := InstanceIDOf(opts.Region)
+	i.idOf = func(node *corev1.Node) (string, error) {
+		if opts.onPremises(node) && !nodes.IsOnPremises(node) {
+			return "", fmt.Errorf("node %s: %w: its address is one of machines on premises", node.Name, ErrNodeExcluded)
+		}
+		return ofRegion(node)
+	}
 	i.indexNodes(opts.Nodes.Informer())
 	i.lister, i.indexer = opts.Nodes.Lister(), opts.Nodes.Informer().GetIndexer()
 	i.snapshot = newSnapshot(opts, i.nodes, i.idOf)
@@ -79,7 +86,14 @@ func (i *Instances) InstanceMetadata(ctx context.Context, node *corev1.Node) (*c
 	if nodes.Uninitialized(node) && !node.CreationTimestamp.IsZero() {
 		latency.WithLabelValues("remove_taint").Observe(float64(time.Since(node.CreationTimestamp.Time).Milliseconds()))
 	}
-	return i.metadataOf(node, instance), nil
+	return &cloudprovider.InstanceMetadata{
+		ProviderID:       cmp.Or(node.Spec.ProviderID, i.newProviderID(instance)),
+		InstanceType:     instance.Type,
+		Zone:             instance.ZoneID,
+		Region:           instance.RegionID,
+		NodeAddresses:    i.addressesFor(node, instance),
+		AdditionalLabels: labelsOf(instance),
+	}, nil
 }
 
 // find returns the node's instance.
@@ -114,7 +128,11 @@ const checkPermission = "check the instance, the region and the permission ecs:D
 func (i *Instances) byAddress(ctx context.Context, node *corev1.Node) (alicloud.Instance, error) {
 	address := nodeAddress(node)
 	if address == "" {
-		i.reportNoAddress(node)
+		if time.Since(node.CreationTimestamp.Time) >= listLag {
+			i.events.Warnf(node, reasonInstanceNotFound,
+				"The node has no provider ID and no IPv4 InternalIP, by which ECS finds instances. Set the provider ID with "+
+					"provider-initor or with the kubelet's --provider-id, or give the node an IPv4 address with its --node-ip")
+		}
 		return alicloud.Instance{}, fmt.Errorf("node %s: %w and %w", node.Name, ErrProviderIDEmpty, errNoAddress)
 	}
 	found, err := i.snapshot.atAddress(ctx, address)
@@ -149,21 +167,6 @@ const (
 	// tagNodePoolID is the ECS tag that names the node pool.
 	tagNodePoolID = "ack.alibabacloud.com/nodepool-id"
 )
-
-func (i *Instances) metadataOf(node *corev1.Node, instance alicloud.Instance) *cloudprovider.InstanceMetadata {
-	providerID := node.Spec.ProviderID
-	if providerID == "" {
-		providerID = i.newProviderID(instance)
-	}
-	return &cloudprovider.InstanceMetadata{
-		ProviderID:       providerID,
-		InstanceType:     instance.Type,
-		Zone:             instance.ZoneID,
-		Region:           instance.RegionID,
-		NodeAddresses:    i.addressesFor(node, instance),
-		AdditionalLabels: labelsOf(instance),
-	}
-}
 
 func (i *Instances) newProviderID(instance alicloud.Instance) string {
 	id := ProviderID{Region: i.opts.Region, InstanceID: instance.ID}

@@ -78,13 +78,6 @@ func (t guardedTransport) RoundTrip(request *http.Request) (*http.Response, erro
 	return t.next.RoundTrip(guarded)
 }
 
-// CloseIdleConnections lets the client close what the transport below it keeps open.
-func (t guardedTransport) CloseIdleConnections() {
-	if closer, ok := t.next.(interface{ CloseIdleConnections() }); ok {
-		closer.CloseIdleConnections()
-	}
-}
-
 // deletedNode returns the name of the Node that the request deletes. A DELETE of all nodes has the empty name, which nothing permits.
 func deletedNode(request *http.Request) (string, bool) {
 	if request.Method != http.MethodDelete {

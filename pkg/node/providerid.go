@@ -73,7 +73,9 @@ func ParseProviderID(id string) (ProviderID, error) {
 	place, instance, ok := strings.Cut(rest, ".")
 	if path, slashed := strings.CutPrefix(rest, "/"); ours && slashed {
 		place, instance, ok = strings.Cut(path, "/")
-		place = regionOfPlace(place)
+		if zone := zoneSuffix.FindStringSubmatch(place); zone != nil {
+			place = zone[1] + zone[2] // its region
+		}
 	}
 	if !ok || len(place) > maxIDLength || len(instance) > maxIDLength || !regionPattern.MatchString(place) ||
 		!instancePattern.MatchString(instance) {
@@ -81,15 +83,6 @@ func ParseProviderID(id string) (ProviderID, error) {
 			"<region>.<instance id>", providerScheme+"<region>.<instance id>")
 	}
 	return ProviderID{Region: place, InstanceID: instance}, nil
-}
-
-// regionOfPlace returns the region of a zone id, and a region id as it is.
-func regionOfPlace(place string) string {
-	match := zoneSuffix.FindStringSubmatch(place)
-	if match == nil {
-		return place
-	}
-	return match[1] + match[2]
 }
 
 // InstanceIDOf returns a function that gives the instance id of a node of the region. Its error wraps one of
@@ -106,17 +99,12 @@ func InstanceIDOf(region string) func(*corev1.Node) (string, error) {
 		if id.Region != region {
 			return "", fmt.Errorf("node %s: %w: %q, the cluster is in %q", node.Name, ErrOtherRegion, id.Region, region)
 		}
-		if productOfOther(id.InstanceID) {
+		// Elastic container instances and Lingjun machines: the ECS list never holds them, so that asking ECS would call every one of them gone.
+		if strings.HasPrefix(id.InstanceID, "eci-") || strings.HasPrefix(id.InstanceID, "e01-") {
 			return "", fmt.Errorf("node %s: %w: %q", node.Name, ErrProviderIDForeign, node.Spec.ProviderID)
 		}
 		return id.InstanceID, nil
 	}
-}
-
-// productOfOther reports whether the id is one of elastic container instances or Lingjun machines. The ECS list never
-// holds them, so that asking ECS would call every one of them gone.
-func productOfOther(instanceID string) bool {
-	return strings.HasPrefix(instanceID, "eci-") || strings.HasPrefix(instanceID, "e01-")
 }
 
 // untouchable reports whether err, one of [InstanceIDOf], means that the node is none of ours.

@@ -49,20 +49,6 @@ func (i *Instances) reportUnserved(node *corev1.Node, err error) {
 	}
 }
 
-// reportNoAddress says of a node without provider ID that nothing is there to find its instance by.
-func (i *Instances) reportNoAddress(node *corev1.Node) {
-	if time.Since(node.CreationTimestamp.Time) >= listLag {
-		i.events.Warnf(node, reasonInstanceNotFound,
-			"The node has no provider ID and no IPv4 InternalIP, by which ECS finds instances. Set the provider ID with "+
-				"provider-initor or with the kubelet's --provider-id, or give the node an IPv4 address with its --node-ip")
-	}
-}
-
-func (i *Instances) reportCapped(node *corev1.Node, id string) {
-	i.events.Warnf(node, reasonDeletionDeferred, "Instance %s no longer exists; the Node is kept for now, because the limit on deletions "+
-		"(%d nodes in %s) is reached", id, i.opts.Guard.limit(i.ours()), i.opts.Guard.Interval)
-}
-
 // listLag is how long a new instance may be missing in the list before an event says so.
 const listLag = 10 * time.Second
 

@@ -37,12 +37,11 @@ const forgetAfter = time.Hour
 // snapshot remembers instances by id and reads them again when they are too old, a hundred at a time. A failed answer
 // changes nothing in it.
 type snapshot struct {
-	api   API
-	ttl   time.Duration
-	nodes func() []*corev1.Node
-	idOf  func(*corev1.Node) (string, error)
-	// silentAge is how old the answer about a node may be that has been silent since then.
-	silentAge func(node *corev1.Node, since time.Time) time.Duration
+	api       API
+	ttl       time.Duration
+	nodes     func() []*corev1.Node
+	idOf      func(*corev1.Node) (string, error)
+	silentAge func(node *corev1.Node) time.Duration // how old the answer about a silent node may be
 
 	byID      *batcher
 	byAddress *batcher
