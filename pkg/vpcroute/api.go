@@ -1,6 +1,7 @@
 package vpcroute
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/netip"
@@ -46,7 +47,7 @@ type Config struct {
 	// VPCID is the VPC of the nodes. Required.
 	VPCID string
 	// ClusterID tells this cluster's entries from those of other clusters in the VPC; it becomes part of the entries'
-	// description. Where it is empty, or the official CCM's literal "clusterid", a description proves nothing, and entries of
+	// description. With the official CCM's literal "clusterid", the default, a description proves nothing, and entries of
 	// nodes that went away while this program was down stay.
 	ClusterID string
 	// Period is how often the tables are read when nothing happened, to repair what others changed, and how often it is found
@@ -97,6 +98,7 @@ const (
 func (o Options) paused() bool { return o.Paused != nil && o.Paused() }
 
 func (o Options) withDefaults() Options {
+	o.Config.ClusterID = cmp.Or(o.Config.ClusterID, sharedClusterID)
 	if o.Config.Period <= 0 {
 		o.Config.Period = defaultPeriod
 	}

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/sleep"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/waits"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 )
 
@@ -53,7 +54,7 @@ func (w *Writer) carryOut(ctx context.Context, o *observation, changes []*change
 		case c.err == nil:
 			w.retries.succeeded(c.key())
 		case alicloud.IsQuota(c.err):
-			w.retries.full(c.table, w.tables[c.table].custom, c.err, now)
+			w.retries.failures[fullTable(c.table)] = failure{err: c.err, entries: w.tables[c.table].custom, until: now.Add(waits.RouteRefused)}
 		default:
 			w.retries.failed(c.key(), c.err, now)
 		}

@@ -186,26 +186,20 @@ const (
 	down
 )
 
-// view is what a pass knows about the tables.
-type view struct {
-	plans []*plan
-	// tableOf returns the table that the node's vSwitch uses, "" when that is not known.
-	tableOf func(*corev1.Node) string
-	// check returns what an instance's source/destination check means for its node.
-	check func(instance string) availability
-}
-
 // wantedConditions says of every node with a pod CIDR whether its network is available: its routes, of both IP versions, work in
 // the table that its vSwitch uses, and for the first time only once they work in all others too; and its source/destination check
-// is off. Nodes about which nothing is known are left out.
-func wantedConditions(d *desired, v view) map[*corev1.Node]string {
+// is off. Nodes about which nothing is known are left out. tableOf returns the table that the node's vSwitch uses, "" when that is not known,
+// and check what an instance's source/destination check means for its node.
+func wantedConditions(
+	d *desired, plans []*plan, tableOf func(*corev1.Node) string, check func(instance string) availability,
+) map[*corev1.Node]string {
 	worst := map[*corev1.Node]availability{}
 	note := func(node *corev1.Node, a availability) {
 		worst[node] = max(worst[node], a)
 	}
 	for cidr, want := range d.routes {
-		note(want.node, v.route(want.node, cidr))
-		note(want.node, v.check(want.instance))
+		note(want.node, availabilityOf(cidr, plans, tableOf(want.node)))
+		note(want.node, check(want.instance))
 	}
 	for _, problem := range d.problems {
 		_, routed := worst[problem.node]
@@ -234,12 +228,11 @@ func wantedConditions(d *desired, v view) map[*corev1.Node]string {
 	return all
 }
 
-// route is the availability of one route of the node in all tables.
-func (v view) route(node *corev1.Node, cidr netip.Prefix) availability {
-	own := v.tableOf(node)
-	managed := slices.ContainsFunc(v.plans, func(p *plan) bool { return p.id == own })
+// availabilityOf is that of one route in all tables, of which the node uses its own.
+func availabilityOf(cidr netip.Prefix, plans []*plan, own string) availability {
+	managed := slices.ContainsFunc(plans, func(p *plan) bool { return p.id == own })
 	result := up
-	for _, plan := range v.plans {
+	for _, plan := range plans {
 		decides := plan.id == own || !managed
 		switch {
 		case plan.err != nil && decides:

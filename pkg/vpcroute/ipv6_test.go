@@ -98,12 +98,9 @@ func TestDualStackCondition(t *testing.T) {
 		"both":      {states: map[netip.Prefix]state{v4: stateAvailable, v6: stateAvailable}, want: true},
 	} {
 		d := &desired{routes: map[netip.Prefix]desiredRoute{v4: {node: node}, v6: {node: node}}}
-		v := view{
-			plans: []*plan{{table: &table{}, states: test.states}}, tableOf: func(*corev1.Node) string {
-				return ""
-			}, check: func(string) availability { return up },
-		}
-		if got := wantedConditions(d, v)[node] == conditionCreated; got != test.want {
+		plans := []*plan{{table: &table{}, states: test.states}}
+		tableOf, check := func(*corev1.Node) string { return "" }, func(string) availability { return up }
+		if got := wantedConditions(d, plans, tableOf, check)[node] == conditionCreated; got != test.want {
 			t.Errorf("%s: available = %t, want %t", name, got, test.want)
 		}
 	}

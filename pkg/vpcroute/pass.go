@@ -60,7 +60,7 @@ func (c *Controller) pass(ctx context.Context) (time.Time, error) {
 		c.checks.want(d.routed())
 	}
 	c.emit(o)
-	c.conditions.set(wantedConditions(d, view{o.plans, c.writer.network.tableOf, c.checks.availability}))
+	c.conditions.set(wantedConditions(d, o.plans, c.writer.network.tableOf, c.checks.availability))
 
 	var changes []*change
 	paused := c.opts.paused()

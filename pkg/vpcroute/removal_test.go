@@ -215,7 +215,7 @@ func TestSharedMarksOfGoneInstances(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				a := newAccount(t, emulator.Options{})
 				a.put(6)
-				a.make(markPrefix+"/"+sharedClusterID, map[string]string{cidrOf(2): "i-2", cidrOf(3): "i-3"})
+				a.make(sharedMark, map[string]string{cidrOf(2): "i-2", cidrOf(3): "i-3"})
 				a.make("", map[string]string{cidrOf(4): "i-4", cidrOf(5): "i-5"})
 				a.ReleaseInstance("i-2")
 				a.ReleaseInstance("i-4")

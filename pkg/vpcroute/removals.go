@@ -53,17 +53,6 @@ type decision struct {
 	until time.Time
 }
 
-// surplusOf returns the routes without a node of all tables.
-func surplusOf(plans []*plan) []route {
-	surplus := sets.New[route]()
-	for _, plan := range plans {
-		for _, e := range plan.surplus {
-			surplus.Insert(e.route)
-		}
-	}
-	return slices.SortedFunc(maps.Keys(surplus), byCIDR)
-}
-
 // removable returns the removals from the table that may be made now.
 func (p *plan) removable(d decision) (changes []*change) {
 	for _, e := range p.replace {

@@ -94,11 +94,6 @@ func (r retries) succeeded(what any) {
 	delete(r.failures, what)
 }
 
-// full notes that a table has no room beyond the entries that it holds.
-func (r retries) full(id string, entries int, err error, now time.Time) {
-	r.failures[fullTable(id)] = failure{err: err, entries: entries, until: now.Add(waits.RouteRefused)}
-}
-
 // room is how many routes may be created in the table now, at most one call's worth. Without room, the time says when
 // there may be some.
 func (r retries) room(t *table, now time.Time) (int, time.Time) {

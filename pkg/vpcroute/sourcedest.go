@@ -131,22 +131,25 @@ func (s *sourceDest) pass(ctx context.Context) error {
 	var refused error // the last write
 	for instance, c := range due {
 		eni, shown := found[instance]
+		state := unknown
 		switch {
 		case !shown && err != nil, ctx.Err() != nil:
-			s.note(instance, unknown)
 		case !shown:
-			s.note(instance, unknown)
 			err := fmt.Errorf("no network interface of instance %s has the node's address %s", instance, c.address)
 			s.report.events.Warnf(c.node, reasonSourceDestErr, "The source/destination check is not known: %v", err)
 			errs = append(errs, err)
 		case !eni.SourceDestCheck:
-			s.note(instance, up)
+			state = up
 		case refusesAll(refused), s.opts.paused(): // the call would end as the one before, or is to wait
-			s.note(instance, down)
+			state = down
 		default:
-			refused = s.switchOff(ctx, eni, c)
+			state = up
+			if refused = s.switchOff(ctx, eni, c); refused != nil {
+				state = down
+			}
 			errs = append(errs, refused)
 		}
+		s.note(instance, state)
 	}
 	return errors.Join(errs...)
 }
@@ -247,12 +250,10 @@ func readInterfaces(ctx context.Context, api API, vpcID string, addresses []neti
 // switchOff switches the check off.
 func (s *sourceDest) switchOff(ctx context.Context, eni alicloud.NetworkInterface, c check) error {
 	logger := klog.FromContext(ctx).WithValues("node", c.node.Name, "instance", eni.InstanceID, "why", "routed pod traffic needs it")
-	if err := s.opts.API.DisableSourceDestCheck(klog.NewContext(ctx, logger), eni.ID); err != nil {
-		s.note(eni.InstanceID, down)
+	err := s.opts.API.DisableSourceDestCheck(klog.NewContext(ctx, logger), eni.ID)
+	if err != nil {
 		s.report.events.Warnf(c.node, reasonSourceDestErr,
 			"Cannot switch off the source/destination check of %s, so pods of this node cannot talk to other nodes: %v", eni.ID, err)
-		return err
 	}
-	s.note(eni.InstanceID, up)
-	return nil
+	return err
 }

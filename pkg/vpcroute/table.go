@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/nodes"
@@ -86,30 +85,20 @@ func (t *table) removed(cidr netip.Prefix, now time.Time) {
 
 // markPrefix begins the description of every entry that this program makes. It must not change: entries carry it for years,
 // and it is how an entry is recognized whose node went away while this program was down.
-const markPrefix = "k8s/pod-cidr"
+const markPrefix = "k8s/pod-cidr/"
 
-// sharedClusterID is the cluster id of every cluster whose own is not known: the official CCM's literal. It proves nothing, for
-// other clusters in the VPC may have it too.
-const sharedClusterID = "clusterid"
+// sharedClusterID is the cluster id of every cluster whose own is not known: the official CCM's literal. sharedMark is the description of
+// their entries. It does not say whose an entry is, but once its instance is gone the entry is of use to none.
+const (
+	sharedClusterID = "clusterid"
+	sharedMark      = markPrefix + sharedClusterID
+)
 
 // mark is the description of this cluster's entries.
-func (c Config) mark() string {
-	if c.ClusterID == "" {
-		return markPrefix
-	}
-	return markPrefix + "/" + c.ClusterID
-}
-
-// sharedMark reports whether this program made the entry for a cluster whose own id was not known. The mark does not say which cluster
-// that was, but once its instance is gone the entry is of use to none.
-func sharedMark(description string) bool {
-	id, marked := strings.CutPrefix(description, markPrefix)
-	id = strings.TrimPrefix(id, "/")
-	return marked && (id == "" || id == sharedClusterID)
-}
+func (c Config) mark() string { return markPrefix + c.ClusterID }
 
 // made reports whether this cluster, and no other, has made the entry.
-func (c Config) made(e entry) bool { return e.Description == c.mark() && !sharedMark(e.Description) }
+func (c Config) made(e entry) bool { return e.Description == c.mark() && e.Description != sharedMark }
 
 // owner is who made an entry, as its description says.
 type owner int
@@ -126,7 +115,7 @@ func ownerOf(config Config, e entry) owner {
 	case e.instance == "", e.Description == "" && config.isClusterCIDR(e.cidr):
 		// A route for all pods at once is somebody's deliberate choice, also when it leads to a node.
 		return somebodyElse
-	case e.Description == "", sharedMark(e.Description):
+	case e.Description == "", e.Description == sharedMark:
 		return nobody
 	case e.Description == config.mark():
 		return thisCluster
@@ -237,7 +226,7 @@ func (p *plan) classify(d *desired, config Config, known evidence, e entry) {
 		// The Node of this machine has just been registered again, and may get the same pod CIDR.
 	case owner == thisCluster || known.former(e.route):
 		p.surplus = append(p.surplus, e)
-	case !inTheWay(d, e) && !sharedMark(e.Description):
+	case !inTheWay(d, e) && e.Description != sharedMark:
 		// An entry without a mark may be a user's.
 	case known.gone(e.instance):
 		p.replace = append(p.replace, e)

@@ -4,10 +4,13 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"golang.org/x/sync/semaphore"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/sets"
 )
 
 // Writer is the one place that reads and changes the route tables of a VPC, and remembers what they hold, so that an event costs
@@ -130,14 +133,18 @@ func (w *Writer) desired(ctx context.Context) (*desired, error) {
 // compare makes the plan of each table, and decides which entries without a node may go.
 func (w *Writer) compare(o *observation, known evidence, removals *removals, now time.Time) {
 	o.plans = nil
+	surplus := sets.New[route]()
 	for _, id := range o.IDs {
 		each := &plan{table: w.tables[id]}
 		if each.err == nil {
 			each = diff(o.desired, each.table, w.opts.Config, known)
 		}
 		o.plans = append(o.plans, each)
+		for _, e := range each.surplus {
+			surplus.Insert(e.route)
+		}
 	}
-	o.removals = removals.decide(surplusOf(o.plans), o.desired, known, now)
+	o.removals = removals.decide(slices.SortedFunc(maps.Keys(surplus), byCIDR), o.desired, known, now)
 }
 
 // unread returns why none of the tables could be read, nil if one could.
