@@ -117,7 +117,9 @@ func (b *batcher) join(ctx context.Context, key string) *batch {
 func (b *batcher) run(ctx context.Context, call *batch) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	_ = sleep.For(ctx, b.window)
+	if b.size-b.reserve > 1 { // else the call is full
+		_ = sleep.For(ctx, b.window)
+	}
 	b.mu.Lock()
 	if b.open == call { // it takes no further keys
 		b.open = nil
@@ -162,22 +164,20 @@ func (b *batcher) isolate(ctx context.Context, call *batch) {
 			switch {
 			case err == nil:
 				read, found = append(read, half...), append(found, instances...)
-				continue
-			case alicloud.IsRefusedParameter(err) && len(half) == 1:
-				refused = append(refused, half[0])
-				continue
-			case alicloud.IsRefusedParameter(err):
-				err = halve(half)
-			}
-			if err != nil {
+			case !alicloud.IsRefusedParameter(err):
 				return err
+			case len(half) == 1:
+				refused = append(refused, half[0])
+			default:
+				if err := halve(half); err != nil {
+					return err
+				}
 			}
 		}
 		return nil
 	}
 	if err := halve(call.all); err != nil {
-		call.err = err
-		return
+		call.err, read = err, nil
 	}
 	if len(read) == 0 {
 		return

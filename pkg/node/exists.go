@@ -30,7 +30,8 @@ const maxSilentAge = time.Minute
 // Short of that the Node is kept: the answer is true, and a log line says why whenever that changes. An error means that ECS
 // could not be read.
 func (i *Instances) InstanceExists(ctx context.Context, node *corev1.Node) (bool, error) {
-	if _, silent := nodes.Silent(node); !silent || node.DeletionTimestamp != nil { // one that waits for a finalizer is deleted already, and takes no other's turn
+	// One that waits for a finalizer is deleted already, and takes no other's turn.
+	if _, silent := nodes.Silent(node); !silent || node.DeletionTimestamp != nil {
 		i.guard.present(node.UID)
 		return true, nil
 	}
@@ -200,7 +201,7 @@ func (i *Instances) confirm(ctx context.Context, id string) (reason, why string,
 	if len(known) == 0 && len(found) == 0 {
 		// Where the cluster never had another instance, any instance of its VPC is as good a control. Where it had, that all of
 		// them are missing suggests a wrong account, and so would the list of a VPC.
-		if i.opts.VPCID == "" || !i.snapshot.onlyEver(id) {
+		if !i.snapshot.onlyEver(id) {
 			return keptNoControl, "no other instance is known to compare with; " + checkPermission, nil
 		}
 		found, err = i.snapshot.api.DescribeInstances(ctx, alicloud.InstanceQuery{VPCID: i.opts.VPCID, FirstPage: true})

@@ -138,12 +138,11 @@ func (s *snapshot) ask(ctx context.Context, id string) (alicloud.Instance, *batc
 	if err != nil {
 		return alicloud.Instance{}, nil, fmt.Errorf("read instance %s: %w", id, err)
 	}
-	for i := range answer.instances {
-		if answer.instances[i].ID == id {
-			return answer.instances[i], answer, nil
-		}
+	at := slices.IndexFunc(answer.instances, func(each alicloud.Instance) bool { return each.ID == id })
+	if at < 0 {
+		return alicloud.Instance{}, answer, nil
 	}
-	return alicloud.Instance{}, answer, nil
+	return answer.instances[at], answer, nil
 }
 
 // atAddress returns the instances of the VPC that have the private address.
