@@ -9,6 +9,11 @@ import (
 	"testing"
 )
 
+const (
+	root     = "../.."
+	chartDir = root + "/charts/cloud-controller-manager"
+)
+
 // binDir is the directory of the project's programs, as an absolute path. SANDBOX_BIN_DIR names it; else they are built.
 var binDir = sync.OnceValues(func() (string, error) {
 	if dir := os.Getenv("SANDBOX_BIN_DIR"); dir != "" {

@@ -377,26 +377,3 @@ func (a asker) judgesNothing() {
 		return text(err) + a.warnings.take()
 	})
 }
-
-// TestRestrictionsAreRefused holds mistakes in restrictions, which would let everything pass, to an error.
-func TestRestrictionsAreRefused(t *testing.T) {
-	t.Parallel()
-	for name, test := range map[string]struct{ json, version, want string }{
-		"nothing": {`[{"name":"a","namespaceSelector":{}}]`, "1.30.0", `"a" restricts nothing`},
-		"misspelled": {`[{"name":"a","namespaceSelector":{},"annotations":["loadbalancer-ids"]}]`, "1.30.0",
-			`"loadbalancer-ids", which does not exist`},
-		"no selector":   {`[{"name":"a","annotations":["loadbalancer-id"]}]`, "1.30.0", "namespaceSelector"},
-		"address type":  {`[{"name":"a","namespaceSelector":{},"addressTypes":["private"]}]`, "1.30.0", "intranet"},
-		"old cluster":   {`[{"name":"a","namespaceSelector":{},"annotations":["loadbalancer-id"]}]`, "1.29.0", "they need 1.30 or later"},
-		"unknown field": {`[{"name":"a","namespaceSelector":{},"annotation":["loadbalancer-id"]}]`, "1.30.0", "annotation"},
-	} {
-		for helm, pkg := range helms() {
-			got := run(t.Context(), t, nil, tool(t, pkg),
-				append([]string{"template", "ccm", chartDir, "--kube-version", test.version, "--set-json", "admissionPolicy.restrictions=" + test.json},
-					arguments(nil)...)...)
-			if got.code == 0 || !strings.Contains(got.stderr, test.want) {
-				t.Errorf("%s, %s: exit code %d, %s, want an error that says %q", helm, name, got.code, got.stderr, test.want)
-			}
-		}
-	}
-}

@@ -13,10 +13,9 @@ import (
 
 // The tools of this module's go.mod.
 const (
-	helm3       = "helm.sh/helm/v3/cmd/helm"
-	helm4       = "helm.sh/helm/v4/cmd/helm"
-	kubeconform = "github.com/yannh/kubeconform/cmd/kubeconform"
-	actionlint  = "github.com/rhysd/actionlint/cmd/actionlint"
+	helm3      = "helm.sh/helm/v3/cmd/helm"
+	helm4      = "helm.sh/helm/v4/cmd/helm"
+	actionlint = "github.com/rhysd/actionlint/cmd/actionlint"
 )
 
 // helms are both Helms by name or, with -short, the newer one.

@@ -1,4 +1,4 @@
-package chart
+package render
 
 import (
 	"bufio"
@@ -102,12 +102,8 @@ func TestCustomResources(t *testing.T) {
 	t.Parallel()
 	sets := []string{"initializer.enabled=true", "metrics.serviceMonitor.enabled=true", "metrics.serviceMonitor.labels.release=prometheus",
 		"serving.tlsSecretName=ccm-tls"}
-	got := run(t.Context(), t, nil, tool(t, helm4), append([]string{"template", "ccm", chartDir}, arguments(sets)...)...)
-	if got.code != 0 {
-		t.Fatal(got.stderr)
-	}
 	seen := 0
-	for _, document := range documents(t, got.stdout) {
+	for _, document := range documents(t, template(t, Options{Set: sets})) {
 		var object any
 		switch {
 		case strings.Contains(document, "\nkind: BroadcastJob\n"):
@@ -131,10 +127,8 @@ func TestCustomResources(t *testing.T) {
 func TestTheDoctorRunsWhereTheManagerDoes(t *testing.T) {
 	t.Parallel()
 	for _, setting := range []string{"placement", "daemon set", "one replica", "no budget"} {
-		got := run(t.Context(), t, nil, tool(t, helm4),
-			append([]string{"template", "ccm", chartDir, "--kube-version", kubernetesVersions[0]}, arguments(settings[setting])...)...)
 		var doctor, manager corev1.PodSpec
-		for _, document := range documents(t, got.stdout) {
+		for _, document := range documents(t, template(t, Options{Set: Settings[setting]})) {
 			var w workload
 			if err := yaml.Unmarshal([]byte(document), &w); err != nil {
 				continue // another kind, whose spec has another form

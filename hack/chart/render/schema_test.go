@@ -1,4 +1,4 @@
-package chart
+package render
 
 import (
 	"flag"
@@ -14,13 +14,12 @@ import (
 var update = flag.Bool("update", false, "write what is generated from values.yaml")
 
 const (
-	root     = "../.."
+	root     = "../../.."
 	chartDir = root + "/charts/cloud-controller-manager"
 )
 
 // TestValuesAreFresh compares the schema and the reference page with values.yaml, and so holds every value to have a description.
-func TestValuesAreFresh(t *testing.T) {
-	t.Parallel()
+func TestValuesAreFresh(t *testing.T) { // not parallel: TestDeployIsFresh reads what it writes
 	text, err := os.ReadFile(filepath.Join(chartDir, "values.yaml"))
 	if err != nil {
 		t.Fatal(err)

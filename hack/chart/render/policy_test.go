@@ -1,4 +1,4 @@
-package chart
+package render
 
 import (
 	"cmp"
@@ -19,8 +19,7 @@ import (
 const policyTemplate = root + "/charts/cloud-controller-manager/templates/admission-policy.yaml"
 
 // TestAdmissionPolicyIsFresh compares the chart's ValidatingAdmissionPolicy with the table that the program reads annotations by.
-func TestAdmissionPolicyIsFresh(t *testing.T) {
-	t.Parallel()
+func TestAdmissionPolicyIsFresh(t *testing.T) { // not parallel: TestDeployIsFresh reads what it writes
 	fresh(t, policyTemplate, []byte(renderAdmissionPolicy(t)))
 }
 
