@@ -62,9 +62,8 @@ type Options struct {
 	NodeIP bool
 	// OnPremises is the number of machines that are in no cloud.
 	OnPremises int
-	// VirtualNodes and WindowsNodes are numbers of further nodes, of real ones only: virtual nodes, whose pods are container instances
-	// with a network interface each, and instances whose Nodes have the label of Windows.
-	VirtualNodes, WindowsNodes int
+	// VirtualNodes is a number of further nodes beside real ones, whose pods are container instances with a network interface each.
+	VirtualNodes int
 	// Images are archives of container images, as imagetar and `docker save` write them, that real machines have beside their own. They
 	// are read by the machines: absolute paths, and none below /etc, /run, /var/lib or /var/log, of which each machine has its own.
 	Images []string
@@ -82,9 +81,6 @@ type Options struct {
 	OpenKruise string
 	// Emulator sets how the cloud behaves.
 	Emulator CloudOptions
-	// Cloud is the URL of a sandbox with real nodes, whose cloud and network this one shares; "" for a cloud of its own. Real nodes only,
-	// and their pod CIDRs must not be those of the other one.
-	Cloud string
 	// AuditLog is a file that takes a line for each request of a service account to the API server; "" for none.
 	AuditLog string
 	// Progress takes one line for each part that has come up; nil for none.
@@ -93,7 +89,7 @@ type Options struct {
 
 // Cluster is a running sandbox.
 type Cluster struct {
-	// Cloud is the emulated cloud behind it, nil when that is another sandbox's.
+	// Cloud is the emulated cloud behind it.
 	Cloud *Cloud
 	// Client and Config are the administrator's.
 	Client kubernetes.Interface
@@ -104,7 +100,6 @@ type Cluster struct {
 	plane    *controlplane.ControlPlane
 	kruise   *child.Process // nil without OpenKruise
 	podCIDR  string         // of all nodes
-	cloudURL string
 	kubelets *errgroup.Group
 	stop     context.CancelFunc
 	failed   context.Context //nolint:containedctx // not for calls: it ends when the kubelets do
@@ -134,20 +129,16 @@ func (c *Cluster) start(ctx context.Context, opts Options) error {
 	if c.nodes, err = newNodes(ctx, opts, c.files); err != nil {
 		return err
 	}
-	url, trouble := opts.Cloud, &controlplane.Trouble{}
-	if url == "" {
-		if err = c.startCloud(ctx, opts); err != nil {
-			return err
-		}
-		url, trouble = c.Cloud.URL, &c.Cloud.outages.controlPlane
+	if err = c.startCloud(ctx, opts); err != nil {
+		return err
 	}
-	progress.say("cloud emulator at %s with %d instances of this cluster", url, opts.Nodes+opts.WindowsNodes)
+	progress.say("cloud emulator at %s with %d instances of this cluster", c.Cloud.URL, opts.Nodes)
 	heartbeat := heartbeatOf(opts.NodeKind, max(opts.Nodes, opts.ExpectedNodes))
 	c.podCIDR = opts.PodRange()
 	c.plane, err = controlplane.Start(ctx, controlplane.Options{
 		Dir: c.files.state, ClusterCIDR: c.podCIDR, ServiceCIDR: serviceCIDR,
 		NodeMonitorGrace: graceHeartbeats * heartbeat, Network: c.nodes.access(), AuditLog: opts.AuditLog, Log: c.files.log,
-		Programs: opts.Kubernetes, Trouble: trouble,
+		Programs: opts.Kubernetes, Trouble: &c.Cloud.outages.controlPlane,
 	})
 	if err != nil {
 		return err
@@ -170,12 +161,11 @@ func (c *Cluster) start(ctx context.Context, opts Options) error {
 		}
 		progress.say("OpenKruise manager ready")
 	}
-	config, err := cloudConfig(opts, url)
+	config, err := cloudConfig(opts, c.Cloud.URL)
 	if err != nil {
 		return err
 	}
-	c.cloudURL = url
-	return c.files.publish(c.plane.Kubeconfig(), config, url)
+	return c.files.publish(c.plane.Kubeconfig(), config, c.Cloud.URL)
 }
 
 // startCloud makes a cloud with the first instances.
@@ -189,11 +179,6 @@ func (c *Cluster) startCloud(ctx context.Context, opts Options) error {
 	}
 	for i := range opts.Nodes {
 		if err := c.Cloud.AddNode(i); err != nil {
-			return err
-		}
-	}
-	for i := range opts.WindowsNodes {
-		if err := c.Cloud.addWindowsNode(i); err != nil {
 			return err
 		}
 	}
@@ -227,9 +212,6 @@ func (c *Cluster) Kubeconfig() string { return c.files.path(kubeconfigFile) }
 
 // CloudConfig is the path of the cloud-config for a cloud controller manager.
 func (c *Cluster) CloudConfig() string { return c.files.path(cloudConfigFile) }
-
-// CloudURL is the URL of the emulated cloud.
-func (c *Cluster) CloudURL() string { return c.cloudURL }
 
 // PodCIDR is the range, or two with a comma between them, of the pod CIDRs of nodes.
 func (c *Cluster) PodCIDR() string { return c.podCIDR }
@@ -283,7 +265,7 @@ func (c *Cluster) kruiseDone() <-chan struct{} {
 }
 
 // AllNodes is how many nodes of all kinds there are to begin with.
-func (o Options) AllNodes() int { return o.Nodes + o.OnPremises + o.VirtualNodes + o.WindowsNodes }
+func (o Options) AllNodes() int { return o.Nodes + o.OnPremises + o.VirtualNodes }
 
 // PodRange is the range that the pod CIDRs of nodes are cut from: PodCIDR, or its default.
 func (o Options) PodRange() string { return cmp.Or(o.PodCIDR, podCIDROf(o.AllNodes())) }

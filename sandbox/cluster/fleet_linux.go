@@ -9,7 +9,6 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"go.etcd.io/etcd/client/pkg/v3/fileutil"
@@ -20,7 +19,7 @@ import (
 // leaseHeartbeats is how many heartbeats a kubelet's Lease lasts: the kubelet decides the one by the other.
 const leaseHeartbeats = 4
 
-// machines are real machines, whatever network they are in.
+// machines are real machines, without their network.
 type machines struct {
 	opts  Options
 	files *files
@@ -62,7 +61,7 @@ func newMachines(opts Options, files *files) (*machines, error) {
 	if _, err = Clean(); err != nil {
 		fmt.Fprintf(files.log, "%s%v\n", realnode.Complaint, err) // what others have left does not keep this one from running
 	}
-	if err = realnode.CheckHost(opts.Nodes+opts.OnPremises+opts.WindowsNodes, "/"+m.name, files.state); err != nil {
+	if err = realnode.CheckHost(opts.Nodes+opts.OnPremises, "/"+m.name, files.state); err != nil {
 		return nil, err
 	}
 	archive := files.statePath("images.tar")
@@ -77,16 +76,6 @@ func newMachines(opts Options, files *files) (*machines, error) {
 // end makes the sandbox unknown: nothing is left of it.
 func (m *machines) end() error { return removeRecord(m.record) }
 
-// prepare makes the fleet; network says which machines there are and how they are attached.
-func (m *machines) prepare(c *Cluster, heartbeat time.Duration, network realnode.FleetOptions) {
-	opts := network
-	opts.Program, opts.Tools, opts.Log = m.program, m.tools, m.files.log
-	opts.Dir, opts.Cgroup = m.files.statePath(machinesDir), "/"+m.name
-	opts.Images, opts.Registry = m.archives, "http://"+registry.Address
-	opts.Node = func(instance realnode.Instance) (realnode.Node, error) { return m.node(c, instance, heartbeat) }
-	m.fleet = realnode.NewFleet(opts)
-}
-
 // node is what an instance is to the cluster, with the identities that a bootstrap would have given it.
 func (m *machines) node(c *Cluster, instance realnode.Instance, heartbeat time.Duration) (realnode.Node, error) {
 	address, err := netip.ParseAddr(instance.Address)
@@ -94,11 +83,8 @@ func (m *machines) node(c *Cluster, instance realnode.Instance, heartbeat time.D
 		return realnode.Node{}, fmt.Errorf("address of instance %s: %w", instance.ID, err)
 	}
 	node := realnode.Node{
-		Name: instance.Name, Address: address, CloudProvider: "external", ClusterCIDR: c.podCIDR, ClusterDNS: m.opts.ClusterDNS,
+		Name: instance.Name, Address: address, ClusterCIDR: c.podCIDR, ClusterDNS: m.opts.ClusterDNS,
 		CA: c.plane.CA(), LeaseDuration: leaseHeartbeats * heartbeat,
-	}
-	if strings.HasPrefix(instance.ID, windowsPrefix) {
-		node.Taints = []string{windowsTaint} // labelWindows does the rest
 	}
 	if node.Kubeconfig, err = c.plane.MachineKubeconfig("system:node:"+instance.Name, "system:nodes"); err != nil {
 		return realnode.Node{}, err

@@ -39,20 +39,9 @@ type Machine struct {
 // AddNode puts the i-th of the first instances into the cloud. As in the cloud, no ID is a part of another one: some programs search for a
 // part.
 func (c *Cloud) AddNode(i int) error {
-	return c.addInstance(fmt.Sprintf("i-sandbox%04d", i+1), fmt.Sprintf("node-%d", i+1), i)
-}
-
-// windowsPrefix begins the IDs of instances whose Nodes have the label of Windows.
-const windowsPrefix = "i-windows"
-
-// addWindowsNode puts the i-th of those instances into the cloud.
-func (c *Cloud) addWindowsNode(i int) error {
-	return c.addInstance(fmt.Sprintf("%s%04d", windowsPrefix, i+1), fmt.Sprintf("windows-%d", i+1), i)
-}
-
-func (c *Cloud) addInstance(id, name string, i int) error {
+	id := fmt.Sprintf("i-sandbox%04d", i+1)
 	_, err := c.PutInstance(id, emulator.InstanceSpec{
-		Name: name, VSwitchID: vSwitches[i%len(vSwitches)],
+		Name: fmt.Sprintf("node-%d", i+1), VSwitchID: vSwitches[i%len(vSwitches)],
 		// As on ECS: until it is switched off, a machine gets no packets for the pods behind it.
 		SourceDestCheck: true,
 	})

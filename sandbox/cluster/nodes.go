@@ -53,13 +53,8 @@ type nodes interface {
 func newNodes(ctx context.Context, opts Options, files *files) (nodes, error) {
 	switch opts.NodeKind {
 	case "", Light:
-		if opts.Cloud != "" {
-			return nil, fmt.Errorf("the cloud of another sandbox, at %s, for light nodes: they need their own; the kind %s can share it", opts.Cloud,
-				Real)
-		}
-		if opts.VirtualNodes+opts.WindowsNodes > 0 {
-			return nil, fmt.Errorf("%d virtual and %d Windows nodes beside light ones: they need the kind %s", opts.VirtualNodes, opts.WindowsNodes,
-				Real)
+		if opts.VirtualNodes > 0 {
+			return nil, fmt.Errorf("%d virtual nodes beside light ones: they need the kind %s", opts.VirtualNodes, Real)
 		}
 		return &lightNodes{network: lightnode.NewNetwork(context.WithoutCancel(ctx)), opts: opts}, nil
 	case Real:

@@ -60,9 +60,6 @@ func newRealNodes(ctx context.Context, opts Options, files *files) (nodes, error
 	if err != nil {
 		return nil, err
 	}
-	if opts.Cloud != "" {
-		return newSecondNodes(ctx, machines)
-	}
 	n := &realNodes{machines: machines}
 	n.vpc, err = vpcnet.New(ctx, vpcnet.Options{Prefix: n.name, ControlPlane: controlPlaneAddress})
 	if err != nil {
@@ -103,16 +100,12 @@ func (n *realNodes) access() *controlplane.Network {
 }
 
 func (n *realNodes) start(c *Cluster, heartbeat time.Duration) (func(context.Context) error, error) {
-	n.prepare(c, heartbeat, realnode.FleetOptions{
-		Instances: n.instances, Changed: n.cloud.Changed, Detach: n.vpc.Detach,
-		Attach: func(ctx context.Context, instance realnode.Instance) (realnode.Namespace, error) {
-			return n.attach(ctx, instance)
-		},
+	n.fleet = realnode.NewFleet(realnode.FleetOptions{
+		Program: n.program, Tools: n.tools, Log: n.files.log, Dir: n.files.statePath(machinesDir), Cgroup: "/" + n.name,
+		Images: n.archives, Registry: "http://" + registry.Address, Instances: n.instances, Changed: n.cloud.Changed, Attach: n.attach,
+		Detach: n.vpc.Detach, Node: func(instance realnode.Instance) (realnode.Node, error) { return n.node(c, instance, heartbeat) },
 	})
 	return func(ctx context.Context) error {
-		if err := labelWindows(ctx, c.Client); err != nil && ctx.Err() == nil {
-			return err
-		}
 		group, ctx := errgroup.WithContext(ctx)
 		group.Go(func() error { return n.fleet.Run(ctx) })
 		group.Go(func() error { return n.vpc.Wait(ctx) })
@@ -169,10 +162,8 @@ func (n *realNodes) instances() []realnode.Instance {
 			ID: instance.ID, Name: lightnode.NodeName(instance), Address: instance.PrivateIP, Running: instance.Running, OnPremises: onPremises,
 		})
 	}
-	for _, instance := range n.cloud.Emulator.Instances() {
-		if instance.Tags[secondTag] == "" { // others are machines of another sandbox
-			add(lightInstance(instance), false)
-		}
+	for _, instance := range n.cloud.lightInstances() {
+		add(instance, false)
 	}
 	for _, instance := range onPremises(n.opts.OnPremises) {
 		add(instance, true)
@@ -180,7 +171,7 @@ func (n *realNodes) instances() []realnode.Instance {
 	return machines
 }
 
-func (n *realNodes) attach(ctx context.Context, instance realnode.Instance) (*vpcnet.Namespace, error) {
+func (n *realNodes) attach(ctx context.Context, instance realnode.Instance) (realnode.Namespace, error) {
 	address, err := netip.ParseAddr(instance.Address)
 	if err != nil {
 		return nil, fmt.Errorf("address of instance %s: %w", instance.ID, err)
@@ -189,7 +180,11 @@ func (n *realNodes) attach(ctx context.Context, instance realnode.Instance) (*vp
 	if instance.OnPremises {
 		place = vpcnet.Premises
 	}
-	return n.vpc.Attach(ctx, vpcnet.Endpoint{Name: instance.ID, Address: address, Place: place})
+	side, err := n.vpc.Attach(ctx, vpcnet.Endpoint{Name: instance.ID, Address: address, Place: place})
+	if err != nil {
+		return nil, err // a nil *Namespace would not be nil to the fleet
+	}
+	return side, nil
 }
 
 // namespace is the network of an instance or a client.
@@ -222,7 +217,6 @@ func (n *realNodes) serve(mux *http.ServeMux) {
 		_, _ = io.WriteString(w, side.Path+"\n") // the asker is gone when this fails
 	})
 	n.servePrograms(mux)
-	serveAttachments(mux, n.vpc)
 }
 
 func (n *realNodes) close() error {

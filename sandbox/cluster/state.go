@@ -110,7 +110,7 @@ func (c *Cloud) LoadBalancers(ctx context.Context) ([]LoadBalancer, error) {
 
 // state reads the whole state of the cloud.
 func (c *Cloud) state(ctx context.Context) (*state, error) {
-	answer, err := ask(ctx, http.MethodGet, c.URL+"/_emulator/state", nil)
+	answer, err := get(ctx, c.URL+"/_emulator/state")
 	if err != nil {
 		return nil, fmt.Errorf("read the state of the cloud: %w", err)
 	}
@@ -121,9 +121,9 @@ func (c *Cloud) state(ctx context.Context) (*state, error) {
 	return &s, nil
 }
 
-// ask makes a request to a sandbox and returns the answer. An answer that is no success is an error.
-func ask(ctx context.Context, method, url string, body []byte) ([]byte, error) {
-	request, err := http.NewRequestWithContext(ctx, method, url, bytes.NewReader(body))
+// get returns the answer of a sandbox. An answer that is no success is an error.
+func get(ctx context.Context, url string) ([]byte, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
 	if err != nil {
 		return nil, err
 	}

@@ -5,7 +5,6 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
-	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -17,11 +16,6 @@ import (
 type Node struct {
 	Name    string
 	Address netip.Addr
-	// CloudProvider is the kubelet's --cloud-provider: external, or empty for a machine that is in no cloud.
-	CloudProvider string
-	Labels        map[string]string
-	// Taints are those of --register-with-taints, "key=value:effect".
-	Taints []string
 	// ClusterCIDR is the range of all pods.
 	ClusterCIDR string
 	// ClusterDNS is the address of the name server that pods ask; "" for none.
@@ -57,13 +51,13 @@ func (o Options) bootSpec() bootSpec {
 		})
 	}
 	programs = append(programs,
-		program{Name: "kubelet", Args: append([]string{
+		program{Name: "kubelet", Args: []string{
 			o.Program, "kubelet", "--config=" + kubernetesDir + "/kubelet.yaml", "--kubeconfig=" + kubeconfig,
-			"--hostname-override=" + o.Node.Name, "--cloud-provider=" + o.Node.CloudProvider,
+			"--hostname-override=" + o.Node.Name, "--cloud-provider=external",
 			// kube-proxy waits half a minute for the addresses of its Node, and the cloud controller manager, which would write them,
 			// may need kube-proxy to reach the API server.
 			"--node-ip=" + o.Node.Address.String(),
-		}, o.Node.kubeletFlags()...)},
+		}},
 		program{
 			Name: "flannel", Env: []string{"NODE_NAME=" + o.Node.Name},
 			Args: []string{
@@ -79,18 +73,6 @@ func (o Options) bootSpec() bootSpec {
 			"--conntrack-max-per-core=0",
 		}})
 	return bootSpec{Hostname: o.Node.Name, Disk: o.Dir, Programs: programs}
-}
-
-// kubeletFlags are those that depend on the node and have no place in the configuration file.
-func (n Node) kubeletFlags() []string {
-	var flags []string
-	for key, value := range n.Labels {
-		flags = append(flags, "--node-labels="+key+"="+value)
-	}
-	if len(n.Taints) > 0 {
-		flags = append(flags, "--register-with-taints="+strings.Join(n.Taints, ","))
-	}
-	return flags
 }
 
 func (n Node) clusterDNS() []string {

@@ -18,10 +18,9 @@ func testOptions(t *testing.T) Options {
 		Registry: "http://203.0.113.80",
 		Tools:    Tools{Containerd: "containerd", Ctr: "ctr", Runc: "/usr/sbin/runc", CNI: "/usr/lib/cni"},
 		Node: Node{
-			Name: "node-1", Address: netip.MustParseAddr("10.1.0.1"), CloudProvider: "external", ClusterCIDR: "10.244.0.0/16",
+			Name: "node-1", Address: netip.MustParseAddr("10.1.0.1"), ClusterCIDR: "10.244.0.0/16",
 			ClusterDNS: "10.96.0.10",
 			Kubeconfig: []byte("kubelet's"), ProxyKubeconfig: []byte("proxy's"), CA: []byte("ca"), LeaseDuration: 8 * time.Second,
-			Labels: map[string]string{"type": "virtual-kubelet"}, Taints: []string{"a=b:NoSchedule"},
 		},
 	}
 }
@@ -41,8 +40,7 @@ func TestProgramsOfAMachine(t *testing.T) {
 		t.Errorf("programs %v, want %v", names, want)
 	}
 	for _, flag := range []string{
-		"--cloud-provider=external", "--hostname-override=node-1", "--node-ip=10.1.0.1", "--node-labels=type=virtual-kubelet",
-		"--register-with-taints=a=b:NoSchedule",
+		"--cloud-provider=external", "--hostname-override=node-1", "--node-ip=10.1.0.1",
 	} {
 		if !slices.Contains(args["kubelet"], flag) {
 			t.Errorf("the kubelet has no %s: %v", flag, args["kubelet"])

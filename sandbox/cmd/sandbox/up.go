@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
-	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -53,7 +52,6 @@ Prints "ready" when clients can use the cluster, then how to reach it, the addre
 	addNodeKind(flags, &opts.NodeKind)
 	flags.IntVar(&opts.OnPremises, "on-premises", 0, "number of machines that belong to no cloud")
 	flags.IntVar(&opts.VirtualNodes, "virtual-nodes", 0, "number of virtual nodes, whose pods have their own network interfaces (real nodes)")
-	flags.IntVar(&opts.WindowsNodes, "windows-nodes", 0, "number of additional instances whose Nodes have the Windows label (real nodes)")
 	flags.StringVar(&opts.BinDir, "bin-dir", "",
 		"directory of the built programs, to run pods of cloud-controller-manager and provider-initor on light nodes, and to build images for real nodes (default: the directory of this program)")
 	flags.StringSliceVar(&opts.Images, "images", nil, "archives of additional container images, as written by docker save (real nodes)")
@@ -65,8 +63,6 @@ Prints "ready" when clients can use the cluster, then how to reach it, the addre
 	addKubernetes(flags, &opts.Kubernetes)
 	flags.StringVar(&opts.PodCIDR, "pod-cidr", "",
 		"range of the pod CIDRs of nodes: a /24 per node and, after a comma, a /64 of an IPv6 range (default: an IPv4 range with room to grow)")
-	flags.StringVar(&opts.Cloud, "cloud", "",
-		"URL of another sandbox with real nodes, to run a second cluster in its cloud; --pod-cidr must differ (real nodes)")
 	flags.StringVar(&config, "emulator-config", "",
 		"file with the resources in the cloud, as for alicloud-emulator --config (default: built in)")
 	flags.DurationVar(&opts.Emulator.Latency, "latency", 0, "time to add to every call of the cloud's API")
@@ -86,8 +82,8 @@ func checkUp(opts cluster.Options) error {
 		return fmt.Errorf("--nodes is %d: it must be 0 or more", opts.Nodes)
 	case opts.OnPremises < 0:
 		return fmt.Errorf("--on-premises is %d: it must be 0 or more", opts.OnPremises)
-	case opts.VirtualNodes < 0 || opts.WindowsNodes < 0:
-		return fmt.Errorf("--virtual-nodes is %d and --windows-nodes %d: they must be 0 or more", opts.VirtualNodes, opts.WindowsNodes)
+	case opts.VirtualNodes < 0:
+		return fmt.Errorf("--virtual-nodes is %d: it must be 0 or more", opts.VirtualNodes)
 	case opts.ClusterDNS != "" && net.ParseIP(opts.ClusterDNS) == nil:
 		return fmt.Errorf("--cluster-dns is %q: an IP address is accepted", opts.ClusterDNS)
 	}
@@ -115,11 +111,6 @@ func checkRanges(opts cluster.Options) error {
 	}
 	if limits := opts.Emulator.RateLimits; limits != "" && limits != "off" && limits != "published" {
 		return fmt.Errorf("--rate-limits: %q: off and published are accepted", limits)
-	}
-	if opts.Cloud != "" {
-		if cloud, err := url.Parse(opts.Cloud); err != nil || cloud.Scheme != "http" || cloud.Host == "" {
-			return fmt.Errorf("--cloud: %q: the URL of a sandbox's cloud is accepted, as in the file emulator in its directory", opts.Cloud)
-		}
 	}
 	return nil
 }
@@ -198,7 +189,7 @@ Next:
   kubectl get nodes
   ALICLOUD_CLIENT_SCHEME=HTTP cloud-controller-manager --cloud-config=%[3]s --kubeconfig=%[1]s --cluster-cidr=%[4]s --leader-elect=false
   kubectl create service loadbalancer web --tcp=80
-`, c.Kubeconfig(), c.CloudURL(), c.CloudConfig(), c.PodCIDR())
+`, c.Kubeconfig(), c.Cloud.URL, c.CloudConfig(), c.PodCIDR())
 }
 
 // addKubernetes adds the flag for the control plane of another release. The variable has all sandboxes of a test suite run it.

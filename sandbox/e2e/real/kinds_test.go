@@ -29,39 +29,33 @@ spec:
       containers: [{name: web, image: testserver:v1}]
 `
 
-const windows = "windows-1"
+// third is an instance beside those of the other tests.
+const third = "third-1"
 
-// TestKindsOfNodes looks at what the manager makes of machines that are not alike: instances in the zones of a region, one of them
-// labeled Windows, a machine on premises, which then gets the name of another region, and a virtual node.
+// TestKindsOfNodes looks at what the manager makes of machines that are not alike: instances in the zones of a region, a machine on
+// premises, which then gets the name of another region, and a virtual node.
 func TestKindsOfNodes(t *testing.T) {
 	manifestOfUsers(t)
 	apply(t, everywhere)
-	order(t, http.MethodPut, "/_emulator/instances/i-windows1",
-		fmt.Sprintf(`{"InstanceName":%q,"VSwitchId":"vsw-a","SourceDestCheck":true}`, windows))
-	nodeIs(t, windows, true)
-	for name, zone := range map[string]string{nodeName(1): "cn-hangzhou-a", nodeName(2): "cn-hangzhou-b", windows: "cn-hangzhou-a"} {
+	order(t, http.MethodPut, "/_emulator/instances/i-third1",
+		fmt.Sprintf(`{"InstanceName":%q,"VSwitchId":"vsw-a","SourceDestCheck":true}`, third))
+	nodeIs(t, third, true)
+	for name, zone := range map[string]string{nodeName(1): "cn-hangzhou-a", nodeName(2): "cn-hangzhou-b", third: "cn-hangzhou-a"} {
 		until(t, name+" is initialized", func(context.Context) string { return initialized(node(t, name), zone) })
 	}
-	t.Run("the Windows one keeps its label and its taint, and gets a route", func(t *testing.T) {
-		n := node(t, windows)
-		until(t, "it has the label", func(context.Context) string {
-			if system := node(t, windows).Labels[corev1.LabelOSStable]; system != "windows" {
-				return fmt.Sprintf("its system is %q", system)
-			}
-			return ""
-		})
-		until(t, "its pod CIDR has a route", func(ctx context.Context) string { return routeOf(ctx, t, n.Spec.PodCIDR, "i-windows1") })
-		until(t, "its own taint is left", func(context.Context) string {
-			if taints := taintKeys(node(t, windows)); len(taints) != 1 || taints[0] != "os" {
-				return fmt.Sprint(taints)
-			}
-			return ""
-		})
+	until(t, "its pod CIDR has a route", func(ctx context.Context) string {
+		return routeOf(ctx, t, node(t, third).Spec.PodCIDR, "i-third1")
 	})
 	t.Run("no pod goes where something is against it", func(t *testing.T) {
-		for _, of := range [][2]string{{metav1.NamespaceDefault, "app=everywhere"}, {metav1.NamespaceSystem, "app=cloud-controller-manager"}} {
-			until(t, of[1]+" runs on the two machines of the cloud", func(ctx context.Context) string {
-				return podsRun(ctx, of[0], of[1], nodeName(1), nodeName(2))
+		for selector, of := range map[string]struct {
+			namespace string
+			nodes     []string
+		}{
+			"app=everywhere":               {metav1.NamespaceDefault, []string{nodeName(1), nodeName(2), third}},
+			"app=cloud-controller-manager": {metav1.NamespaceSystem, []string{nodeName(1), nodeName(2)}}, // they alone have the role of masters
+		} {
+			until(t, selector+" runs on the right machines", func(ctx context.Context) string {
+				return podsRun(ctx, of.namespace, selector, of.nodes...)
 			})
 		}
 	})
@@ -81,10 +75,10 @@ func TestKindsOfNodes(t *testing.T) {
 		kubectl(t, "", "patch", "node", "idc-1", "-p", `{"spec":{"providerID":"cn-beijing.i-sandbox0009"}}`)
 		order(t, http.MethodPost, "/_sandbox/machines/idc-1/stop/kubelet", "")
 		nodeIs(t, "idc-1", false)
-		cidr := node(t, windows).Spec.PodCIDR
-		order(t, http.MethodDelete, "/_emulator/instances/i-windows1", "")
+		cidr := node(t, third).Spec.PodCIDR
+		order(t, http.MethodDelete, "/_emulator/instances/i-third1", "")
 		until(t, "the Node of the released instance is deleted", func(ctx context.Context) string {
-			if _, err := sandbox.client.CoreV1().Nodes().Get(ctx, windows, metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+			if _, err := sandbox.client.CoreV1().Nodes().Get(ctx, third, metav1.GetOptions{}); !apierrors.IsNotFound(err) {
 				return fmt.Sprintf("it exists (%v)", err)
 			}
 			return ""

@@ -183,3 +183,14 @@ func (m *move) done(t *testing.T) {
 	m.before.wantNoneBefore(fmt.Sprintf("the promised %s at the former address", moveGrace), m.lastShown.Add(moveGrace))
 	m.after.wantNone()
 }
+
+// gone waits until nobody answers any more.
+func gone(t *testing.T, from place, url string) {
+	t.Helper()
+	until(t, url+" answers no more", func(ctx context.Context) string {
+		if r, err := from.get(ctx, url); err == nil {
+			return r.Name + " answers"
+		}
+		return ""
+	})
+}

@@ -65,13 +65,6 @@ func (w *watch) expect(t *testing.T, names ...string) {
 	w.nodes, w.routes = nodes, routes
 }
 
-// alsoRoute adds a route that must stay.
-func (w *watch) alsoRoute(cidr, instance string) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.routes[cidr] = instance
-}
-
 // expectRoutesOnly lets the Nodes go, and not their routes.
 func (w *watch) expectRoutesOnly() {
 	w.mu.Lock()

@@ -74,13 +74,7 @@ func order(t *testing.T, method, path, body string) {
 // kubectl runs kubectl as the administrator and returns what it prints.
 func kubectl(t *testing.T, stdin string, args ...string) string {
 	t.Helper()
-	return kubectlAt(t, kubeconfig(), stdin, args...)
-}
-
-// kubectlAt is kubectl for another cluster.
-func kubectlAt(t *testing.T, kubeconfig, stdin string, args ...string) string {
-	t.Helper()
-	cmd := exec.Command(filepath.Join(sandbox.binDir, "kubectl"), append([]string{"--kubeconfig", kubeconfig}, args...)...)
+	cmd := exec.Command(filepath.Join(sandbox.binDir, "kubectl"), append([]string{"--kubeconfig", kubeconfig()}, args...)...)
 	cmd.Stdin = strings.NewReader(stdin)
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
