@@ -13,6 +13,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/cloud"
 )
 
 // Options configures Run. All but Only and Progress are required.
@@ -32,25 +34,51 @@ type Options struct {
 // scenario measures some figures in a process of its own.
 type scenario struct {
 	group, name string
-	run         func(context.Context, run) ([]Figure, error)
+	env         envOptions
+	measure     step
 }
+
+// step measures some figures in an env.
+type step func(*env, context.Context) ([]Figure, error)
 
 // scenarios are all there are, in the order in which they run and report: small ones first.
 func scenarios() []scenario {
+	small, manyCLBs := envOptions{nodes: clbNodes}, publishedConfig(cloud.Limits{LoadBalancers: 10_000})
+	smallNLB := envOptions{nodes: clbNodes, product: productNLB}
+	ofLimits := func(nodes, balancers int) envOptions {
+		return envOptions{nodes: nodes, rateLimits: true, config: publishedConfig(cloud.Limits{LoadBalancers: balancers})}
+	}
 	return []scenario{
-		{"initor", "initor", initor},
-		{"initor", "initor-fleet", initorFleet},
-		{"clb", "clb", clb},
-		{"clb", "clb-restart", restartWithServices(productCLB, firstChangeCLB)},
-		{"clb", "clb-window", publishedWindows},
-		{"nlb", "nlb", nlb},
-		{"nlb", "nlb-restart", restartWithServices(productNLB, firstChangeNLB)},
-		{"routes", "routes-few", routes(fewNodes, fewMaxCalls)},
-		{"routes", "routes-many", routes(manyNodes, manyMaxCalls)},
-		{"nodes", "nodes", nodes},
-		{"scale", "scale-fleet", largeFleet},
-		{"scale", "scale-new", servicesTogether},
-		{"scale", "scale-zone", zoneDies},
+		{"initor", "initor", envOptions{nodes: initorRuns}, (*env).initor},
+		{"initor", "initor-fleet", envOptions{nodes: initorFleetSize, broadcastJobs: true}, (*env).initorFleet},
+		{"clb", "clb", small, (*env).life},
+		{"clb", "clb-restart", small, restartWithServices(firstChangeCLB)},
+		{"clb", "clb-window", ofLimits(windowNodes+1, 100), (*env).publishedWindows},
+		{"nlb", "nlb", smallNLB, inTurn((*env).life, (*env).ownDeletions)},
+		{"nlb", "nlb-restart", smallNLB, restartWithServices(firstChangeNLB)},
+		{"routes", "routes-few", envOptions{settle: routeSettle, nodes: fewNodes}, routes(fewNodes, fewMaxCalls)},
+		{"routes", "routes-many", envOptions{settle: routeSettle, nodes: manyNodes}, routes(manyNodes, manyMaxCalls)},
+		{"nodes", "nodes", envOptions{settle: routeSettle, nodes: joinNodes, audit: true},
+			inTurn((*env).initialize, (*env).join, (*env).steady)},
+		{"scale", "scale-fleet", envOptions{nodes: fleetNodes + fleetEvents, audit: true, config: manyCLBs},
+			inTurn((*env).prepareFleet, (*env).newLeader, (*env).steadyFleet, (*env).nodeEvents)},
+		{"scale", "scale-new", ofLimits(roomForNodes, 10_000), (*env).servicesTogether},
+		// The rate limits would refuse the preparation. That the manager observes them is counted instead.
+		{"scale", "scale-zone", envOptions{nodes: fleetNodes, config: withThirdZone(manyCLBs)}, inTurn((*env).prepareFleet, (*env).zoneDies)},
+	}
+}
+
+// inTurn takes steps one after the other, and ends with the first one that fails.
+func inTurn(steps ...step) step {
+	return func(e *env, ctx context.Context) (figures []Figure, err error) {
+		for _, step := range steps {
+			more, err := step(e, ctx)
+			if err != nil {
+				return nil, err
+			}
+			figures = append(figures, more...)
+		}
+		return figures, nil
 	}
 }
 
@@ -123,6 +151,11 @@ func RunScenario(ctx context.Context, opts Options, name string) (report Report,
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	r := run{binDir: opts.BinDir, dir: dir, progress: opts.Progress, start: time.Now(), steadyWindow: opts.Steady}
 	r.say("scenario %s", name)
-	report.Figures, err = all[i].run(ctx, r)
+	e, err := newEnv(ctx, r, all[i].env)
+	if err != nil {
+		return Report{}, err
+	}
+	defer func() { err = errors.Join(err, e.stop()) }()
+	report.Figures, err = all[i].measure(e, ctx)
 	return report, err
 }

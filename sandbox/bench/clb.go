@@ -2,7 +2,6 @@ package bench
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -28,39 +27,19 @@ const (
 	largePorts   = 4
 )
 
-// clb measures the life of single Services.
-func clb(ctx context.Context, r run) (figures []Figure, err error) {
-	e, err := newEnv(ctx, r, envOptions{nodes: clbNodes})
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, e.stop()) }()
-	if err := e.readyForServices(ctx, clbNodes); err != nil {
-		return nil, err
-	}
-	return e.life(ctx)
-}
+// sizes are the Services whose life is measured.
+var sizes = []struct {
+	name  string
+	ports int
+}{{smallService, 1}, {largeService, largePorts}}
 
 // life measures the life of single Services of the product of the scenario.
 func (e *env) life(ctx context.Context) ([]Figure, error) {
-	steps := []func(context.Context) ([]Figure, error){e.creation, e.edits, e.irrelevantChanges, e.nodeAdded, e.podReplaced, e.deletion,
-		e.sharedDeletions}
-	if e.product == productNLB {
-		steps = append(steps, e.ownDeletions)
+	if err := e.readyForServices(ctx, clbNodes); err != nil {
+		return nil, err
 	}
-	return inTurn(ctx, steps...)
-}
-
-// inTurn takes steps one after the other, and ends with the first one that fails.
-func inTurn(ctx context.Context, steps ...func(context.Context) ([]Figure, error)) (figures []Figure, err error) {
-	for _, step := range steps {
-		more, err := step(ctx)
-		if err != nil {
-			return nil, err
-		}
-		figures = append(figures, more...)
-	}
-	return figures, nil
+	return inTurn((*env).creation, (*env).edits, (*env).irrelevantChanges, (*env).nodeAdded, (*env).podReplaced, (*env).deletion,
+		(*env).sharedDeletions)(e, ctx)
 }
 
 // goals of the calls for the life of a Service: those of its product.
@@ -81,8 +60,17 @@ var goalsOf = map[string]goals{
 	productNLB: nlbGoals,
 }
 
-// readyForServices brings up nodes, manager and pods.
+// readyForServices brings up nodes, manager and pods, and waits until the cloud is calm.
 func (e *env) readyForServices(ctx context.Context, n int) error {
+	if err := e.nodesAndApp(ctx, n, clbNodes); err != nil {
+		return err
+	}
+	_, err := e.settled(ctx, everything)
+	return err
+}
+
+// nodesAndApp brings up nodes, manager and pods.
+func (e *env) nodesAndApp(ctx context.Context, n int, pods int32) error {
 	if err := e.addMachines(n, false); err != nil {
 		return err
 	}
@@ -92,53 +80,46 @@ func (e *env) readyForServices(ctx context.Context, n int) error {
 	if err := e.untilNodes(ctx, n, "schedulable", schedulable); err != nil {
 		return err
 	}
-	if err := e.runApp(ctx, clbNodes); err != nil {
-		return err
-	}
-	_, err := e.settled(ctx, everything)
-	return err
+	return e.runApp(ctx, pods)
 }
 
-func (e *env) creation(ctx context.Context) ([]Figure, error) {
-	var figures []Figure
-	want := goalsOf[e.product]
-	for i, s := range []struct {
-		name  string
-		ports int
-	}{{smallService, 1}, {largeService, largePorts}} {
-		operation := fmt.Sprintf("create, ports: %d, nodes: %d", s.ports, clbNodes)
-		t, err := e.during(ctx, operation, ofProduct(e.product), func(ctx context.Context) error {
-			return e.createService(ctx, e.newService(s.name, s.ports))
-		})
+// ofSizes measures an operation on a Service of each size.
+func (e *env) ofSizes(
+	ctx context.Context, format string, operate func(ctx context.Context, name string, ports int) error, goals func(i, ports int) []most,
+) (figures []Figure, err error) {
+	for i, s := range sizes {
+		more, err := e.measure(ctx, fmt.Sprintf(format, s.ports), ofProduct(e.product), func(ctx context.Context) error {
+			return operate(ctx, s.name, s.ports)
+		}, goals(i, s.ports)...)
 		if err != nil {
 			return nil, err
 		}
-		figures = append(figures, atMost(operation, float64(t.calls()), "calls", want.create[i]),
-			atMost(operation, float64(t.writes), "writes", want.createWrites[i]))
+		figures = append(figures, more...)
 	}
 	return figures, nil
+}
+
+func (e *env) creation(ctx context.Context) ([]Figure, error) {
+	want := goalsOf[e.product]
+	return e.ofSizes(ctx, fmt.Sprintf("create, ports: %%d, nodes: %d", clbNodes), func(ctx context.Context, name string, ports int) error {
+		return e.createService(ctx, e.newService(name, ports))
+	}, func(i, _ int) []most { return []most{{"calls", want.create[i]}, {"writes", want.createWrites[i]}} })
 }
 
 // edits are changes by users that need no write. Each reads what a pass for drift reads: the load balancer, its listeners, the list of its
 // vServer groups and each of those.
 func (e *env) edits(ctx context.Context) ([]Figure, error) {
-	var figures []Figure
-	for _, s := range []struct {
-		name  string
-		ports int
-	}{{smallService, 1}, {largeService, largePorts}} {
-		operation := fmt.Sprintf("edit of one Service that changes nothing on its load balancer, ports: %d", s.ports)
-		t, err := e.during(ctx, operation, ofProduct(e.product), func(ctx context.Context) error {
-			return e.patchService(ctx, s.name, `{"spec":{"internalTrafficPolicy":"Local"}}`)
-		})
-		if err != nil {
-			return nil, err
-		}
-		figures = append(figures,
-			atMost(operation, float64(t.reads), "reads", goalsOf[e.product].readsOfEdit+float64(s.ports)),
-			atMost(operation, float64(t.writes), "writes", 0))
-	}
-	return figures, nil
+	const operation = "edit of one Service that changes nothing on its load balancer, ports: %d"
+	return e.ofSizes(ctx, operation, func(ctx context.Context, name string, _ int) error {
+		return e.patchService(ctx, name, `{"spec":{"internalTrafficPolicy":"Local"}}`)
+	}, func(_, ports int) []most {
+		return []most{{"reads", goalsOf[e.product].readsOfEdit + float64(ports)}, {"writes", 0}}
+	})
+}
+
+func (e *env) deletion(ctx context.Context) ([]Figure, error) {
+	return e.ofSizes(ctx, "delete, ports: %d", func(ctx context.Context, name string, _ int) error { return e.deleteService(ctx, name) },
+		func(i, _ int) []most { return []most{{"calls", goalsOf[e.product].deletion[i]}} })
 }
 
 // irrelevantChanges are those that no load balancer has to follow.
@@ -169,11 +150,11 @@ func (e *env) irrelevantChanges(ctx context.Context) ([]Figure, error) {
 			return nil
 		}},
 	} {
-		t, err := e.during(ctx, change.operation, ofProduct(e.product), change.make)
+		more, err := e.measure(ctx, change.operation, ofProduct(e.product), change.make, most{"calls", 0})
 		if err != nil {
 			return nil, err
 		}
-		figures = append(figures, atMost(change.operation, float64(t.calls()), "calls", 0))
+		figures = append(figures, more...)
 	}
 	return figures, nil
 }
@@ -187,13 +168,7 @@ func (e *env) nodeAdded(ctx context.Context) ([]Figure, error) {
 		}
 		return e.untilNodes(ctx, clbNodes+1, "schedulable", schedulable)
 	})
-	if err != nil {
-		return nil, err
-	}
-	return []Figure{
-		atMost(operation, float64(t.writes)/ports, "writes", 1),
-		atMost(operation, float64(t.reads)/ports, "reads", goalsOf[e.product].readsOfNode),
-	}, nil
+	return t.figures(operation, ports, most{"writes", 1}, most{"reads", goalsOf[e.product].readsOfNode}), err
 }
 
 // podReplaced replaces endpoints of a Service whose backend servers are addresses of pods. Light pods have no network interfaces of the
@@ -243,26 +218,7 @@ func podFigures(t tally, delays []time.Duration, calls float64) []Figure {
 	const operation = "one pod replaced, pods as backends, for each port"
 	const delay = "from an endpoint's being ready to the call that registers it"
 	millis := func(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
-	return []Figure{
-		atMost(operation, float64(t.calls()), "calls", calls),
-		atMost(operation, float64(t.writes), "writes", 2),
+	return append(t.figures(operation, 1, most{"calls", calls}, most{"writes", 2}),
 		atMost(fmt.Sprintf("%s, median of %d", delay, len(delays)), millis(quantile(delays, 0.5)), "ms", medianMillis),
-		atMost(fmt.Sprintf("%s, 99 %% of %d", delay, len(delays)), millis(quantile(delays, 0.99)), "ms", slowMillis),
-	}
-}
-
-func (e *env) deletion(ctx context.Context) ([]Figure, error) {
-	var figures []Figure
-	for i, s := range []struct {
-		name  string
-		ports int
-	}{{smallService, 1}, {largeService, largePorts}} {
-		operation := fmt.Sprintf("delete, ports: %d", s.ports)
-		t, err := e.during(ctx, operation, ofProduct(e.product), func(ctx context.Context) error { return e.deleteService(ctx, s.name) })
-		if err != nil {
-			return nil, err
-		}
-		figures = append(figures, atMost(operation, float64(t.calls()), "calls", goalsOf[e.product].deletion[i]))
-	}
-	return figures, nil
+		atMost(fmt.Sprintf("%s, 99 %% of %d", delay, len(delays)), millis(quantile(delays, 0.99)), "ms", slowMillis))
 }

@@ -33,33 +33,28 @@ func (e *env) sharedDeletions(ctx context.Context) ([]Figure, error) {
 	}
 	one := "delete one of several Services on a load balancer"
 	rest := fmt.Sprintf("delete %d of several Services on a load balancer at once", sharedServices-2)
-	first, err := e.during(ctx, one, ofProduct(e.product), func(ctx context.Context) error { return e.deleteService(ctx, names[0]) })
+	figures, err := e.measure(ctx, one, ofProduct(e.product), func(ctx context.Context) error {
+		return e.deleteService(ctx, names[0])
+	}, most{"calls", want.one})
 	if err != nil {
 		return nil, err
 	}
-	others, err := e.during(ctx, rest, ofProduct(e.product), func(ctx context.Context) error {
+	others, err := e.measure(ctx, rest, ofProduct(e.product), func(ctx context.Context) error {
 		return e.deleteMany(ctx, names[1:sharedServices-1])
-	})
-	if err != nil {
-		return nil, err
-	}
-	return []Figure{
-		atMost(one, float64(first.calls()), "calls", want.one),
-		atMost(rest, float64(others.calls()), "calls", want.rest),
-		atMost(rest, float64(others.refused), "refused", 0),
-	}, nil
+	}, most{"calls", want.rest}, most{"refused", 0})
+	return append(figures, others...), err
 }
 
 // ownDeletions deletes Services with an NLB each.
 func (e *env) ownDeletions(ctx context.Context) ([]Figure, error) {
 	const ports = 2
 	life := fmt.Sprintf("create and delete, ports: %d", ports)
-	t, err := e.during(ctx, life, ofProduct(e.product), func(ctx context.Context) error {
+	figures, err := e.measure(ctx, life, ofProduct(e.product), func(ctx context.Context) error {
 		if err := e.createService(ctx, e.newService("brief", ports)); err != nil {
 			return err
 		}
 		return e.deleteService(ctx, "brief")
-	})
+	}, most{"calls", 24})
 	if err != nil {
 		return nil, err
 	}
@@ -75,38 +70,27 @@ func (e *env) ownDeletions(ctx context.Context) ([]Figure, error) {
 	if err != nil {
 		return nil, err
 	}
-	figures := []Figure{
-		atMost(life, float64(t.calls()), "calls", 24),
-		atMost(fmt.Sprintf("create %d Services at once: processor time of the manager", ownDeleted), after.cpu-before.cpu, "s", 0.5),
-	}
 	operation, took := fmt.Sprintf("delete %d Services at once", ownDeleted), time.Duration(0)
-	t, err = e.during(ctx, operation, ofProduct(e.product), func(ctx context.Context) error {
+	deleted, err := e.measure(ctx, operation, ofProduct(e.product), func(ctx context.Context) error {
 		began := time.Now()
 		defer func() { took = time.Since(began) }()
 		return e.deleteMany(ctx, names)
-	})
-	if err != nil {
-		return nil, err
-	}
-	return append(figures,
-		atMost(operation+", the last one is gone", took.Seconds(), "s", 5),
-		atMost(operation, float64(t.calls()), "calls", 150),
-		atMost(operation, float64(t.refused), "refused", 0),
-	), nil
+	}, most{"calls", 150}, most{"refused", 0})
+	return append(append(figures,
+		atMost(fmt.Sprintf("create %d Services at once: processor time of the manager", ownDeleted), after.cpu-before.cpu, "s", 0.5),
+		atMost(operation+", the last one is gone", took.Seconds(), "s", 5)), deleted...), err
 }
 
 // createMany creates Services at once, and returns their names.
 func (e *env) createMany(ctx context.Context, prefix string, n int, change func(service *corev1.Service, i int)) ([]string, error) {
+	var services []*corev1.Service
 	var names []string
-	workers, working := errgroup.WithContext(ctx)
-	workers.SetLimit(writers)
 	for i := range n {
 		service := e.newService(fmt.Sprintf("%s-%d", prefix, i), 1)
 		change(service, i)
-		names = append(names, service.Name)
-		workers.Go(func() error { return e.createService(working, service) })
+		services, names = append(services, service), append(names, service.Name)
 	}
-	if err := workers.Wait(); err != nil {
+	if err := each(ctx, services, e.createService); err != nil {
 		return nil, err
 	}
 	_, err := e.settled(ctx, everything)

@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -43,8 +44,9 @@ type env struct {
 
 // envOptions is how the env of a scenario differs from others.
 type envOptions struct {
-	settle time.Duration // time that asynchronous states of the cloud take
-	nodes  int           // how many nodes there will be at most
+	product string        // what Services get; productCLB if empty
+	settle  time.Duration // time that asynchronous states of the cloud take
+	nodes   int           // how many nodes there will be at most
 	// broadcastJobs makes OpenKruise work there, and pods of provider-initor really run.
 	broadcastJobs bool
 	// config is the configuration of the cloud; nil is one with quotas that no scenario reaches.
@@ -78,7 +80,7 @@ func newEnv(ctx context.Context, r run, opts envOptions) (*env, error) {
 		return nil, err
 	}
 	e := &env{
-		run: r, product: productCLB, sandbox: started, cloud: started.Cloud.Emulator, url: started.Cloud.URL, client: started.Client,
+		run: r, product: cmp.Or(opts.product, productCLB), sandbox: started, cloud: started.Cloud.Emulator, url: started.Cloud.URL, client: started.Client,
 		config: started.Config,
 	}
 	for _, vSwitch := range opts.config.VSwitches {

@@ -12,11 +12,8 @@ import (
 // Bound says which side of its goal a figure should be on.
 type Bound string
 
-// The bounds.
-const (
-	AtMost  Bound = "at most"
-	AtLeast Bound = "at least"
-)
+// AtMost is the side of all goals so far.
+const AtMost Bound = "at most"
 
 // Figure is one measured value.
 type Figure struct {
@@ -37,10 +34,6 @@ type Report struct {
 
 func atMost(operation string, value float64, unit string, goal float64) Figure {
 	return Figure{Operation: operation, Value: value, Unit: unit, Goal: &goal, Bound: AtMost, OK: value <= goal}
-}
-
-func atLeast(operation string, value float64, unit string, goal float64) Figure {
-	return Figure{Operation: operation, Value: value, Unit: unit, Goal: &goal, Bound: AtLeast, OK: value >= goal}
 }
 
 func withoutGoal(operation string, value float64, unit string) Figure {

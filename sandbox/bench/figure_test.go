@@ -19,8 +19,6 @@ func TestFiguresAreJudgedByTheirBound(t *testing.T) {
 		{"at most, reached", atMost("o", 5, "calls", 5), true},
 		{"at most, missed by little", atMost("o", 5.0004, "s", 5), false},
 		{"at most zero", atMost("o", 1, "calls", 0), false},
-		{"at least, reached", atLeast("o", 3000, "calls/s", 3000), true},
-		{"at least, missed", atLeast("o", 2999, "calls/s", 3000), false},
 		{"no goal", withoutGoal("o", 1e9, "s"), true},
 	} {
 		if tt.figure.OK != tt.want {
@@ -81,7 +79,7 @@ func TestWriteJSONWithoutFigures(t *testing.T) {
 func TestWriteTable(t *testing.T) {
 	t.Parallel()
 	report := Report{Figures: []Figure{
-		atMost("create", 6, "calls", 5), atLeast("read", 3456.78, "calls/s", 3000), withoutGoal("median", 0.123, "s"),
+		atMost("create", 6, "calls", 5), atMost("read", 3456.78, "calls", 4000), withoutGoal("median", 0.123, "s"),
 	}}
 	var out bytes.Buffer
 	if err := report.WriteTable(&out); err != nil {
@@ -94,7 +92,7 @@ func TestWriteTable(t *testing.T) {
 	want := [][]string{
 		{"OPERATION", "VALUE", "UNIT", "GOAL", "MET"},
 		{"create", "6", "calls", "at", "most", "5", "NO"},
-		{"read", "3457", "calls/s", "at", "least", "3000", "yes"},
+		{"read", "3457", "calls", "at", "most", "4000", "yes"},
 		{"median", "0.12", "s"},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"time"
@@ -14,7 +15,6 @@ import (
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/api"
-	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/cloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/limits"
 )
 
@@ -39,102 +39,64 @@ const (
 	fleetWindow = driftPeriod
 )
 
-// largeFleet measures a cluster with thousands of nodes and Services: a new leader, then nothing, then nodes that join and leave.
-func largeFleet(ctx context.Context, r run) (figures []Figure, err error) {
-	e, err := newEnv(ctx, r, envOptions{nodes: fleetNodes + fleetEvents, audit: true, config: publishedConfig(cloud.Limits{LoadBalancers: 10_000})})
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, e.stop()) }()
-	f := fleet{env: e, name: fmt.Sprintf("%d nodes, %d Services", fleetNodes, fleetServices)}
-	if err = f.prepare(ctx); err != nil {
-		return nil, err
-	}
-	return inTurn(ctx, f.newLeader, f.steady, f.nodeEvents)
-}
-
-// fleet is a cluster with many Services, each of which has some of the nodes as backend servers.
-type fleet struct {
-	*env
-	name string
-}
+// fleetOperation begins what is measured in a cluster with many Services, each of which has some of the nodes as backend servers.
+var fleetOperation = fmt.Sprintf("%d nodes, %d Services", fleetNodes, fleetServices)
 
 func fleetName(i int) string { return fmt.Sprintf("fleet-%d", i) }
 
-func (f fleet) service(i int, subset string) *corev1.Service {
-	service := f.newService(fleetName(i), 1)
+func (e *env) fleetService(i int, subset string) *corev1.Service {
+	service := e.newService(fleetName(i), 1)
 	service.Annotations[annotationSubset] = subset
 	return service
 }
 
-// prepare makes cloud and cluster such as a manager leaves them, and stops the one that made the first Service.
-func (f fleet) prepare(ctx context.Context) error {
-	if err := f.addMachines(fleetNodes, false); err != nil {
-		return err
+// prepareFleet makes cloud and cluster such as a manager leaves them, and stops the one that made the first Service.
+func (e *env) prepareFleet(ctx context.Context) ([]Figure, error) {
+	if err := e.nodesAndApp(ctx, fleetNodes, 1); err != nil {
+		return nil, err
 	}
-	if err := f.startManager(ctx, fastClient...); err != nil {
-		return err
-	}
-	if err := f.untilNodes(ctx, fleetNodes, "schedulable", schedulable); err != nil {
-		return err
-	}
-	f.say("%d nodes are schedulable", fleetNodes)
-	if err := f.runApp(ctx, 1); err != nil {
-		return err
-	}
-	c := newCaller(f.url, "replay-", writers)
-	defer c.close()
 	// While it is the only Service, it would have more backend servers than its share of all.
-	first, err := f.recordService(ctx, c, f.service(0, strconv.Itoa(fleetBackends)))
+	first, err := e.recordService(ctx, e.fleetService(0, strconv.Itoa(fleetBackends)))
 	if err != nil {
-		return err
+		return nil, err
 	}
-	if err = errors.Join(f.stopManager(), f.annotateService(ctx, fleetName(0), annotationSubset, fleetSubset)); err != nil {
-		return err
+	if err = errors.Join(e.stopManager(), e.annotateService(ctx, fleetName(0), annotationSubset, fleetSubset)); err != nil {
+		return nil, err
 	}
 	server, err := first.withoutBackends()
 	if err != nil {
-		return err
+		return nil, err
 	}
-	indexes := make([]int, fleetServices-1)
-	for i := range indexes {
-		indexes[i] = i + 1
+	services := make([]*corev1.Service, fleetServices-1)
+	for i := range services {
+		services[i] = e.fleetService(i+1, fleetSubset)
 	}
-	err = each(ctx, indexes, func(ctx context.Context, i int) error { return f.serve(ctx, c, first, server, i) })
-	f.say("%d Services", fleetServices)
-	return err
+	return nil, e.replay(ctx, services, func(i int) *template { return first.withShare(i+1, server) })
 }
 
-// serve makes a Service, with the backend servers that are its share of all.
-func (f fleet) serve(ctx context.Context, c *caller, first *template, server map[string]any, i int) error {
-	created, err := f.client.CoreV1().Services(namespace).Create(ctx, f.service(i, fleetSubset), metav1.CreateOptions{})
-	if err != nil {
-		return fmt.Errorf("create a Service: %w", err)
-	}
-	copied := *first
-	copied.calls = slices.Clone(first.calls)
+// withShare adds the backend servers that are the i-th Service's share of all.
+func (t *template) withShare(i int, server map[string]any) *template {
+	copied := *t
+	copied.calls = slices.Clone(t.calls)
 	at := slices.IndexFunc(copied.calls, func(p api.Params) bool { return p["Action"] == "CreateVServerGroup" }) + 1
-	group := first.groups[copied.calls[at-1]["VServerGroupName"]]
+	group := t.groups[copied.calls[at-1]["VServerGroupName"]]
 	for done := 0; done < fleetBackends; done += backendsPerCall {
 		var servers []map[string]any
 		for k := done; k < min(done+backendsPerCall, fleetBackends); k++ {
-			one := map[string]any{}
-			for name, value := range server {
-				one[name] = value
-			}
+			one := maps.Clone(server)
 			one["ServerId"] = benchInstance((i*fleetBackends+k)%fleetNodes + 1)
 			servers = append(servers, one)
 		}
 		text, err := json.Marshal(servers)
 		if err != nil {
-			return fmt.Errorf("encode backend servers: %w", err)
+			panic(err) // they were decoded from JSON
 		}
 		copied.calls = slices.Insert(copied.calls, at, api.Params{
 			"Action": "AddVServerGroupBackendServers", "Version": api.VersionSLB, "VServerGroupId": group, "BackendServers": string(text),
 		})
 		at++
 	}
-	return copied.copyTo(ctx, f.env, c, created)
+	return &copied
 }
 
 // withoutBackends takes the backend servers out of the calls, and returns one of them.
@@ -158,44 +120,44 @@ func (t *template) withoutBackends() (map[string]any, error) {
 }
 
 // newLeader measures what a restart reads and writes, and how soon the new leader serves a change.
-func (f fleet) newLeader(ctx context.Context) ([]Figure, error) {
-	served, err := f.firstServed(ctx, fleetName(fleetServices/2))
+func (e *env) newLeader(ctx context.Context) ([]Figure, error) {
+	served, err := e.firstServed(ctx, fleetName(fleetServices/2))
 	if err != nil {
 		return nil, err
 	}
-	t, err := f.settled(ctx, ofProduct(productCLB))
+	t, err := e.settled(ctx, ofProduct(productCLB))
 	if err != nil {
 		return nil, err
 	}
-	f.say("new leader: %s", t)
-	used, err := f.manager.used()
+	e.say("new leader: %s", t)
+	used, err := e.manager.used()
 	return []Figure{
-		atMost(f.name+": first change served after becoming leader", served.Seconds(), "s", fleetReady),
-		atMost(f.name+": writes of a new leader beyond this change", float64(t.writes-1), "writes", 0),
-		atMost(f.name+": calls of a new leader that the cloud refuses", float64(t.refused), "calls", 0),
-		withoutGoal(f.name+": reads of a new leader", float64(t.reads), "reads"),
-		withoutGoal(f.name+": highest memory of a new leader", used.highest, "MiB"),
+		atMost(fleetOperation+": first change served after becoming leader", served.Seconds(), "s", fleetReady),
+		atMost(fleetOperation+": writes of a new leader beyond this change", float64(t.writes-1), "writes", 0),
+		atMost(fleetOperation+": calls of a new leader that the cloud refuses", float64(t.refused), "calls", 0),
+		withoutGoal(fleetOperation+": reads of a new leader", float64(t.reads), "reads"),
+		withoutGoal(fleetOperation+": highest memory of a new leader", used.highest, "MiB"),
 	}, err
 }
 
 // steady measures a cluster in which nothing changes.
-func (f fleet) steady(ctx context.Context) ([]Figure, error) {
-	window := max(f.steadyWindow, fleetWindow)
-	still, err := f.atRest(ctx, window)
+func (e *env) steadyFleet(ctx context.Context) ([]Figure, error) {
+	window := max(e.steadyWindow, fleetWindow)
+	still, err := e.atRest(ctx, window)
 	if err != nil {
 		return nil, err
 	}
-	calls := f.since(everything)
+	calls := e.since(everything)
 	compared := count(calls, ofProduct(productCLB)).reads
-	gets, err := f.nodeReads(still.begin)
+	gets, err := e.nodeReads(still.begin)
 	if err != nil {
 		return nil, err
 	}
-	lists, err := f.nodeLists(still.begin)
+	lists, err := e.nodeLists(still.begin)
 	if err != nil {
 		return nil, err
 	}
-	operation := fmt.Sprintf("%s, nothing changing for %s", f.name, window)
+	operation := fmt.Sprintf("%s, nothing changing for %s", fleetOperation, window)
 	return []Figure{
 		atMost(operation+": resident memory", still.mib, "MiB", fleetMiB),
 		atMost(operation+": processor time", still.cpu, "% of a core", fleetCPU),
@@ -204,27 +166,27 @@ func (f fleet) steady(ctx context.Context) ([]Figure, error) {
 		atMost(operation+": LISTs of Nodes at the API server", float64(lists), "LISTs", 0),
 		atMost(operation+": reads of CLBs per Service and period", float64(compared)*float64(driftPeriod)/float64(window)/float64(fleetServices),
 			"reads", fleetReads),
-		f.refusedByLimits(operation, calls),
+		e.refusedByLimits(operation, calls),
 	}, nil
 }
 
 // nodeEvents counts the writes for nodes that join and leave one after the other.
-func (f fleet) nodeEvents(ctx context.Context) ([]Figure, error) {
+func (e *env) nodeEvents(ctx context.Context) ([]Figure, error) {
 	joined, left, refused := 0, 0, 0
-	f.begin()
-	began := f.mark
+	e.begin()
+	began := e.mark
 	for i := range fleetEvents {
-		t, err := f.event(ctx, "a node joins", func(ctx context.Context) error {
-			if err := f.addMachines(1, false); err != nil {
+		t, err := e.event(ctx, "a node joins", func(ctx context.Context) error {
+			if err := e.addMachines(1, false); err != nil {
 				return err
 			}
-			return f.untilNodes(ctx, fleetNodes+1, "schedulable", schedulable)
+			return e.untilNodes(ctx, fleetNodes+1, "schedulable", schedulable)
 		})
 		if err != nil {
 			return nil, err
 		}
 		joined, refused = joined+t.writes, refused+t.refused
-		t, err = f.event(ctx, "a node leaves", func(ctx context.Context) error { return f.removeMachine(ctx, 100*(i+1)) })
+		t, err = e.event(ctx, "a node leaves", func(ctx context.Context) error { return e.removeMachine(ctx, 100*(i+1)) })
 		if err != nil {
 			return nil, err
 		}
@@ -232,16 +194,16 @@ func (f fleet) nodeEvents(ctx context.Context) ([]Figure, error) {
 	}
 	join, leave := float64(joined)/fleetEvents, float64(left)/fleetEvents
 	return []Figure{
-		atMost(fmt.Sprintf("%s: a node joins, mean of %d", f.name, fleetEvents), join, "writes", fleetWrites),
-		atMost(fmt.Sprintf("%s: a node leaves, mean of %d", f.name, fleetEvents), leave, "writes", fleetWrites),
-		atMost(f.name+": calls that the cloud refuses meanwhile", float64(refused), "calls", 0),
-		f.refusedByLimits(f.name+": nodes join and leave", f.cloud.Calls(began)),
+		atMost(fmt.Sprintf("%s: a node joins, mean of %d", fleetOperation, fleetEvents), join, "writes", fleetWrites),
+		atMost(fmt.Sprintf("%s: a node leaves, mean of %d", fleetOperation, fleetEvents), leave, "writes", fleetWrites),
+		atMost(fleetOperation+": calls that the cloud refuses meanwhile", float64(refused), "calls", 0),
+		e.refusedByLimits(fleetOperation+": nodes join and leave", e.cloud.Calls(began)),
 	}, nil
 }
 
 // refusedByLimits counts the calls that the published rate limits would refuse. The cloud of the scenario does not, because the preparation
 // exceeds them.
-func (f fleet) refusedByLimits(operation string, calls []emulator.Call) Figure {
+func (e *env) refusedByLimits(operation string, calls []emulator.Call) Figure {
 	windows, refused := limits.New(limits.Published), 0
 	for _, call := range calls {
 		if windows.Admit(call.Product, call.Action, call.Kind, call.Time) != nil {
@@ -252,16 +214,16 @@ func (f fleet) refusedByLimits(operation string, calls []emulator.Call) Figure {
 }
 
 // removeMachine releases an instance and deletes its Node.
-func (f fleet) removeMachine(ctx context.Context, i int) error {
-	f.cloud.ReleaseInstance(benchInstance(i))
-	if err := f.client.CoreV1().Nodes().Delete(ctx, nodeName(i), metav1.DeleteOptions{}); err != nil {
+func (e *env) removeMachine(ctx context.Context, i int) error {
+	e.cloud.ReleaseInstance(benchInstance(i))
+	if err := e.client.CoreV1().Nodes().Delete(ctx, nodeName(i), metav1.DeleteOptions{}); err != nil {
 		return fmt.Errorf("delete node %s: %w", nodeName(i), err)
 	}
-	return f.untilNodes(ctx, fleetNodes, "schedulable", schedulable)
+	return e.untilNodes(ctx, fleetNodes, "schedulable", schedulable)
 }
 
 // event counts the writes that an event of a node causes. One after the other, Services give a new node the place of a busier one, and
 // between two of them may be seconds.
-func (f fleet) event(ctx context.Context, what string, operate func(context.Context) error) (tally, error) {
-	return f.duringFor(ctx, what, writesCalm, writes(ofProduct(productCLB)), operate)
+func (e *env) event(ctx context.Context, what string, operate func(context.Context) error) (tally, error) {
+	return e.duringFor(ctx, what, writesCalm, writes(ofProduct(productCLB)), operate)
 }

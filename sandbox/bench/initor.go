@@ -2,7 +2,6 @@ package bench
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -18,16 +17,8 @@ const (
 
 // initor measures the initializer as its pods run it, once for each node. Where the metadata service answers it must not call the cloud's
 // API at all; the project has set no other goal for it. Its memory is not a figure: a process so short-lived shows its parent's.
-func initor(ctx context.Context, r run) (figures []Figure, err error) {
-	e, err := newEnv(ctx, r, envOptions{nodes: initorRuns})
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, e.stop()) }()
-	if err = e.addMachines(initorRuns, false); err != nil {
-		return nil, err
-	}
-	if err = e.untilNodes(ctx, initorRuns, "joined", joined); err != nil {
+func (e *env) initor(ctx context.Context) ([]Figure, error) {
+	if err := e.addJoined(ctx, initorRuns); err != nil {
 		return nil, err
 	}
 	kubeconfig, err := e.identify(ctx, "provider-initor.yaml")
@@ -56,16 +47,8 @@ func initor(ctx context.Context, r run) (figures []Figure, err error) {
 
 // initorFleet measures `provider-initor run` on many nodes, with the real OpenKruise manager: from the command's start until it has
 // reported what became of each node and removed what it made. Each node's pod runs the program as a process of this machine.
-func initorFleet(ctx context.Context, r run) (figures []Figure, err error) {
-	e, err := newEnv(ctx, r, envOptions{nodes: initorFleetSize, broadcastJobs: true})
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, e.stop()) }()
-	if err := e.addMachines(initorFleetSize, false); err != nil {
-		return nil, err
-	}
-	if err := e.untilNodes(ctx, initorFleetSize, "joined", joined); err != nil {
+func (e *env) initorFleet(ctx context.Context) ([]Figure, error) {
+	if err := e.addJoined(ctx, initorFleetSize); err != nil {
 		return nil, err
 	}
 	e.begin()

@@ -35,6 +35,14 @@ func (e *env) addMachines(n int, checked bool) error {
 	return nil
 }
 
+// addJoined adds machines and waits until their nodes have joined.
+func (e *env) addJoined(ctx context.Context, n int) error {
+	if err := e.addMachines(n, false); err != nil {
+		return err
+	}
+	return e.untilNodes(ctx, n, "joined", joined)
+}
+
 // benchInstance is the id of an instance, as long as real ones: the official CCM finds instances by a part of the id.
 func benchInstance(i int) string { return fmt.Sprintf("i-bench%015d", i) }
 

@@ -117,3 +117,28 @@ func (e *env) duringFor(
 	e.say("%s: %s", what, t)
 	return t, nil
 }
+
+// measure is during with figures for the calls.
+func (e *env) measure(ctx context.Context, what string, f filter, operate func(context.Context) error, goals ...most) ([]Figure, error) {
+	t, err := e.during(ctx, what, f, operate)
+	if err != nil {
+		return nil, err
+	}
+	return t.figures(what, 1, goals...), nil
+}
+
+// most is a goal for the calls, reads, writes or refused ones of an operation: at most so many.
+type most struct {
+	unit string
+	goal float64
+}
+
+// figures compares the calls of an operation with its goals, for each of some things that it is about.
+func (t tally) figures(operation string, things int, goals ...most) []Figure {
+	counts := map[string]int{"calls": t.calls(), "reads": t.reads, "writes": t.writes, "refused": t.refused}
+	figures := make([]Figure, len(goals))
+	for i, most := range goals {
+		figures[i] = atMost(operation, float64(counts[most.unit])/float64(things), most.unit, most.goal)
+	}
+	return figures
+}

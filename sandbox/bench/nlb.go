@@ -1,8 +1,6 @@
 package bench
 
 import (
-	"context"
-	"errors"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -27,20 +25,6 @@ const (
 var nlbGoals = goals{
 	create: [2]float64{11, 26}, createWrites: [2]float64{1 + 3, 1 + 3*largePorts}, deletion: [2]float64{10, 10 + 2*(largePorts-1)},
 	readsOfEdit: 3, readsOfNode: 1, callsOfPod: 9, pause: 3 * time.Second, // jobs are asked for every second
-}
-
-// nlb measures the life of single Services with an NLB.
-func nlb(ctx context.Context, r run) (figures []Figure, err error) {
-	e, err := newEnv(ctx, r, envOptions{nodes: clbNodes})
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, e.stop()) }()
-	e.product = productNLB
-	if err := e.readyForServices(ctx, clbNodes); err != nil {
-		return nil, err
-	}
-	return e.life(ctx)
 }
 
 // newService is a load balancer of the scenario's product in front of the app.

@@ -7,6 +7,7 @@ import (
 	"time"
 )
 
+// The nodes as they come: all controllers, with the published flags.
 const (
 	initNodes    = 100
 	initMaxCalls = 3
@@ -22,73 +23,51 @@ const (
 
 const switchCheckOff = "ModifyNetworkInterfaceAttribute"
 
-// nodes measures nodes as they come: all controllers, with the published flags.
-func nodes(ctx context.Context, r run) (figures []Figure, err error) {
-	e, err := newEnv(ctx, r, envOptions{settle: routeSettle, nodes: joinNodes, audit: true})
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, e.stop()) }()
-	for _, scenario := range []func(*env, context.Context) (Figure, error){(*env).initialize, (*env).join} {
-		var figure Figure
-		if figure, err = scenario(e, ctx); err != nil {
-			return nil, err
-		}
-		figures = append(figures, figure)
-	}
-	steady, err := e.steady(ctx)
-	return append(figures, steady...), err
-}
-
 // initialize counts the calls for nodes that a new leader finds, with their source/destination check on. One call for each interface to
 // switch it off cannot be avoided and takes longer than anyone wants to watch under the quota, so these are left out.
-func (e *env) initialize(ctx context.Context) (Figure, error) {
+func (e *env) initialize(ctx context.Context) ([]Figure, error) {
 	operation := fmt.Sprintf("initialize %d nodes: calls of ECS beyond one %s for each", initNodes, switchCheckOff)
 	if err := e.addMachines(initNodes, true); err != nil {
-		return Figure{}, err
+		return nil, err
 	}
 	if err := e.untilNodes(ctx, initNodes, "joined", joined); err != nil {
-		return Figure{}, err
+		return nil, err
 	}
-	t, err := e.during(ctx, operation, exceptAction(ofProduct("ecs"), switchCheckOff), func(ctx context.Context) error {
+	return e.measure(ctx, operation, exceptAction(ofProduct("ecs"), switchCheckOff), func(ctx context.Context) error {
 		if err := e.startManager(ctx); err != nil {
 			return err
 		}
 		return e.untilNodes(ctx, initNodes, "initialized and routed", schedulable)
-	})
-	return atMost(operation, float64(t.calls()), "calls", initMaxCalls), err
+	}, most{"calls", initMaxCalls})
 }
 
 // join lets a thousand nodes join a cluster whose first nodes have left again. The manager is a new one: the one before would go on for a
 // minute to switch off the source/destination checks of nodes that are gone.
-func (e *env) join(ctx context.Context) (Figure, error) {
-	if err := e.stopManager(); err != nil {
-		return Figure{}, err
-	}
-	if err := e.removeMachines(ctx); err != nil {
-		return Figure{}, err
+func (e *env) join(ctx context.Context) ([]Figure, error) {
+	if err := errors.Join(e.stopManager(), e.removeMachines(ctx)); err != nil {
+		return nil, err
 	}
 	if err := e.startManager(ctx); err != nil {
-		return Figure{}, err
+		return nil, err
 	}
 	if _, err := e.settled(ctx, everything); err != nil {
-		return Figure{}, err
+		return nil, err
 	}
 	operation := fmt.Sprintf("%d nodes join at once: initialized, routed and schedulable", joinNodes)
 	begin := time.Now()
 	if err := e.addMachines(joinNodes, false); err != nil {
-		return Figure{}, err
+		return nil, err
 	}
 	for _, state := range []struct {
 		name string
 		is   nodeState
 	}{{"joined", joined}, {"initialized", initialized}, {"routed", routed}, {"schedulable", schedulable}} {
 		if err := e.untilNodes(ctx, joinNodes, state.name, state.is); err != nil {
-			return Figure{}, err
+			return nil, err
 		}
 		e.say("%d nodes are %s after %.1f s", joinNodes, state.name, time.Since(begin).Seconds())
 	}
-	return atMost(operation, time.Since(begin).Seconds(), "s", joinSeconds), nil
+	return []Figure{atMost(operation, time.Since(begin).Seconds(), "s", joinSeconds)}, nil
 }
 
 // steady counts what arrives at the cloud while nothing changes, and how often the API server is asked for a single Node.

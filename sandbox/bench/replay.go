@@ -7,12 +7,14 @@ import (
 	"maps"
 	"strconv"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/api"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/sandbox/cluster"
 )
 
 // A manager that keeps to the quota of 90 changes a minute takes a quarter of an hour to create 500 load balancers. So it creates one, and
@@ -27,7 +29,7 @@ type template struct {
 }
 
 // recordService lets the manager serve a new Service and records how.
-func (e *env) recordService(ctx context.Context, c *caller, service *corev1.Service) (*template, error) {
+func (e *env) recordService(ctx context.Context, service *corev1.Service) (*template, error) {
 	t := &template{groups: map[string]string{}}
 	if _, err := e.during(ctx, "create the template of all Services", ofProduct(e.product), func(ctx context.Context) error {
 		return e.createService(ctx, service)
@@ -39,11 +41,11 @@ func (e *env) recordService(ctx context.Context, c *caller, service *corev1.Serv
 		return nil, err
 	}
 	t.calls = unsigned(e.since(writes(ofProduct(e.product))))
-	list := api.Params{"Action": "DescribeVServerGroups", "LoadBalancerId": t.loadBalancer()}
+	list := api.Params{"Action": "DescribeVServerGroups", "Version": api.VersionSLB, "LoadBalancerId": t.loadBalancer()}
 	if e.product == productNLB {
 		list = api.Params{"Action": "ListServerGroups", "Version": api.VersionOf(productNLB), "MaxResults": "100"}
 	}
-	found, err := c.call(ctx, list)
+	found, err := e.call(ctx, list)
 	if err != nil {
 		return nil, err
 	}
@@ -83,12 +85,60 @@ func unsigned(calls []emulator.Call) []api.Params {
 	return all
 }
 
+// answer holds those parts of answers that somebody here needs.
+type answer struct {
+	LoadBalancerID string `json:"LoadBalancerId"`
+	VServerGroupID string `json:"VServerGroupId"`
+	ServerGroupID  string `json:"ServerGroupId"`
+	Address        string
+	VServerGroups  struct {
+		VServerGroup []struct {
+			ID   string `json:"VServerGroupId"`
+			Name string `json:"VServerGroupName"`
+		}
+	}
+	ServerGroups []struct {
+		ID   string `json:"ServerGroupId"`
+		Name string `json:"ServerGroupName"`
+	}
+}
+
+// call makes one call of the cloud: no SDK, no rate limit.
+func (e *env) call(ctx context.Context, params api.Params) (a answer, err error) {
+	text, err := cluster.Call(ctx, e.url, params["Version"], params["Action"], params)
+	if err == nil {
+		err = json.Unmarshal(text, &a)
+	}
+	if err != nil {
+		return answer{}, fmt.Errorf("%s: %w", params["Action"], err)
+	}
+	return a, nil
+}
+
+// replay makes Services, and serves each as the manager would have done, with the calls of a template for its number.
+func (e *env) replay(ctx context.Context, services []*corev1.Service, of func(i int) *template) error {
+	numbers := make([]int, len(services))
+	for i := range numbers {
+		numbers[i] = i
+	}
+	begin := time.Now()
+	err := each(ctx, numbers, func(ctx context.Context, i int) error {
+		created, err := e.client.CoreV1().Services(namespace).Create(ctx, services[i], metav1.CreateOptions{})
+		if err != nil {
+			return fmt.Errorf("create a Service: %w", err)
+		}
+		return of(i).copyTo(ctx, e, created)
+	})
+	e.say("%d Services more after %.1f s", len(services), time.Since(begin).Seconds())
+	return err
+}
+
 // copyTo serves a Service as the manager would have done.
-func (t *template) copyTo(ctx context.Context, e *env, c *caller, service *corev1.Service) error {
+func (t *template) copyTo(ctx context.Context, e *env, service *corev1.Service) error {
 	names := t.names(service)
 	var address string
 	for _, params := range t.calls {
-		a, err := c.call(ctx, renamed(params, names))
+		a, err := e.call(ctx, renamed(params, names))
 		if err != nil {
 			return fmt.Errorf("serve Service %s: %w", service.Name, err)
 		}

@@ -10,8 +10,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
-	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/cloud"
 )
 
 const (
@@ -27,13 +25,8 @@ const (
 )
 
 // servicesTogether measures many Services that are made at once in an account whose quota of CLBs is raised.
-func servicesTogether(ctx context.Context, r run) (figures []Figure, err error) {
-	e, err := newEnv(ctx, r, envOptions{nodes: roomForNodes, rateLimits: true, config: publishedConfig(cloud.Limits{LoadBalancers: 10_000})})
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, e.stop()) }()
-	if err = e.readyForStorm(ctx, newNodes); err != nil {
+func (e *env) servicesTogether(ctx context.Context) ([]Figure, error) {
+	if err := e.readyForStorm(ctx, newNodes); err != nil {
 		return nil, err
 	}
 	forced := minutes(newServices, creationsPerMinute)
@@ -51,10 +44,7 @@ func (e *env) readyForStorm(ctx context.Context, n int) error {
 	if err := e.readyForServices(ctx, n); err != nil {
 		return err
 	}
-	if err := e.stopManager(); err != nil {
-		return err
-	}
-	if err := e.startManager(ctx); err != nil {
+	if err := errors.Join(e.stopManager(), e.startManager(ctx)); err != nil {
 		return err
 	}
 	_, err := e.settled(ctx, everything)

@@ -2,14 +2,12 @@ package bench
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator"
-	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/cloud"
 )
 
 const (
@@ -19,25 +17,21 @@ const (
 )
 
 // publishedWindows measures what a small cluster waits for under the published rate limits, and what it costs.
-func publishedWindows(ctx context.Context, r run) (figures []Figure, err error) {
-	e, err := newEnv(ctx, r, envOptions{nodes: windowNodes + 1, rateLimits: true, config: publishedConfig(cloud.Limits{LoadBalancers: 100})})
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, e.stop()) }()
-	if err = e.readyForStorm(ctx, windowNodes); err != nil {
+func (e *env) publishedWindows(ctx context.Context) ([]Figure, error) {
+	if err := e.readyForStorm(ctx, windowNodes); err != nil {
 		return nil, err
 	}
 	started, err := e.manager.used()
 	if err != nil {
 		return nil, err
 	}
-	figures = append(figures,
-		atMost(fmt.Sprintf("start on %d nodes with nothing to do: processor time", windowNodes), started.cpu, "s", 0.3))
+	figures := []Figure{
+		atMost(fmt.Sprintf("start on %d nodes with nothing to do: processor time", windowNodes), started.cpu, "s", 0.3),
+	}
 	if err = e.watch(ctx, time.Minute); err != nil { // another window begins
 		return nil, err
 	}
-	more, err := inTurn(ctx, e.windowOfServices, e.windowOfANode, e.idleMinutes)
+	more, err := inTurn((*env).windowOfServices, (*env).windowOfANode, (*env).idleMinutes)(e, ctx)
 	if err != nil {
 		return nil, err
 	}

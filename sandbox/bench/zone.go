@@ -2,7 +2,6 @@ package bench
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -23,50 +22,45 @@ const (
 	mostOut = 0.99
 )
 
-// zoneDies measures a fleet of which a third stops at once: all nodes of one of three zones.
-func zoneDies(ctx context.Context, r run) (figures []Figure, err error) {
-	config := publishedConfig(cloud.Limits{LoadBalancers: 10_000})
-	config.VSwitches = append(config.VSwitches,
+// withThirdZone is a configuration with the zone that dies.
+func withThirdZone(config *emulator.Config) *emulator.Config {
+	more := *config
+	more.VSwitches = append(slices.Clone(config.VSwitches),
 		cloud.VSwitchConfig{ID: "vsw-c", VPCID: config.VSwitches[0].VPCID, Zone: deadZone, CIDR: "10.3.0.0/16"})
-	// The rate limits would refuse the preparation. That the manager observes them is counted instead.
-	e, err := newEnv(ctx, r, envOptions{nodes: fleetNodes, config: config})
-	if err != nil {
+	return &more
+}
+
+// zoneDies measures a fleet of which a third stops at once: all nodes of one of three zones.
+func (e *env) zoneDies(ctx context.Context) ([]Figure, error) {
+	if err := e.startCalling(ctx, productCLB); err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, e.stop()) }()
-	f := fleet{env: e, name: fmt.Sprintf("%d nodes, %d Services", fleetNodes, fleetServices)}
-	if err = f.prepare(ctx); err != nil {
+	if err := e.calmed(ctx); err != nil {
 		return nil, err
 	}
-	if err = f.startCalling(ctx); err != nil {
-		return nil, err
-	}
-	if err = f.calmed(ctx); err != nil {
-		return nil, err
-	}
-	return f.zoneStops(ctx)
+	return e.zoneStops(ctx)
 }
 
 // zoneStops stops the instances of a zone, and waits until the last dead backend server is out.
-func (f fleet) zoneStops(ctx context.Context) ([]Figure, error) {
-	before, err := f.sandbox.Cloud.LoadBalancers(ctx)
+func (e *env) zoneStops(ctx context.Context) ([]Figure, error) {
+	before, err := e.sandbox.Cloud.LoadBalancers(ctx)
 	if err != nil {
 		return nil, err
 	}
-	f.begin()
-	dead, err := f.stopZone()
+	e.begin()
+	dead, err := e.stopZone()
 	if err != nil {
 		return nil, err
 	}
 	s := newStorm(members(before), dead)
-	f.say("%d instances stop, %d backend servers of %d vServer groups are dead", len(dead), s.left, len(s.members))
-	first, err := f.untilSilent(ctx, len(dead))
+	e.say("%d instances stop, %d backend servers of %d vServer groups are dead", len(dead), s.left, len(s.members))
+	first, err := e.untilSilent(ctx, len(dead))
 	if err != nil {
 		return nil, err
 	}
-	seen := f.mark
-	err = f.withinTwice(ctx, minutes(len(s.members), changesPerMinute), "no backend server is dead", func(context.Context) (string, error) {
-		for _, call := range f.cloud.Calls(seen) {
+	seen := e.mark
+	err = e.withinTwice(ctx, minutes(len(s.members), changesPerMinute), "no backend server is dead", func(context.Context) (string, error) {
+		for _, call := range e.cloud.Calls(seen) {
 			seen = call.Seq
 			if failed := s.follow(call); failed != nil {
 				return "", failed
@@ -80,19 +74,19 @@ func (f fleet) zoneStops(ctx context.Context) ([]Figure, error) {
 	if err != nil {
 		return nil, err
 	}
-	f.say("the zone is out: %s", count(f.since(everything), ofProduct(productCLB)))
-	return append(s.figures(fmt.Sprintf("%s, a zone of %d nodes stops", f.name, len(dead)), first),
-		f.refusedByLimits("meanwhile", f.since(everything))), nil
+	e.say("the zone is out: %s", count(e.since(everything), ofProduct(productCLB)))
+	return append(s.figures(fmt.Sprintf("%s, a zone of %d nodes stops", fleetOperation, len(dead)), first),
+		e.refusedByLimits("meanwhile", e.since(everything))), nil
 }
 
 // stopZone stops the instances of the zone, and with them their kubelets. It returns their IDs.
-func (f fleet) stopZone() (map[string]bool, error) {
+func (e *env) stopZone() (map[string]bool, error) {
 	dead := map[string]bool{}
-	for _, instance := range f.cloud.Instances() {
+	for _, instance := range e.cloud.Instances() {
 		if instance.ZoneID != deadZone {
 			continue
 		}
-		if _, err := f.cloud.PutInstance(instance.ID, emulator.InstanceSpec{Status: alicloud.InstanceStopped}); err != nil {
+		if _, err := e.cloud.PutInstance(instance.ID, emulator.InstanceSpec{Status: alicloud.InstanceStopped}); err != nil {
 			return nil, fmt.Errorf("stop instance %s: %w", instance.ID, err)
 		}
 		dead[instance.ID] = true
@@ -101,14 +95,14 @@ func (f fleet) stopZone() (map[string]bool, error) {
 }
 
 // untilSilent waits until Kubernetes shows all nodes of the zone as not ready, and returns when it did so with the first one.
-func (f fleet) untilSilent(ctx context.Context, n int) (time.Time, error) {
+func (e *env) untilSilent(ctx context.Context, n int) (time.Time, error) {
 	silent := func(node *corev1.Node) bool {
 		return node.Labels[corev1.LabelTopologyZone] == deadZone && condition(node, corev1.NodeReady) != corev1.ConditionTrue
 	}
-	if err := f.untilNodes(ctx, n, "silent", silent); err != nil {
+	if err := e.untilNodes(ctx, n, "silent", silent); err != nil {
 		return time.Time{}, err
 	}
-	nodes, err := f.watched.List(labels.Everything())
+	nodes, err := e.watched.List(labels.Everything())
 	if err != nil {
 		return time.Time{}, fmt.Errorf("list the watched nodes: %w", err)
 	}
@@ -121,7 +115,7 @@ func (f fleet) untilSilent(ctx context.Context, n int) (time.Time, error) {
 		}
 	}
 	slices.SortFunc(since, time.Time.Compare)
-	f.say("%d nodes are silent, the last one %s after the first one", n, since[len(since)-1].Sub(since[0]))
+	e.say("%d nodes are silent, the last one %s after the first one", n, since[len(since)-1].Sub(since[0]))
 	return since[0], nil
 }
 

@@ -21,7 +21,6 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/api"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/cloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/sandbox/cluster"
-	"github.com/alicloud-ccm/cloud-provider-alicloud/sandbox/e2e/clouds"
 )
 
 const (
@@ -168,7 +167,7 @@ func (w *world) byHand(action string, e entry) {
 // asPerson makes a call of the cloud as a person does, and not the manager.
 func (w *world) asPerson(version, action string, more map[string]string) {
 	w.Helper()
-	if _, err := clouds.Call(w.Context(), w.url, version, action, more); err != nil {
+	if _, err := cluster.Call(w.Context(), w.url, version, action, more); err != nil {
 		w.Fatal(err)
 	}
 }

@@ -118,7 +118,7 @@ func newStory(t *testing.T) *story {
 	s := &story{T: t, manager: newManager(t)}
 	t.Cleanup(func() { order(t, http.MethodDelete, "/_emulator/faults", "") })
 	dropRoutes(t)
-	answer, err := clouds.Call(t.Context(), sandbox.url, api.VersionVPC, "CreateRouteTable",
+	answer, err := cluster.Call(t.Context(), sandbox.url, api.VersionVPC, "CreateRouteTable",
 		map[string]string{"VpcId": "vpc-emulator", "RouteTableName": "pods"})
 	if err != nil {
 		t.Fatal(err)
@@ -350,11 +350,11 @@ func (s *story) deleteTable(ctx context.Context) {
 	for deadline := time.Now().Add(eventDeadline); ; {
 		routes, err := routesOf(ctx, s.table)
 		for cidr, instance := range routes {
-			_, err = clouds.Call(ctx, sandbox.url, api.VersionVPC, "DeleteRouteEntry",
+			_, err = cluster.Call(ctx, sandbox.url, api.VersionVPC, "DeleteRouteEntry",
 				map[string]string{"RouteTableId": s.table, "DestinationCidrBlock": cidr, "NextHopId": instance})
 		}
 		if err == nil {
-			_, err = clouds.Call(ctx, sandbox.url, api.VersionVPC, "DeleteRouteTable", map[string]string{"RouteTableId": s.table})
+			_, err = cluster.Call(ctx, sandbox.url, api.VersionVPC, "DeleteRouteTable", map[string]string{"RouteTableId": s.table})
 		}
 		if err == nil || strings.Contains(err.Error(), "InvalidRouteTableId.NotFound") {
 			return

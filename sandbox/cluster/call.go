@@ -1,4 +1,4 @@
-package clouds
+package cluster
 
 import (
 	"context"
@@ -13,18 +13,20 @@ import (
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/api"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/rpc"
-	"github.com/alicloud-ccm/cloud-provider-alicloud/sandbox/cluster"
 )
 
-// Call makes a call of the cloud at a URL as a person does, and not the manager, and returns the answer.
+// callers keeps connections for some that call at once.
+var callers = &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 16}}
+
+// Call makes a call of the cloud at a URL as a person does, and not the manager, and returns the answer. Nothing limits its rate.
 func Call(ctx context.Context, at, version, action string, more map[string]string) ([]byte, error) {
 	params := api.Params{
-		"Action": action, "Version": version, "RegionId": cluster.Region, "Format": "JSON",
-		"AccessKeyId": cluster.AccessKeyID, "SignatureMethod": "HMAC-SHA1", "SignatureVersion": "1.0", "SignatureNonce": rand.Text(),
+		"Action": action, "Version": version, "RegionId": Region, "Format": "JSON",
+		"AccessKeyId": AccessKeyID, "SignatureMethod": "HMAC-SHA1", "SignatureVersion": "1.0", "SignatureNonce": rand.Text(),
 		"Timestamp": time.Now().UTC().Format(time.RFC3339),
 	}
 	maps.Copy(params, more)
-	params["Signature"] = rpc.Sign(cluster.AccessKeySecret, http.MethodGet, params)
+	params["Signature"] = rpc.Sign(AccessKeySecret, http.MethodGet, params)
 	query := url.Values{}
 	for key, value := range params {
 		query.Set(key, value)
@@ -33,7 +35,7 @@ func Call(ctx context.Context, at, version, action string, more map[string]strin
 	if err != nil {
 		return nil, err
 	}
-	response, err := http.DefaultClient.Do(request)
+	response, err := callers.Do(request)
 	if err != nil {
 		return nil, err
 	}
