@@ -19,7 +19,6 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/sandbox/imagetar"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/sandbox/lightnode"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/sandbox/realnode"
-	"github.com/alicloud-ccm/cloud-provider-alicloud/sandbox/virtualnode"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/sandbox/vpcnet"
 )
 
@@ -133,19 +132,19 @@ func (n *realNodes) serveImages(ctx context.Context) error {
 
 // runVirtual runs a virtual node, whose pods have network interfaces of the cloud.
 func (n *realNodes) runVirtual(ctx context.Context, c *Cluster, name string, heartbeat time.Duration) error {
-	return virtualnode.Run(ctx, virtualnode.Options{
-		Name: name, Client: c.Client, Heartbeat: heartbeat, Log: n.files.log,
-		Attach: func(ctx context.Context, id string) (string, virtualnode.Listen, error) {
+	return lightnode.RunVirtual(ctx, lightnode.VirtualNode{
+		Name: name, Client: c.Client, Heartbeat: heartbeat,
+		Attach: func(ctx context.Context, id string) (netip.Addr, lightnode.Listen, error) {
 			eni, err := n.cloud.PutInterface("eni-"+id, cloud.ContainerSpec{InstanceID: id})
 			if err != nil {
-				return "", nil, err
+				return netip.Addr{}, nil, err
 			}
 			side, err := n.vpc.Attach(ctx, vpcnet.Endpoint{Name: id, Address: eni.Addresses[0], Place: vpcnet.Interface})
 			if err != nil {
 				n.cloud.ReleaseInterface("eni-" + id)
-				return "", nil, err
+				return netip.Addr{}, nil, err
 			}
-			return eni.Addresses[0].String(), side.Listen, nil
+			return eni.Addresses[0], side.Listen, nil
 		},
 		Detach: func(id string) error {
 			n.cloud.ReleaseInterface("eni-" + id)

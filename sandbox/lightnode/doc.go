@@ -5,5 +5,6 @@
 // name, and each Service node port forwards to a ready endpoint, over the VPC when that is on another machine.
 //
 // It runs no containers but those of pods that a Runner takes, reads no images and moves no packets: connections are pipes in memory,
-// so that thousands of nodes and pods need no root and no sockets. One loop serves all nodes; nothing polls per node.
+// so that thousands of nodes and pods need no root and no sockets. One loop serves all nodes; nothing polls per node. Pods of a virtual node
+// (RunVirtual) have addresses and sockets of the VPC instead.
 package lightnode

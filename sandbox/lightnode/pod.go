@@ -10,6 +10,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/utils/ptr"
 )
 
@@ -114,14 +115,19 @@ func (k *Kubelets) podAddresses(pod *corev1.Pod, machine *machine) ([]netip.Addr
 func (k *Kubelets) confirmDeletion(ctx context.Context, key string, pod *corev1.Pod) error {
 	k.runs.end(pod.UID)
 	k.Network.stopPod(key)
-	err := k.Client.CoreV1().Pods(pod.Namespace).Delete(ctx, pod.Name, metav1.DeleteOptions{
+	return confirmDeletion(ctx, k.Client, pod)
+}
+
+// confirmDeletion lets the API server forget a pod that has ended.
+func confirmDeletion(ctx context.Context, client kubernetes.Interface, pod *corev1.Pod) error {
+	err := client.CoreV1().Pods(pod.Namespace).Delete(ctx, pod.Name, metav1.DeleteOptions{
 		GracePeriodSeconds: ptr.To[int64](0),
 		Preconditions:      metav1.NewUIDPreconditions(string(pod.UID)),
 	})
 	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
 		return nil // gone, or a successor of the same name
 	}
-	return wrap(err, "confirm the deletion of pod %s", key)
+	return wrap(err, "confirm the deletion of pod %s", pod.Name)
 }
 
 // emulated is what "kubectl get pods" shows instead of Running: nobody shall take a program for one that runs.

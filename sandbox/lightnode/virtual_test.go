@@ -1,10 +1,11 @@
-package virtualnode
+package lightnode
 
 import (
 	"context"
 	"io"
 	"net"
 	"net/http"
+	"net/netip"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -56,11 +57,11 @@ func TestPodsAreContainerInstances(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
 		ended := make(chan error, 1)
 		go func() {
-			ended <- Run(ctx, Options{
-				Name: "virtual", Client: client, Heartbeat: time.Second, Log: io.Discard,
-				Attach: func(_ context.Context, id string) (string, Listen, error) {
+			ended <- RunVirtual(ctx, VirtualNode{
+				Name: "virtual", Client: client, Heartbeat: time.Second,
+				Attach: func(_ context.Context, id string) (netip.Addr, Listen, error) {
 					attached[id] = true
-					return "10.1.0.9", func(context.Context, string) (net.Listener, error) { return listener, nil }, nil
+					return netip.MustParseAddr("10.1.0.9"), func(context.Context, string) (net.Listener, error) { return listener, nil }, nil
 				},
 				Detach: func(id string) error {
 					delete(attached, id)
