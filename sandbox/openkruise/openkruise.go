@@ -44,17 +44,9 @@ type Options struct {
 // only. What it installed outlives the manager, as in a cluster whose manager is down: BroadcastJobs are then refused, because nobody
 // answers for their webhooks.
 func Start(ctx context.Context, opts Options) (*child.Process, error) {
-	objects, err := readObjects(opts.Build)
-	if err != nil {
+	if err := install(ctx, opts.Config, opts.Build); err != nil {
 		return nil, err
 	}
-	if err := objects.install(ctx, opts.Config); err != nil {
-		return nil, err
-	}
-	return start(ctx, opts)
-}
-
-func start(ctx context.Context, opts Options) (*child.Process, error) {
 	kubeconfig := filepath.Join(opts.State, "kruise.kubeconfig")
 	if err := os.WriteFile(kubeconfig, opts.Kubeconfig, 0o600); err != nil {
 		return nil, fmt.Errorf("write the OpenKruise manager's kubeconfig: %w", err)

@@ -59,11 +59,8 @@ var gateway = netip.AddrFrom4([4]byte{169, 254, 1, 1})
 
 var names = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9.-]{0,60}$`)
 
-// ErrAttached means that a name or an address is in use.
-var ErrAttached = errors.New("an endpoint of that name or address is attached")
-
 // Attach makes the namespace of an endpoint: eth0 with the address, a default route, forwarding on. Attaching a name or
-// an address twice is an ErrAttached.
+// an address twice is an error.
 func (n *Network) Attach(ctx context.Context, e Endpoint) (*Namespace, error) {
 	if !names.MatchString(e.Name) || !e.Address.Is4() {
 		return nil, fmt.Errorf("attach %q with address %s: want a name of letters, digits, dots and hyphens, and an IPv4 address", e.Name,
@@ -73,7 +70,7 @@ func (n *Network) Attach(ctx context.Context, e Endpoint) (*Namespace, error) {
 	defer n.mu.Unlock()
 	for _, p := range n.ports {
 		if p.Name == e.Name || p.Address == e.Address {
-			return nil, fmt.Errorf("attach %s with address %s: %w", e.Name, e.Address, ErrAttached)
+			return nil, fmt.Errorf("attach %s with address %s: an endpoint of that name or address is attached", e.Name, e.Address)
 		}
 	}
 	ns, err := makeNamespace(n.options.Prefix + "-" + e.Name)
