@@ -32,8 +32,10 @@ import (
 const (
 	// trafficDelay collects changes of many Services: each passes over its own load balancer after an event of a node.
 	trafficDelay = time.Second
-	// trafficPeriod is how often Nodes are compared without any change: what is not confirmed becomes Unknown with time.
-	trafficPeriod = 10 * time.Second
+	// trafficPeriod is how often Nodes are compared without any change while something is not confirmed: it becomes Unknown with time.
+	// Otherwise trafficIdlePeriod repairs what somebody else wrote.
+	trafficPeriod     = 10 * time.Second
+	trafficIdlePeriod = time.Minute
 	// A Node that shows something else than what is known is not to do so for long once the API server answers again.
 	minTrafficBackoff, maxTrafficBackoff = 100 * time.Millisecond, time.Minute
 	// trafficWorkers is how many conditions are written at the same time.
@@ -80,15 +82,26 @@ func (w *trafficWriter) run(ctx context.Context) {
 	var running sync.WaitGroup
 	defer running.Wait()
 	running.Go(func() { workers.Run(ctx, w.queue, trafficWorkers, w.write) })
+	period := trafficPeriod
 	for ctx.Err() == nil {
 		select {
 		case <-ctx.Done():
 		case <-w.changed:
 			_ = sleep.For(ctx, trafficDelay) //nolint:errcheck // the context is looked at
-		case <-time.After(trafficPeriod):
+		case <-time.After(period):
 		}
 		w.compare(time.Now())
+		if period = trafficIdlePeriod; w.waits() {
+			period = trafficPeriod
+		}
 	}
+}
+
+// waits reports whether time alone may change a condition.
+func (w *trafficWriter) waits() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return len(w.pending)+len(w.unread)+len(w.shownOut) > 0
 }
 
 // compare has those Nodes written whose condition is to be another one, and backends read again that nodes wait for.
