@@ -11,6 +11,7 @@ import (
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/emulatortest"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit/testkube"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 )
@@ -135,7 +136,7 @@ func (l *officialListener) make(w *world, id string, groups []string) {
 
 // node is a node as a server.
 func node(name string, port, weight int) alicloud.NLBServer {
-	return alicloud.NLBServer{NLBServerKey: alicloud.NLBServerKey{ID: testkit.InstanceOf(name), Type: alicloud.NLBServerECS, Port: port},
+	return alicloud.NLBServer{NLBServerKey: alicloud.NLBServerKey{ID: testkube.InstanceOf(name), Type: alicloud.NLBServerECS, Port: port},
 		Weight: weight}
 }
 
@@ -176,7 +177,7 @@ func adoptedKinds() []adopted {
 		}
 	}
 	servers := []alicloud.NLBServer{node("n1", 30080, 100), node("n2", 30080, 100)}
-	secure := edits(testkit.TCP(80), with(annotation.ProtocolPort, "tcpssl:80"), with(annotation.CertID, "cert-1"))
+	secure := edits(testkube.TCP(80), with(annotation.ProtocolPort, "tcpssl:80"), with(annotation.CertID, "cert-1"))
 	tls := func(group string) func(*testing.T, *world) official {
 		return changed(func(o *official) {
 			o.groups[0].protocol, o.listeners[0].protocol = "TCPSSL", "TCPSSL"
@@ -185,7 +186,7 @@ func adoptedKinds() []adopted {
 		})
 	}
 	return []adopted{
-		{name: "one port", service: edits(testkit.TCP(80)), official: plain},
+		{name: "one port", service: edits(testkube.TCP(80)), official: plain},
 		{name: "TCP and UDP, which the API checks by TCP", service: edits(ports(tcpPort(80), udpPort(80))), official: changed(func(o *official) {
 			o.groups = append(o.groups, officialGroup{port: "30080", protocol: "UDP", servers: servers})
 			o.listeners = append(o.listeners, officialListener{port: 80, protocol: "UDP", group: 1})
@@ -193,7 +194,7 @@ func adoptedKinds() []adopted {
 		{name: "TCPSSL", service: secure, official: tls("TCPSSL")},
 		{name: "TCPSSL with a group of TCP", either: true, service: secure, official: tls("TCP")},
 		{name: "attributes of the load balancer",
-			service: edits(testkit.TCP(80), with(annotation.Name, "shop"), with(annotation.AddressType, "intranet"),
+			service: edits(testkube.TCP(80), with(annotation.Name, "shop"), with(annotation.AddressType, "intranet"),
 				with(annotation.ResourceGroupID, "rg-1"),
 				with(annotation.AdditionalTags, "a=1"), with(annotation.CrossZoneEnabled, "on")), official: changed(func(o *official) {
 				o.lb = func(lb *alicloud.NLB) {
@@ -202,19 +203,19 @@ func adoptedKinds() []adopted {
 				}
 				o.groups[0].change = func(g *alicloud.NLBGroup) { g.ResourceGroupID = "rg-1" }
 			})},
-		{name: "dual stack", service: edits(testkit.TCP(80), with(annotation.IPVersion, "DualStack")), official: changed(func(o *official) {
+		{name: "dual stack", service: edits(testkube.TCP(80), with(annotation.IPVersion, "DualStack")), official: changed(func(o *official) {
 			o.lb = func(lb *alicloud.NLB) { lb.AddressIPVersion = alicloud.NLBDualStack }
 		})},
-		{name: "bandwidth package", service: edits(testkit.TCP(80), with(annotation.BandwidthPackageID, "cbwp-1")),
+		{name: "bandwidth package", service: edits(testkube.TCP(80), with(annotation.BandwidthPackageID, "cbwp-1")),
 			official: changed(func(o *official) {
 				o.lb = func(lb *alicloud.NLB) { lb.BandwidthPackageID = "cbwp-1" }
 			})},
-		{name: "source ranges", service: edits(testkit.TCP(80), func(svc *corev1.Service) {
+		{name: "source ranges", service: edits(testkube.TCP(80), func(svc *corev1.Service) {
 			svc.Spec.LoadBalancerSourceRanges = []string{"192.0.2.0/24", "198.51.100.7/32"}
 		}),
 			official: changed(func(o *official) { o.access = []string{"192.0.2.0/24", "198.51.100.7/32"} })},
 		{name: "settings of the group",
-			service: edits(testkit.TCP(80), with(annotation.Scheduler, "sch"), with(annotation.ConnectionDrain, "on"),
+			service: edits(testkube.TCP(80), with(annotation.Scheduler, "sch"), with(annotation.ConnectionDrain, "on"),
 				with(annotation.ConnectionDrainTimeout, "30"), with(annotation.PreserveClientIP, "off"),
 				with(annotation.HealthCheckFlag, "on"), with(annotation.HealthCheckType, "http"), with(annotation.HealthCheckURI, "/healthz"),
 				with(annotation.HealthCheckMethod, "head")), official: changed(func(o *official) {
@@ -226,16 +227,16 @@ func adoptedKinds() []adopted {
 				}
 			})},
 		{name: "settings of the listener",
-			service: edits(testkit.TCP(80), with(annotation.IdleTimeout, "60"), with(annotation.Cps, "100"), with(annotation.ProxyProtocol, "on"),
+			service: edits(testkube.TCP(80), with(annotation.IdleTimeout, "60"), with(annotation.Cps, "100"), with(annotation.ProxyProtocol, "on"),
 				with(annotation.PPV2VPCID, "on")), official: changed(func(o *official) {
 				o.listeners[0].change = func(l *alicloud.NLBListener) {
 					l.IdleTimeout, l.Cps, l.ProxyProtocol, l.ProxyProtocolV2 = new(60), new(100), new(true), &alicloud.ProxyProtocolV2{VPCID: true}
 				}
 			})},
-		{name: "default weight", service: edits(testkit.TCP(80), with(annotation.DefaultWeight, "7")), official: changed(func(o *official) {
+		{name: "default weight", service: edits(testkube.TCP(80), with(annotation.DefaultWeight, "7")), official: changed(func(o *official) {
 			o.groups[0].servers = []alicloud.NLBServer{node("n1", 30080, 7), node("n2", 30080, 7)}
 		})},
-		{name: "groups of addresses", service: edits(testkit.TCP(80), with(annotation.ServerGroupType, "Ip")),
+		{name: "groups of addresses", service: edits(testkube.TCP(80), with(annotation.ServerGroupType, "Ip")),
 			official: func(t *testing.T, w *world) official {
 				t.Helper()
 				o := onePort(w)
@@ -243,7 +244,7 @@ func adoptedKinds() []adopted {
 				o.groups[0].servers = nil
 				for _, name := range []string{"n1", "n2"} {
 					ip := w.address(t, name)
-					testkit.Check(t, w.factory.Core().V1().Nodes().Informer().GetIndexer().Update(testkit.Node(name, func(n *corev1.Node) {
+					testkit.Check(t, w.factory.Core().V1().Nodes().Informer().GetIndexer().Update(testkube.Node(name, func(n *corev1.Node) {
 						n.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: ip}}
 					})))
 					o.groups[0].servers = append(o.groups[0].servers,
@@ -262,7 +263,7 @@ func adoptedKinds() []adopted {
 			}},
 		{name: "pods, named target port", service: edits(eni, ports(named(tcpPort(80)))), official: func(t *testing.T, w *world) official {
 			t.Helper()
-			w.putSlice(testkit.EndpointSlice("web", tcpPort(80), w.address(t, "n1")+"@n1"))
+			w.putSlice(testkube.EndpointSlice("web", tcpPort(80), w.address(t, "n1")+"@n1"))
 			return official{
 				groups:    []officialGroup{{port: "http", protocol: "TCP", servers: []alicloud.NLBServer{w.pod(t, "n1", 8080)}}},
 				listeners: []officialListener{{port: 80, protocol: "TCP"}},
@@ -271,7 +272,7 @@ func adoptedKinds() []adopted {
 		{name: "range of ports", service: edits(eni, ports(tcpPort(80)), with(annotation.ListenerPortRange, "80-400:80")),
 			official: func(t *testing.T, w *world) official {
 				t.Helper()
-				w.putSlice(testkit.EndpointSlice("web", tcpPort(80), w.address(t, "n1")+"@n1"))
+				w.putSlice(testkube.EndpointSlice("web", tcpPort(80), w.address(t, "n1")+"@n1"))
 				return official{
 					groups: []officialGroup{{port: "80_400", protocol: "TCP", servers: []alicloud.NLBServer{w.pod(t, "n1", 0)},
 						change: func(g *alicloud.NLBGroup) {
@@ -281,7 +282,7 @@ func adoptedKinds() []adopted {
 				}
 			}},
 		{name: "existing load balancer", reused: true,
-			service: edits(testkit.TCP(80), without(annotation.ZoneMaps), with(annotation.ForceOverrideListeners, "true")), official: plain},
+			service: edits(testkube.TCP(80), without(annotation.ZoneMaps), with(annotation.ForceOverrideListeners, "true")), official: plain},
 	}
 }
 
@@ -333,7 +334,7 @@ func TestAdoptionOfAFormerPort(t *testing.T) {
 	t.Parallel()
 	inWorld(t, func(t *testing.T, w *world) {
 		w.addNodes("n1")
-		w.putSlice(testkit.EndpointSlice("web", tcpPort(80), w.address(t, "n1")+"@n1"))
+		w.putSlice(testkube.EndpointSlice("web", tcpPort(80), w.address(t, "n1")+"@n1"))
 		made := official{
 			groups:    []officialGroup{{port: "http", protocol: "TCP", servers: []alicloud.NLBServer{w.pod(t, "n1", 9999)}}},
 			listeners: []officialListener{{port: 80, protocol: "TCP"}},
@@ -358,7 +359,7 @@ func TestAdoptionOfALeftoverGroup(t *testing.T) {
 			made.groups[0]}
 		made.listeners[0].group = 1
 		made.make(w, "")
-		w.put(newService("web", testkit.TCP(80), func(svc *corev1.Service) { svc.Finalizers = []string{Finalizer} }))
+		w.put(newService("web", testkube.TCP(80), func(svc *corev1.Service) { svc.Finalizers = []string{Finalizer} }))
 		w.converge("web")
 		if got, want := writes(w.calls()), []string{"DeleteServerGroup"}; !slices.Equal(got, want) {
 			t.Errorf("writes %v, want %v", got, want)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/emulatortest"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit/testkube"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/driver"
@@ -29,7 +30,7 @@ func TestForgedPodStatusPublishesNoMachine(t *testing.T) {
 		"never scheduled":            {"db", "", nil, false},
 		"never scheduled, on a node": {"n1", "", nil, false},
 		"machine that is no node":    {"db", "n1", nil, false},
-		"that a rule allows": {"db", "n1", []policy.AddressRule{{Namespaces: []string{testkit.Namespace}, CIDRs: []string{"10.0.0.0/8"}}},
+		"that a rule allows": {"db", "n1", []policy.AddressRule{{Namespaces: []string{testkube.Namespace}, CIDRs: []string{"10.0.0.0/8"}}},
 			true},
 		"hostNetwork":                 {"n1", "n1", nil, true},
 		"hostNetwork of another node": {"n2", "n1", nil, false},
@@ -47,19 +48,19 @@ func TestForgedPodStatusPublishesNoMachine(t *testing.T) {
 					w.addNodes("n1", "n2", "db")
 					w.deleteNode("db")
 					for _, name := range []string{"n1", "n2"} {
-						node := testkit.Node(name)
+						node := testkube.Node(name)
 						node.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: w.address(t, name)}}
 						testkit.Check(t, w.factory.Core().V1().Nodes().Informer().GetIndexer().Add(node))
 					}
 					address := w.address(t, test.machine)
-					pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "forged", Namespace: testkit.Namespace},
+					pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "forged", Namespace: testkube.Namespace},
 						Spec:   corev1.PodSpec{NodeName: test.node},
 						Status: corev1.PodStatus{PodIPs: []corev1.PodIP{{IP: address}}}}
-					testkit.Must(w.kube.CoreV1().Pods(testkit.Namespace).Create(t.Context(), pod, metav1.CreateOptions{}))(t)
-					slice := testkit.EndpointSlice("web", testkit.Port(80, corev1.ProtocolTCP), address+"@n1")
-					slice.Endpoints[0].TargetRef = &corev1.ObjectReference{Kind: "Pod", Namespace: testkit.Namespace, Name: pod.Name}
+					testkit.Must(w.kube.CoreV1().Pods(testkube.Namespace).Create(t.Context(), pod, metav1.CreateOptions{}))(t)
+					slice := testkube.EndpointSlice("web", testkube.Port(80, corev1.ProtocolTCP), address+"@n1")
+					slice.Endpoints[0].TargetRef = &corev1.ObjectReference{Kind: "Pod", Namespace: testkube.Namespace, Name: pod.Name}
 					w.putSlice(slice)
-					w.put(newService("web", testkit.TCP(80), typed))
+					w.put(newService("web", testkube.TCP(80), typed))
 					_ = w.try("web") //nolint:errcheck // what it has done is looked at
 					got := strings.Join(w.listeners(w.balancer("web").ID), "\n")
 					if strings.Contains(got, address) != test.want {
@@ -76,12 +77,12 @@ func TestForgedPodStatusPublishesNoMachine(t *testing.T) {
 func TestPauseEndsWithTheNamespace(t *testing.T) {
 	t.Parallel()
 	inWorld(t, func(t *testing.T, w *world) {
-		w.serve(1, testkit.TCP(80))
+		w.serve(1, testkube.TCP(80))
 		id := w.balancer("web").ID
-		namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: testkit.Namespace}}
+		namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: testkube.Namespace}}
 		namespaces := w.kube.CoreV1().Namespaces()
 		testkit.Must(namespaces.Create(t.Context(), namespace, metav1.CreateOptions{}))(t)
-		w.change("web", testkit.Annotation(driver.AnnotationPaused, "true"))
+		w.change("web", testkube.Annotation(driver.AnnotationPaused, "true"))
 		w.remove("web")
 		w.converge("web")
 		if !driver.HasFinalizer(w.get("web"), Finalizer) || !w.exists(id) {
@@ -102,7 +103,7 @@ func TestPauseEndsWithTheNamespace(t *testing.T) {
 func TestNamingKeepsNoNLB(t *testing.T) {
 	t.Parallel()
 	for name, svc := range map[string]*corev1.Service{
-		"of a group": grouped("web", "edge", 1, testkit.TCP(80)), "of a Service": newService("web", testkit.TCP(80)),
+		"of a group": grouped("web", "edge", 1, testkube.TCP(80)), "of a Service": newService("web", testkube.TCP(80)),
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -116,7 +117,7 @@ func (w *world) thiefKeepsNothing(victim *corev1.Service) {
 	t.Helper()
 	w.groupWorld(victim)
 	id := w.current("web")
-	thief := newService("thief", testkit.TCP(81), without(annotation.ZoneMaps), with(annotation.LoadBalancerID, id),
+	thief := newService("thief", testkube.TCP(81), without(annotation.ZoneMaps), with(annotation.LoadBalancerID, id),
 		with(annotation.ForceOverrideListeners, "true"))
 	thief.Namespace = "team-b"
 	w.put(thief)
@@ -156,7 +157,7 @@ func TestServerGroupsTellNothing(t *testing.T) {
 				w.later(5 * settle)
 				id = made
 			}
-			w.put(newService("claim", testkit.TCP(80), without(annotation.ZoneMaps), with(annotation.LoadBalancerID, w.existing("harmless")),
+			w.put(newService("claim", testkube.TCP(80), without(annotation.ZoneMaps), with(annotation.LoadBalancerID, w.existing("harmless")),
 				with(annotation.ForceOverrideListeners, "true"), with(annotation.VGroupPort, id+":80")))
 			_ = w.try("claim") //nolint:errcheck // it is refused
 			said = strings.Join(w.newEvents(), "\n")

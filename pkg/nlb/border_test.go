@@ -16,6 +16,7 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/cloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit/testkube"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/nlb/model"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
@@ -100,7 +101,7 @@ func (b *border) shareUpTo(n int) {
 	for i := range n {
 		if name := sharingName(i); b.live[name] == 0 {
 			b.live[name] = 1
-			b.put(grouped(name, "edge", int64(i), testkit.TCP(int32(1000+i)), with(annotation.GroupOverflow, "true"))) //nolint:gosec // a port
+			b.put(grouped(name, "edge", int64(i), testkube.TCP(int32(1000+i)), with(annotation.GroupOverflow, "true"))) //nolint:gosec // a port
 		}
 	}
 }
@@ -128,7 +129,7 @@ func (b *border) own(name string, ports int) {
 		all = append(all, int32(80+i)) //nolint:gosec // a port
 	}
 	if b.live[name] == 0 {
-		b.put(newService(name, testkit.TCP(all...)))
+		b.put(newService(name, testkube.TCP(all...)))
 	} else {
 		b.change(name, func(svc *corev1.Service) { svc.Spec.Ports = svc.Spec.Ports[:ports] })
 	}
@@ -143,8 +144,8 @@ func (b *border) joinUpTo(n int) {
 			continue
 		}
 		b.joined[name] = true
-		b.account.Put(testkit.InstanceOf(name), "{}")
-		testkit.Must(b.kube.CoreV1().Nodes().Create(b.t.Context(), testkit.Node(name), metav1.CreateOptions{}))(b.t)
+		b.account.Put(testkube.InstanceOf(name), "{}")
+		testkit.Must(b.kube.CoreV1().Nodes().Create(b.t.Context(), testkube.Node(name), metav1.CreateOptions{}))(b.t)
 	}
 }
 
@@ -218,7 +219,7 @@ func (b *border) writes() []string {
 // collect takes away the Services that nothing holds any more.
 func (b *border) collect() {
 	b.t.Helper()
-	services := b.kube.CoreV1().Services(testkit.Namespace)
+	services := b.kube.CoreV1().Services(testkube.Namespace)
 	for _, svc := range testkit.Must(services.List(b.t.Context(), metav1.ListOptions{}))(b.t).Items {
 		if svc.DeletionTimestamp != nil && len(svc.Finalizers) == 0 {
 			testkit.Check(b.t, services.Delete(b.t.Context(), svc.Name, metav1.DeleteOptions{}))
@@ -294,9 +295,9 @@ func TestSecondServiceOfAGroupIsServedSoon(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			b := newBorder(t, 10, 40, 100)
 			b.joinUpTo(30)
-			b.put(grouped("big", "edge", 1, testkit.TCP(ports...)))
+			b.put(grouped("big", "edge", 1, testkube.TCP(ports...)))
 			b.rest()
-			b.put(grouped("small", "edge", 2, testkit.TCP(1000)))
+			b.put(grouped("small", "edge", 2, testkube.TCP(1000)))
 			began := time.Now()
 			for b.members()["small"] < 1 && time.Since(began) < time.Hour {
 				time.Sleep(5 * time.Second)

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator"
-	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit/testkube"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 )
 
@@ -30,7 +30,7 @@ func TestCreationOfAnyDuration(t *testing.T) {
 	t.Parallel()
 	onBothSides(t, "nlb.durations", func(t *testing.T, w *world) {
 		t.Helper()
-		w.serve(2, testkit.TCP(80))
+		w.serve(2, testkube.TCP(80))
 		if got, want := w.listeners(w.balancer("web").ID), []string{"TCP:80 i-n1:30080=100 i-n2:30080=100"}; !slices.Equal(got, want) {
 			t.Errorf("listeners %v, want %v", got, want)
 		}
@@ -50,7 +50,7 @@ func TestNodeReplacedAtTheQuota(t *testing.T) {
 	onBothSides(t, "nlb.removing-counts", func(t *testing.T, w *world) {
 		t.Helper()
 		refuses := len(w.account.Settings().Flipped) == 0
-		w.serve(2, testkit.TCP(80), with(annotation.ConnectionDrain, "on"), with(annotation.ConnectionDrainTimeout, "90"))
+		w.serve(2, testkube.TCP(80), with(annotation.ConnectionDrain, "on"), with(annotation.ConnectionDrainTimeout, "90"))
 		w.account.Change(func(s *emulator.Settings) {
 			s.Flipped = append(s.Flipped, "nlb.removing-ends-with-job")
 			s.Quotas.ServersPerNLB = 2
@@ -75,7 +75,7 @@ func TestNodeReplacedAtTheQuota(t *testing.T) {
 func TestNewNLBWhateverTheToken(t *testing.T) {
 	t.Parallel()
 	onBothSides(t, "nlb.token-of-deleted", func(_ *testing.T, w *world) {
-		w.groupWorld(grouped("web", "edge", 1, testkit.TCP(80)))
+		w.groupWorld(grouped("web", "edge", 1, testkube.TCP(80)))
 		w.change("web", without(annotation.Group))
 		w.live("web", 5*time.Minute)
 		w.restart()

@@ -9,6 +9,7 @@ import (
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/cloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit/testkube"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
@@ -32,7 +33,7 @@ func TestCalls(t *testing.T) {
 			}
 		}
 		w.calls()
-		w.put(newService("web", testkit.TCP(80)))
+		w.put(newService("web", testkube.TCP(80)))
 		count("create, one port, three nodes", 4, 8)
 		count("nothing changed", 0, 0)
 		w.addNodes("n4")
@@ -43,7 +44,7 @@ func TestCalls(t *testing.T) {
 		count("weight changed", 1, 5)
 		w.change("web", with(annotation.IdleTimeout, "60"))
 		count("attribute of a listener changed", 1, 5)
-		w.change("web", testkit.Annotation("example.com/note", "1"))
+		w.change("web", testkube.Annotation("example.com/note", "1"))
 		count("annotation of others changed", 0, 5)
 		testkit.Check(t, w.Invalidate(t.Context(), w.get("web"), "drift"))
 		count("drift", 0, 5)
@@ -62,7 +63,7 @@ func TestRestartReadsInPages(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		w.addNodes("n1")
 		for i := range services {
-			w.put(newService(fmt.Sprintf("web-%d", i), testkit.TCP(80)))
+			w.put(newService(fmt.Sprintf("web-%d", i), testkube.TCP(80)))
 			w.converge(fmt.Sprintf("web-%d", i))
 		}
 		restart := func() map[string]int {

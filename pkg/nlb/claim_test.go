@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit/testkube"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/driver"
@@ -32,7 +33,7 @@ func TestTagRemovedCustomNameRestart(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			inWorld(t, func(t *testing.T, w *world) {
-				w.serve(1, testkit.TCP(80), with(annotation.Name, "shop-front"))
+				w.serve(1, testkube.TCP(80), with(annotation.Name, "shop-front"))
 				id := w.balancer("web").ID
 				if len(c.edit) > 0 {
 					w.change("web", c.edit[0])
@@ -69,7 +70,7 @@ func TestExistingOneIsMissingOnce(t *testing.T) {
 			t.Parallel()
 			inWorld(t, func(t *testing.T, w *world) {
 				existing := w.existing("first")
-				w.serve(1, testkit.TCP(80), without(annotation.ZoneMaps), with(annotation.LoadBalancerID, existing),
+				w.serve(1, testkube.TCP(80), without(annotation.ZoneMaps), with(annotation.LoadBalancerID, existing),
 					with(annotation.ForceOverrideListeners, "true"))
 				begin(w)
 				w.newEvents()
@@ -98,7 +99,7 @@ func TestTakenOverNLBIsKept(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			inWorld(t, func(t *testing.T, w *world) {
-				w.serve(1, testkit.TCP(80), with(annotation.Name, "shop-front"))
+				w.serve(1, testkube.TCP(80), with(annotation.Name, "shop-front"))
 				id := w.balancer("web").ID
 				testkit.Check(t,
 					w.account.Client.UntagNLB(t.Context(), alicloud.NLBTagLoadBalancer, []string{id}, []string{mark.TagOwner, mark.TagCluster}))

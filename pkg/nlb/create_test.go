@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit/testkube"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/driver"
@@ -16,14 +17,14 @@ import (
 // udp adds a UDP port.
 func udp(port int32) func(*corev1.Service) {
 	return func(svc *corev1.Service) {
-		svc.Spec.Ports = append(svc.Spec.Ports, testkit.Port(port, corev1.ProtocolUDP))
+		svc.Spec.Ports = append(svc.Spec.Ports, testkube.Port(port, corev1.ProtocolUDP))
 	}
 }
 
 func TestCreate(t *testing.T) {
 	t.Parallel()
 	inWorld(t, func(t *testing.T, w *world) {
-		w.serve(3, testkit.TCP(80))
+		w.serve(3, testkube.TCP(80))
 		if got, want := writes(w.calls()), []string{"CreateLoadBalancer", "CreateServerGroup", "AddServersToServerGroup",
 			"CreateListener"}; !slices.Equal(got, want) {
 			t.Errorf("writes %v, want %v", got, want)
@@ -53,7 +54,7 @@ func TestCreate(t *testing.T) {
 func TestDelete(t *testing.T) {
 	t.Parallel()
 	inWorld(t, func(t *testing.T, w *world) {
-		w.serve(2, testkit.TCP(80, 443), udp(53))
+		w.serve(2, testkube.TCP(80, 443), udp(53))
 		w.calls()
 		w.remove("web")
 		w.converge("web")
@@ -74,7 +75,7 @@ func TestDelete(t *testing.T) {
 func TestNodesComeAndGo(t *testing.T) {
 	t.Parallel()
 	inWorld(t, func(t *testing.T, w *world) {
-		w.serve(2, testkit.TCP(80), udp(80))
+		w.serve(2, testkube.TCP(80), udp(80))
 		w.calls()
 		w.addNodes("n3")
 		w.converge("web")
@@ -111,7 +112,7 @@ func TestUDPGroupIsNotCheckedByTCP(t *testing.T) {
 func TestUDPCheckGoesOffAgain(t *testing.T) {
 	t.Parallel()
 	inWorld(t, func(t *testing.T, w *world) {
-		w.serve(1, testkit.TCP(80), udp(53), with(annotation.HealthCheckFlag, "on"))
+		w.serve(1, testkube.TCP(80), udp(53), with(annotation.HealthCheckFlag, "on"))
 		w.change("web", without(annotation.HealthCheckFlag))
 		w.converge("web")
 		for _, group := range w.groups("web") {
@@ -128,7 +129,7 @@ func TestDeletedWhileProvisioned(t *testing.T) {
 	t.Parallel()
 	inWorld(t, func(t *testing.T, w *world) {
 		w.addNodes("n1")
-		w.put(newService("web", testkit.TCP(80)))
+		w.put(newService("web", testkube.TCP(80)))
 		_, err := w.Reconcile(t.Context(), w.get("web"))
 		testkit.Check(t, err)
 		w.remove("web")
@@ -145,7 +146,7 @@ func TestCreationFails(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		w.addNodes("n1")
 		w.account.Fault(`{"action":"CreateLoadBalancer","times":1,"job":"failed"}`)
-		w.put(newService("web", testkit.TCP(80)))
+		w.put(newService("web", testkube.TCP(80)))
 		w.converge("web")
 		if got, want := w.listeners(w.balancer("web").ID), []string{"TCP:80 i-n1:30080=100"}; !slices.Equal(got, want) {
 			t.Errorf("listeners %v, want %v", got, want)

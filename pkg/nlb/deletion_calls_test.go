@@ -11,6 +11,7 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/cloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit/testkube"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 )
 
@@ -43,7 +44,7 @@ func TestCallsOfDeletions(t *testing.T) {
 					id = s.existing("by-hand")
 				}
 				for i := range test.services + test.stay {
-					svc := newService(fmt.Sprintf("s%03d", i), testkit.TCP(int32(80+i))) //nolint:gosec // few
+					svc := newService(fmt.Sprintf("s%03d", i), testkube.TCP(int32(80+i))) //nolint:gosec // few
 					if test.existing {
 						without(annotation.ZoneMaps)(svc)
 						with(annotation.LoadBalancerID, id)(svc)
@@ -98,7 +99,7 @@ func (s *storm) untilReleased(began time.Time, stay int) time.Duration {
 	s.t.Helper()
 	for ; time.Since(began) < 10*time.Minute; time.Sleep(100 * time.Millisecond) {
 		held := 0
-		all := testkit.Must(s.kube.CoreV1().Services(testkit.Namespace).List(s.t.Context(), metav1.ListOptions{}))(s.t)
+		all := testkit.Must(s.kube.CoreV1().Services(testkube.Namespace).List(s.t.Context(), metav1.ListOptions{}))(s.t)
 		for i := range all.Items {
 			held += min(1, len(all.Items[i].Finalizers))
 		}
@@ -120,7 +121,7 @@ func TestCallsOfALife(t *testing.T) {
 		s.rest()
 		s.account.NewCalls()
 		began := time.Now()
-		s.put(newService("web", testkit.TCP(80), testkit.TCP(81)))
+		s.put(newService("web", testkube.TCP(80), testkube.TCP(81)))
 		time.Sleep(2 * time.Minute)
 		s.deleteService("web")
 		s.untilReleased(time.Now(), 0)

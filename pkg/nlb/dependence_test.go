@@ -9,6 +9,7 @@ import (
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/emulatortest"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit/testkube"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 )
@@ -55,7 +56,7 @@ func TestUnreadSecurityGroupStaysJoined(t *testing.T) {
 		inWorld(t, func(t *testing.T, w *world) {
 			other := testkit.Must(w.account.Client.CreateSecurityGroup(t.Context(),
 				alicloud.SecurityGroup{VPCID: emulatortest.VPC, Type: alicloud.SecurityGroupEnterprise}, "other"))(t)
-			change := edits(testkit.TCP(80), func(svc *corev1.Service) { svc.Spec.LoadBalancerSourceRanges = []string{"192.0.2.0/24"} })
+			change := edits(testkube.TCP(80), func(svc *corev1.Service) { svc.Spec.LoadBalancerSourceRanges = []string{"192.0.2.0/24"} })
 			if named {
 				change = append(change, with(annotation.SecurityGroupIDs, other))
 			}

@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit/testkube"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
@@ -17,10 +18,10 @@ import (
 func TestTooManyPorts(t *testing.T) {
 	t.Parallel()
 	inWorld(t, func(t *testing.T, w *world) {
-		w.serve(2, testkit.TCP(80))
+		w.serve(2, testkube.TCP(80))
 		w.change("web", func(svc *corev1.Service) {
 			for i := range int32(2 * service.MaxPorts) {
-				svc.Spec.Ports = append(svc.Spec.Ports, testkit.Port(1000+i, corev1.ProtocolTCP))
+				svc.Spec.Ports = append(svc.Spec.Ports, testkube.Port(1000+i, corev1.ProtocolTCP))
 			}
 		})
 		w.deleteNode("n1")
@@ -38,7 +39,7 @@ func TestTooManyPorts(t *testing.T) {
 func TestCertificateNamedTwice(t *testing.T) {
 	t.Parallel()
 	inWorld(t, func(t *testing.T, w *world) {
-		w.serve(1, testkit.TCP(443), with(annotation.ProtocolPort, "tcpssl:443"), with(annotation.CertID, "cert-1"),
+		w.serve(1, testkube.TCP(443), with(annotation.ProtocolPort, "tcpssl:443"), with(annotation.CertID, "cert-1"),
 			with(annotation.AdditionalCertIDs, "cert-1,cert-2"))
 		l := w.listener(w.balancer("web").ID, 0)
 		if ids := testkit.Must(w.account.Client.AdditionalCertificates(t.Context(), l.ID))(t); !slices.Equal(ids, []string{"cert-2"}) {

@@ -5,7 +5,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit/testkube"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 )
 
@@ -14,8 +14,8 @@ import (
 func TestErrorsTakeNothingAway(t *testing.T) {
 	t.Parallel()
 	ranges := func(w *world) { w.pods("n1", "n2") }
-	pods := edits(testkit.TCP(80), eni)
-	typed := func(kind string) func(*corev1.Service) { return testkit.Annotation(annotation.BackendType, kind) }
+	pods := edits(testkube.TCP(80), eni)
+	typed := func(kind string) func(*corev1.Service) { return testkube.Annotation(annotation.BackendType, kind) }
 	nodePort := func(port int32) func(*corev1.Service) {
 		return func(svc *corev1.Service) { svc.Spec.Ports[0].NodePort = port }
 	}
@@ -36,7 +36,7 @@ func TestErrorsTakeNothingAway(t *testing.T) {
 		}},
 		{name: "pods that cannot be backends", nodes: 2, before: func(w *world) {
 			w.putSlice(slice1("192.0.2.1@n1"))
-		}, service: edits(testkit.TCP(80)), restless: true, changes: []change{
+		}, service: edits(testkube.TCP(80)), restless: true, changes: []change{
 			{writes: create, check: leadsTo("n1 n2")},
 			{edit: edits(eni), says: []string{"addresses outside of the VPC cannot be backends: 192.0.2.1"}, check: leadsTo("n1 n2")},
 			{do: func(w *world) {
@@ -50,7 +50,7 @@ func TestErrorsTakeNothingAway(t *testing.T) {
 		}},
 		{name: "labels that no node has, Local", nodes: 2, before: func(w *world) {
 			w.putSlice(slice1("10.9.0.1@n1", "10.9.1.1@n2"))
-		}, service: edits(testkit.TCP(80), testkit.LocalTraffic), restless: true, changes: []change{
+		}, service: edits(testkube.TCP(80), testkube.LocalTraffic), restless: true, changes: []change{
 			{writes: create, check: leadsTo("n1 n2")},
 			{edit: edits(with(annotation.BackendLabel, "pool=typo")), writes: none, says: []string{"no node has the labels"},
 				check: leadsTo("n1 n2")},
@@ -66,7 +66,7 @@ func TestErrorsTakeNothingAway(t *testing.T) {
 			}},
 		{name: "an endpoint on a node that is not known, Local", nodes: 2, before: func(w *world) {
 			w.putSlice(slice1("10.9.0.1@n1", "10.9.1.1@n2"))
-		}, service: edits(testkit.TCP(80), testkit.LocalTraffic), restless: true, changes: []change{
+		}, service: edits(testkube.TCP(80), testkube.LocalTraffic), restless: true, changes: []change{
 			{writes: create, check: leadsTo("n1 n2")},
 			{do: func(w *world) {
 				w.putSlice(slice1("10.9.1.1@n2", "10.9.2.1@elsewhere"))
@@ -74,7 +74,7 @@ func TestErrorsTakeNothingAway(t *testing.T) {
 		}},
 		{name: "the weight of a server that somebody has taken out", nodes: 2, before: func(w *world) {
 			w.crowd(1, 1)
-		}, service: edits(testkit.TCP(80), testkit.LocalTraffic), changes: []change{
+		}, service: edits(testkube.TCP(80), testkube.LocalTraffic), changes: []change{
 			{writes: create},
 			{do: func(w *world) { w.removeServer("n2"); w.crowd(1, 4) }, serves: []string{"TCP:80 i-n1:30080=1 i-n2:30080=4"}},
 		}},

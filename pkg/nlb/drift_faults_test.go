@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit/testkube"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/driver"
@@ -36,7 +37,7 @@ func TestSharedReadsThatProveNothing(t *testing.T) {
 			t.Run(list.action+" "+fault, func(t *testing.T) {
 				t.Parallel()
 				inQuietWorld(t, owners(6, 80), func(t *testing.T, w *quietWorld) {
-					w.add(newService("young", testkit.TCP(80), managed)) // the only one that a stale list lacks
+					w.add(newService("young", testkube.TCP(80), managed)) // the only one that a stale list lacks
 					fault := fmt.Sprintf(`{"times":1,"action":%q,%s}`, list.action, rule)
 					w.account.Fault(fault)
 					if found := wrote(w.forward(longest)); len(found) > 0 {
@@ -67,10 +68,10 @@ func TestDriftOfWhatFewServicesHave(t *testing.T) {
 		w.deleteNode("x")
 		api, group := w.account.Client, w.groupByHand("shop")
 		w.add(
-			newService("tls", testkit.TCP(443), with(annotation.ProtocolPort, "tcpssl:443"), with(annotation.CertID, "cert-1"),
+			newService("tls", testkube.TCP(443), with(annotation.ProtocolPort, "tcpssl:443"), with(annotation.CertID, "cert-1"),
 				with(annotation.AdditionalCertIDs, "cert-2")),
-			newService("ranges", testkit.TCP(80), func(svc *corev1.Service) { svc.Spec.LoadBalancerSourceRanges = []string{"192.0.2.0/24"} }),
-			newService("joined", testkit.TCP(80), without(annotation.ZoneMaps), with(annotation.LoadBalancerID, w.existing("by-hand")),
+			newService("ranges", testkube.TCP(80), func(svc *corev1.Service) { svc.Spec.LoadBalancerSourceRanges = []string{"192.0.2.0/24"} }),
+			newService("joined", testkube.TCP(80), without(annotation.ZoneMaps), with(annotation.LoadBalancerID, w.existing("by-hand")),
 				with(annotation.ForceOverrideListeners, "true"), with(annotation.VGroupPort, group+":80"), with(annotation.Weight, "60")),
 		)
 		testkit.Check(t,

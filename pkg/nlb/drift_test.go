@@ -8,6 +8,7 @@ import (
 	"k8s.io/component-base/metrics/testutil"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit/testkube"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
 )
 
@@ -15,7 +16,7 @@ import (
 // it.
 func TestDriftIsCounted(t *testing.T) { //nolint:paralleltest // the metric is that of the process
 	inWorld(t, func(t *testing.T, w *world) {
-		w.serve(1, testkit.TCP(80))
+		w.serve(1, testkube.TCP(80))
 		found := func() float64 {
 			t.Helper()
 			w.later(15 * time.Minute)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/cloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit/testkube"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 )
@@ -53,7 +54,7 @@ func (w *quietWorld) add(services ...*corev1.Service) {
 func owners(n int, ports ...int32) []*corev1.Service {
 	services := make([]*corev1.Service, n)
 	for i := range services {
-		services[i] = newService(fmt.Sprintf("web-%d", i), testkit.TCP(ports...), managed)
+		services[i] = newService(fmt.Sprintf("web-%d", i), testkube.TCP(ports...), managed)
 	}
 	return services
 }
@@ -71,7 +72,7 @@ func managed(svc *corev1.Service) {
 func sharers(n int) []*corev1.Service {
 	services := make([]*corev1.Service, n)
 	for i := range services {
-		services[i] = grouped(fmt.Sprintf("web-%d", i), "edge", int64(i), testkit.TCP(int32(1000+i)), managed, with(annotation.GroupOverflow, "true")) //nolint:gosec // a port
+		services[i] = grouped(fmt.Sprintf("web-%d", i), "edge", int64(i), testkube.TCP(int32(1000+i)), managed, with(annotation.GroupOverflow, "true")) //nolint:gosec // a port
 	}
 	return services
 }

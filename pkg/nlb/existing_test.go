@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit/testkube"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/driver"
@@ -45,11 +46,11 @@ func TestNLBOfTheAPIServerIsRefused(t *testing.T) {
 			return policy.APIServer{Port: apiPort}
 		}, uses: 80, want: "whose listener has port 6443"},
 		"backend": {listener: port, known: func(alicloud.NLB) policy.APIServer {
-			return policy.APIServer{Port: apiPort, Instances: []string{testkit.InstanceOf("n1")}}
+			return policy.APIServer{Port: apiPort, Instances: []string{testkube.InstanceOf("n1")}}
 		}, uses: 80, want: "whose listener has port 8443"},
 		"was on it": {
 			listener: port, known: func(lb alicloud.NLB) policy.APIServer {
-				return policy.APIServer{Addresses: []string{lb.DNSName}, Port: apiPort, Instances: []string{testkit.InstanceOf("n1")}}
+				return policy.APIServer{Addresses: []string{lb.DNSName}, Port: apiPort, Instances: []string{testkube.InstanceOf("n1")}}
 			}, was: true, uses: 80,
 		},
 		"says that it was on it": {listener: port, known: func(lb alicloud.NLB) policy.APIServer {
@@ -58,7 +59,7 @@ func TestNLBOfTheAPIServerIsRefused(t *testing.T) {
 			claims: true, uses: 80, want: "is that of the API server (nlb-"},
 		"was on it, and takes its port": {
 			listener: port, known: func(alicloud.NLB) policy.APIServer {
-				return policy.APIServer{Port: apiPort, Instances: []string{testkit.InstanceOf("n1")}}
+				return policy.APIServer{Port: apiPort, Instances: []string{testkube.InstanceOf("n1")}}
 			},
 			was: true, uses: port, want: "whose listener has port 8443",
 		},
@@ -68,11 +69,11 @@ func TestNLBOfTheAPIServerIsRefused(t *testing.T) {
 			inWorld(t, func(t *testing.T, w *world) {
 				w.addNodes("n1")
 				id := w.existing("by-hand")
-				w.listenerByHand(id, test.listener, testkit.InstanceOf("n1"), apiPort)
+				w.listenerByHand(id, test.listener, testkube.InstanceOf("n1"), apiPort)
 				lb := testkit.Must(w.account.Client.GetNLB(t.Context(), id))(t)
 				w.config.FindAPIServer = func() policy.APIServer { return test.known(lb) }
 				w.restart()
-				svc := newService("web", testkit.TCP(test.uses), without(annotation.ZoneMaps), with(annotation.LoadBalancerID, id),
+				svc := newService("web", testkube.TCP(test.uses), without(annotation.ZoneMaps), with(annotation.LoadBalancerID, id),
 					with(annotation.ForceOverrideListeners, "true"))
 				if test.was {
 					shows(id, lb.DNSName)(svc)

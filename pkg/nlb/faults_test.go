@@ -13,6 +13,7 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/api"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/cloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit/testkube"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 )
@@ -34,7 +35,7 @@ func operations() []operation { return append(ownOperations(), groupOperations()
 func ownOperations() []operation {
 	created := func(change ...func(*corev1.Service)) func(*world) {
 		return func(w *world) {
-			w.serve(2, append([]func(*corev1.Service){testkit.TCP(80), udp(53)}, change...)...)
+			w.serve(2, append([]func(*corev1.Service){testkube.TCP(80), udp(53)}, change...)...)
 		}
 	}
 	change := func(changes ...func(*corev1.Service)) func(*world) {
@@ -54,7 +55,7 @@ func ownOperations() []operation {
 	const tcp80, udp53 = "TCP:80 i-n1:30080=100 i-n2:30080=100", "UDP:53 i-n1:30053=100 i-n2:30053=100"
 	return append(moreOperations(), []operation{
 		{"create", func(w *world) { w.addNodes("n1", "n2") }, func(w *world) {
-			w.put(newService("web", testkit.TCP(80), udp(53)))
+			w.put(newService("web", testkube.TCP(80), udp(53)))
 		}, serves(tcp80, udp53), nil},
 		{"delete", created(), func(w *world) { w.remove("web") }, func(t *testing.T, w *world) {
 			t.Helper()
@@ -63,7 +64,7 @@ func ownOperations() []operation {
 			}
 		}, nil},
 		{"port", created(), change(func(svc *corev1.Service) {
-			svc.Spec.Ports[0] = testkit.Port(81, corev1.ProtocolTCP)
+			svc.Spec.Ports[0] = testkube.Port(81, corev1.ProtocolTCP)
 		}), serves("TCP:81 i-n1:30081=100 i-n2:30081=100", udp53), nil},
 		{"nodes", created(), func(w *world) { w.addNodes("n3"); w.deleteNode("n1") },
 			serves("TCP:80 i-n2:30080=100 i-n3:30080=100", "UDP:53 i-n2:30053=100 i-n3:30053=100"), nil},
@@ -96,7 +97,7 @@ func ownOperations() []operation {
 // moreOperations are those with settings that few Services have.
 func moreOperations() []operation {
 	web := func(change ...func(*corev1.Service)) func(*world) {
-		return func(w *world) { w.serve(1, append(slices.Clone(change), testkit.TCP(80))...) }
+		return func(w *world) { w.serve(1, append(slices.Clone(change), testkube.TCP(80))...) }
 	}
 	change := func(changes ...func(*corev1.Service)) func(*world) {
 		return func(w *world) { w.change("web", changes...) }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/emulatortest"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit/testkube"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/nlb/build"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
@@ -40,7 +41,7 @@ func TestDiscoveredZones(t *testing.T) {
 		w.addNodes("n1", "n2")
 		w.addressOf("n1", "10.1.0.1")
 		w.addressOf("n2", "10.2.0.1")
-		w.serve(0, testkit.TCP(80), without(annotation.ZoneMaps))
+		w.serve(0, testkube.TCP(80), without(annotation.ZoneMaps))
 		lb := w.balancer("web")
 		if got := build.ZonesText(lb.Zones); got != twoZones {
 			t.Errorf("zones %s", got)
@@ -55,7 +56,7 @@ func TestDiscoveredZones(t *testing.T) {
 func TestMissingZones(t *testing.T) {
 	t.Parallel()
 	inWorld(t, func(t *testing.T, w *world) {
-		w.serve(1, testkit.TCP(80), without(annotation.ZoneMaps))
+		w.serve(1, testkube.TCP(80), without(annotation.ZoneMaps))
 		mustReport(t, w.newEvents(), "loadbalancer-zone-maps: an NLB needs its zones and vSwitches")
 		w.addressOf("n1", "10.1.0.1")
 		w.converge("web")
@@ -69,7 +70,7 @@ func TestMissingZones(t *testing.T) {
 func TestEveryListenerSetting(t *testing.T) {
 	t.Parallel()
 	inWorld(t, func(t *testing.T, w *world) {
-		w.serve(1, testkit.TCP(443), with(annotation.ProtocolPort, "TCPSSL:443"), with(annotation.CertID, "cert-1"),
+		w.serve(1, testkube.TCP(443), with(annotation.ProtocolPort, "TCPSSL:443"), with(annotation.CertID, "cert-1"),
 			with(annotation.CACert, "on"),
 			with(annotation.CACertID, "ca-1"), with(annotation.TLSCipherPolicy, "tls_cipher_policy_1_2"), with(annotation.ALPN, "on"),
 			with(annotation.ALPNPolicy, "HTTP2Preferred"),
@@ -108,7 +109,7 @@ func TestEveryListenerSetting(t *testing.T) {
 func TestEveryGroupSetting(t *testing.T) {
 	t.Parallel()
 	inWorld(t, func(t *testing.T, w *world) {
-		w.serve(1, testkit.TCP(80), with(annotation.Scheduler, "WLC"), with(annotation.ConnectionDrain, "on"),
+		w.serve(1, testkube.TCP(80), with(annotation.Scheduler, "WLC"), with(annotation.ConnectionDrain, "on"),
 			with(annotation.ConnectionDrainTimeout, "30"),
 			with(annotation.PreserveClientIP, "off"), with(annotation.HealthCheckFlag, "on"), with(annotation.HealthCheckType, "http"),
 			with(annotation.HealthCheckConnectPort, "8080"),
@@ -146,7 +147,7 @@ func TestEveryGroupSetting(t *testing.T) {
 func TestHealthCheckKeysNeedTheFlag(t *testing.T) {
 	t.Parallel()
 	inWorld(t, func(t *testing.T, w *world) {
-		w.serve(1, testkit.TCP(80), with(annotation.HealthCheckInterval, "7"))
+		w.serve(1, testkube.TCP(80), with(annotation.HealthCheckInterval, "7"))
 		mustReport(t, w.newEvents(), "loadbalancer-health-check-interval has no effect without loadbalancer-health-check-flag")
 		if *w.groups("web")[0].HealthCheck.Interval == 7 {
 			t.Error("the interval was set")
@@ -160,7 +161,7 @@ func TestSourceRanges(t *testing.T) {
 		ranges := func(blocks ...string) func(*corev1.Service) {
 			return func(svc *corev1.Service) { svc.Spec.LoadBalancerSourceRanges = blocks }
 		}
-		w.serve(1, testkit.TCP(80), ranges("192.0.2.7/24", "192.0.2.0/24", "2001:db8::/32"), with(annotation.IPVersion, "DualStack"))
+		w.serve(1, testkube.TCP(80), ranges("192.0.2.7/24", "192.0.2.0/24", "2001:db8::/32"), with(annotation.IPVersion, "DualStack"))
 		calls := writes(w.calls())
 		if want := []string{"CreateSecurityGroup", "AuthorizeSecurityGroup", "CreateLoadBalancer"}; !slices.Equal(calls[:3], want) {
 			t.Errorf("writes %v begin with others than %v: the load balancer would be open", calls, want)
@@ -210,7 +211,7 @@ func TestSecurityGroups(t *testing.T) {
 				alicloud.SecurityGroup{VPCID: emulatortest.VPC, Type: alicloud.SecurityGroupEnterprise}, token))(t)
 		}
 		a, b := group("a"), group("b")
-		w.serve(1, testkit.TCP(80), with(annotation.SecurityGroupIDs, a))
+		w.serve(1, testkube.TCP(80), with(annotation.SecurityGroupIDs, a))
 		want := func(ids ...string) {
 			t.Helper()
 			if got := w.balancer("web").SecurityGroups; !slices.Equal(slices.Sorted(slices.Values(got)), slices.Sorted(slices.Values(ids))) {
@@ -234,7 +235,7 @@ func TestSecurityGroups(t *testing.T) {
 func TestZonesAreAddedAndRemoved(t *testing.T) {
 	t.Parallel()
 	inWorld(t, func(t *testing.T, w *world) {
-		w.serve(1, testkit.TCP(80))
+		w.serve(1, testkube.TCP(80))
 		w.change("web", with(annotation.ZoneMaps, "cn-hangzhou-a:vsw-a"))
 		w.converge("web")
 		mustReport(t, w.newEvents(), "a load balancer keeps at least 2 zones")
@@ -254,13 +255,13 @@ func TestPodsAreServers(t *testing.T) {
 	t.Parallel()
 	inWorld(t, func(t *testing.T, w *world) {
 		w.addNodes("n1")
-		port := testkit.Port(80, corev1.ProtocolTCP)
-		port2 := testkit.Port(81, corev1.ProtocolTCP)
+		port := testkube.Port(80, corev1.ProtocolTCP)
+		port2 := testkube.Port(81, corev1.ProtocolTCP)
 		port2.TargetPort = port.TargetPort
 		address := func(node string) string { return w.address(t, node) }
 		w.addNodes("n2", "n3")
 		w.putSlice(slice("web", port, port2, address("n1")+"@n1", address("n2")+"@n2"))
-		w.put(newService("web", testkit.Annotation(annotation.BackendType, "eni"), func(svc *corev1.Service) {
+		w.put(newService("web", testkube.Annotation(annotation.BackendType, "eni"), func(svc *corev1.Service) {
 			svc.Spec.Ports = []corev1.ServicePort{port, port2}
 		}))
 		w.converge("web")
@@ -277,8 +278,8 @@ func TestPodsAreServers(t *testing.T) {
 
 // slice is an EndpointSlice of two ports.
 func slice(name string, port, other corev1.ServicePort, items ...string) *discoveryv1.EndpointSlice {
-	s := testkit.EndpointSlice(name, port, items...)
-	s.Ports = append(s.Ports, testkit.EndpointSlice(name, other).Ports...)
+	s := testkube.EndpointSlice(name, port, items...)
+	s.Ports = append(s.Ports, testkube.EndpointSlice(name, other).Ports...)
 	return s
 }
 
@@ -286,17 +287,17 @@ func slice(name string, port, other corev1.ServicePort, items ...string) *discov
 func (w *world) address(tb testing.TB, node string) string {
 	tb.Helper()
 	found := testkit.Must(w.account.Client.DescribeInstances(tb.Context(),
-		alicloud.InstanceQuery{IDs: []string{testkit.InstanceOf(node)}}))(tb)
+		alicloud.InstanceQuery{IDs: []string{testkube.InstanceOf(node)}}))(tb)
 	return found[0].PrivateIPs[0]
 }
 
 func TestPortRange(t *testing.T) {
 	t.Parallel()
 	inWorld(t, func(t *testing.T, w *world) {
-		port := testkit.Port(80, corev1.ProtocolTCP)
+		port := testkube.Port(80, corev1.ProtocolTCP)
 		w.addNodes("n1")
-		w.putSlice(testkit.EndpointSlice("web", port, w.address(t, "n1")+"@n1"))
-		w.put(newService("web", testkit.TCP(80), testkit.Annotation(annotation.BackendType, "eni"),
+		w.putSlice(testkube.EndpointSlice("web", port, w.address(t, "n1")+"@n1"))
+		w.put(newService("web", testkube.TCP(80), testkube.Annotation(annotation.BackendType, "eni"),
 			with(annotation.ListenerPortRange, "80-400:80")))
 		w.converge("web")
 		lb := w.balancer("web")
@@ -319,7 +320,7 @@ func TestOneBadServer(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		w.addNodes("n1", "n2", "n3")
 		w.account.Admin("DELETE", "/_emulator/instances/i-n2", "")
-		w.put(newService("web", testkit.TCP(80)))
+		w.put(newService("web", testkube.TCP(80)))
 		_ = w.try("web")
 		if got, want := w.listeners(w.balancer("web").ID), []string{"TCP:80 i-n1:30080=100 i-n3:30080=100"}; !slices.Equal(got, want) {
 			t.Errorf("listeners %v, want %v", got, want)
@@ -333,7 +334,7 @@ func TestTCPSSLGroupsFallBackToTCP(t *testing.T) {
 	t.Parallel()
 	inWorld(t, func(t *testing.T, w *world) {
 		w.account.Change(func(s *emulatorSettings) { s.NLBGroupsRefuseTCPSSL = true })
-		w.serve(1, testkit.TCP(443), with(annotation.ProtocolPort, "tcpssl:443"), with(annotation.CertID, "cert-1"))
+		w.serve(1, testkube.TCP(443), with(annotation.ProtocolPort, "tcpssl:443"), with(annotation.CertID, "cert-1"))
 		if got, want := w.listeners(w.balancer("web").ID), []string{"TCPSSL:443 i-n1:30443=100"}; !slices.Equal(got, want) {
 			t.Errorf("listeners %v, want %v", got, want)
 		}
@@ -348,7 +349,7 @@ func TestLongGroupName(t *testing.T) {
 		w.config.ClusterID = strings.Repeat("c", 33)
 		w.restart()
 		w.addNodes("n1")
-		svc := newService(name, testkit.TCP(80))
+		svc := newService(name, testkube.TCP(80))
 		svc.Namespace = "default"
 		svc.UID = "0f5e8a1c-web"
 		w.put(svc)
@@ -365,7 +366,7 @@ func TestLongGroupName(t *testing.T) {
 func TestWhatHasNoEffect(t *testing.T) {
 	t.Parallel()
 	for says, change := range map[string][]func(*corev1.Service){
-		"loadbalancer-default-weight has no effect with externalTrafficPolicy Local": edits(testkit.LocalTraffic,
+		"loadbalancer-default-weight has no effect with externalTrafficPolicy Local": edits(testkube.LocalTraffic,
 			with(annotation.DefaultWeight, "7")),
 		"loadbalancer-additional-cert-ids takes the others": edits(with(annotation.ProtocolPort, "tcpssl:80"),
 			with(annotation.CertID, "cert-1,cert-2")),
@@ -373,7 +374,7 @@ func TestWhatHasNoEffect(t *testing.T) {
 		t.Run(says, func(t *testing.T) {
 			t.Parallel()
 			inWorld(t, func(t *testing.T, w *world) {
-				w.serve(1, append(change, testkit.TCP(80))...)
+				w.serve(1, append(change, testkube.TCP(80))...)
 				mustReport(t, w.newEvents(), says)
 			})
 		})

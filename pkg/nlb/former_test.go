@@ -7,7 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
-	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit/testkube"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 )
 
@@ -42,7 +42,7 @@ func (w *world) pods(names ...string) {
 		}
 		items = append(items, item)
 	}
-	s := testkit.EndpointSlice("web", tcpPort(80), items...)
+	s := testkube.EndpointSlice("web", tcpPort(80), items...)
 	s.Name = "web-1"
 	w.putSlice(s)
 }
@@ -51,7 +51,7 @@ func (w *world) pods(names ...string) {
 func (w *world) podAddress(name string) string {
 	w.t.Helper()
 	for _, instance := range w.account.Instances() {
-		if instance.ID == testkit.InstanceOf(name) {
+		if instance.ID == testkube.InstanceOf(name) {
 			return instance.PrivateIP
 		}
 	}
@@ -68,7 +68,7 @@ func (w *world) leadsTo() string {
 	}
 	for _, name := range []string{"n1", "n2", "n3"} {
 		if slices.ContainsFunc(listeners, func(l string) bool {
-			return strings.Contains(l, testkit.InstanceOf(name)+":") || strings.Contains(l, w.podAddress(name)+":")
+			return strings.Contains(l, testkube.InstanceOf(name)+":") || strings.Contains(l, w.podAddress(name)+":")
 		}) {
 			found = append(found, name)
 		}
@@ -81,9 +81,9 @@ func (f former) begin(w *world) {
 	w.addNodes("n1", "n2", "n3")
 	w.deleteNode("n3")
 	w.pods("n1", "n2")
-	change := edits(testkit.TCP(80))
+	change := edits(testkube.TCP(80))
 	if f.pods {
-		change = edits(testkit.TCP(80), eni)
+		change = edits(testkube.TCP(80), eni)
 	}
 	w.put(newService("web", change...))
 	w.converge("web")

@@ -10,6 +10,7 @@ import (
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/cloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit/testkube"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/driver"
@@ -36,26 +37,26 @@ func inZones(n int) func(*testing.T, *world) {
 func TestGoldenChangesOfTheLoadBalancer(t *testing.T) {
 	t.Parallel()
 	runGolden(t, []life{
-		{name: "internet to intranet and back", nodes: 1, service: edits(testkit.TCP(80)), changes: []change{
+		{name: "internet to intranet and back", nodes: 1, service: edits(testkube.TCP(80)), changes: []change{
 			{writes: create},
 			{edit: edits(with(annotation.AddressType, "Intranet")), writes: []string{"UpdateLoadBalancerAddressTypeConfig"},
 				check: balancerHas("intranet", func(lb *alicloud.NLB) bool { return lb.AddressType == alicloud.NLBIntranet })},
 			{edit: edits(without(annotation.AddressType)), writes: []string{"UpdateLoadBalancerAddressTypeConfig"},
 				check: balancerHas("internet", func(lb *alicloud.NLB) bool { return lb.AddressType == alicloud.NLBInternet })},
 		}},
-		{name: "zone added and removed", nodes: 1, cloud: threeZones, service: edits(testkit.TCP(80)), changes: []change{
+		{name: "zone added and removed", nodes: 1, cloud: threeZones, service: edits(testkube.TCP(80)), changes: []change{
 			{check: inZones(2)},
 			{edit: edits(with(annotation.ZoneMaps, twoZones+", cn-hangzhou-c:vsw-c")), writes: []string{"UpdateLoadBalancerZones"},
 				check: inZones(3)},
 			{edit: edits(with(annotation.ZoneMaps, "cn-hangzhou-b:vsw-b,cn-hangzhou-c:vsw-c")), writes: []string{"UpdateLoadBalancerZones"},
 				check: inZones(2)},
 		}},
-		{name: "IP version changed: one Warning, the rest applied", nodes: 1, service: edits(testkit.TCP(80)), changes: []change{
+		{name: "IP version changed: one Warning, the rest applied", nodes: 1, service: edits(testkube.TCP(80)), changes: []change{
 			{},
 			{edit: edits(with(annotation.IPVersion, "DualStack"), with(annotation.IdleTimeout, "60")), writes: []string{"UpdateListenerAttribute"},
 				says: []string{"loadbalancer-ip-version: DualStack cannot be changed"}},
 		}},
-		{name: "IPv6 internet on, off, and removed", nodes: 1, service: edits(testkit.TCP(80), with(annotation.IPVersion, "DualStack")),
+		{name: "IPv6 internet on, off, and removed", nodes: 1, service: edits(testkube.TCP(80), with(annotation.IPVersion, "DualStack")),
 			changes: []change{
 				{writes: create},
 				{edit: edits(with(annotation.IPv6AddressType, "internet")), writes: []string{"EnableLoadBalancerIpv6Internet"}},
@@ -64,12 +65,12 @@ func TestGoldenChangesOfTheLoadBalancer(t *testing.T) {
 				{edit: edits(without(annotation.IPv6AddressType)), writes: []string{"DisableLoadBalancerIpv6Internet"}},
 			}},
 		{name: "IPv6 internet in the creation", nodes: 1,
-			service: edits(testkit.TCP(80), with(annotation.IPVersion, "DualStack"), with(annotation.IPv6AddressType, "internet")),
+			service: edits(testkube.TCP(80), with(annotation.IPVersion, "DualStack"), with(annotation.IPv6AddressType, "internet")),
 			changes: []change{
 				{check: balancerHas("IPv6 internet", func(lb *alicloud.NLB) bool { return lb.IPv6AddressType == alicloud.NLBInternet })},
 			}},
 		{name: "bandwidth package swapped, emptied, on intranet", nodes: 1,
-			service: edits(testkit.TCP(80), with(annotation.BandwidthPackageID, "cbwp-1")), changes: []change{
+			service: edits(testkube.TCP(80), with(annotation.BandwidthPackageID, "cbwp-1")), changes: []change{
 				{writes: create, check: hasPackage("cbwp-1")},
 				{edit: edits(with(annotation.BandwidthPackageID, "cbwp-2")),
 					writes: []string{"DetachCommonBandwidthPackageFromLoadBalancer", "AttachCommonBandwidthPackageToLoadBalancer"},
@@ -81,13 +82,13 @@ func TestGoldenChangesOfTheLoadBalancer(t *testing.T) {
 					says: []string{"loadbalancer-bandwidth-package-id has no effect with loadbalancer-address-type: intranet"}, check: hasPackage("")},
 			}},
 		{name: "cross-zone off in the creation, key removed, off", nodes: 1,
-			service: edits(testkit.TCP(80), with(annotation.CrossZoneEnabled, "off")), changes: []change{
+			service: edits(testkube.TCP(80), with(annotation.CrossZoneEnabled, "off")), changes: []change{
 				{check: balancerHas("off", func(lb *alicloud.NLB) bool { return !lb.CrossZone })},
 				{edit: edits(without(annotation.CrossZoneEnabled)), writes: []string{"UpdateLoadBalancerAttribute"},
 					check: balancerHas("on", func(lb *alicloud.NLB) bool { return lb.CrossZone })},
 				{edit: edits(with(annotation.CrossZoneEnabled, "off")), writes: []string{"UpdateLoadBalancerAttribute"}},
 			}},
-		{name: "tags changed, a human's tag stays", nodes: 1, service: edits(testkit.TCP(80), with(annotation.AdditionalTags, "a=1,b=2")),
+		{name: "tags changed, a human's tag stays", nodes: 1, service: edits(testkube.TCP(80), with(annotation.AdditionalTags, "a=1,b=2")),
 			changes: []change{
 				{writes: create},
 				{do: func(w *world) {
@@ -103,12 +104,12 @@ func TestGoldenChangesOfTheLoadBalancer(t *testing.T) {
 						return a == "3" && !b && human
 					})},
 			}},
-		{name: "name removed", nodes: 1, service: edits(testkit.TCP(80), with(annotation.Name, "shop")), changes: []change{
+		{name: "name removed", nodes: 1, service: edits(testkube.TCP(80), with(annotation.Name, "shop")), changes: []change{
 			{},
 			{edit: edits(without(annotation.Name)), writes: []string{"UpdateLoadBalancerAttribute"},
 				check: balancerHas("name", func(lb *alicloud.NLB) bool { return lb.Name == "a0f5e8a1cweb" })},
 		}},
-		{name: "delete protection: a human's change stays while no annotation asks", nodes: 1, service: edits(testkit.TCP(80)), changes: []change{
+		{name: "delete protection: a human's change stays while no annotation asks", nodes: 1, service: edits(testkube.TCP(80)), changes: []change{
 			{check: balancerHas("on", func(lb *alicloud.NLB) bool { return lb.DeletionProtection })},
 			{do: func(w *world) {
 				testkit.Check(w.t, w.account.Client.ProtectNLB(w.t.Context(), w.balancer("web").ID, alicloud.NLBProtection{Deletion: new(false)}))
@@ -126,10 +127,10 @@ func TestGoldenOldPrefix(t *testing.T) {
 	t.Parallel()
 	inWorld(t, func(t *testing.T, w *world) {
 		w.addNodes("n1")
-		svc := testkit.Service("web", testkit.Class(Class), testkit.TCP(80))
+		svc := testkube.Service("web", testkube.Class(Class), testkube.TCP(80))
 		for suffix, value := range map[annotation.Suffix]string{annotation.ZoneMaps: twoZones, annotation.IdleTimeout: "60",
 			annotation.Name: "old-name", annotation.Scheduler: "rr"} {
-			testkit.Annotation(annotation.Prefixes[1]+string(suffix), value)(svc)
+			testkube.Annotation(annotation.Prefixes[1]+string(suffix), value)(svc)
 		}
 		with(annotation.Name, "new-name")(svc)
 		w.put(svc)
@@ -147,7 +148,7 @@ func TestGoldenSecurityGroupsOfTheOtherType(t *testing.T) {
 	t.Parallel()
 	inWorld(t, func(t *testing.T, w *world) {
 		basic, advanced := w.securityGroup("basic", ""), w.securityGroup("advanced", alicloud.SecurityGroupEnterprise)
-		w.serve(1, testkit.TCP(80), with(annotation.SecurityGroupIDs, basic))
+		w.serve(1, testkube.TCP(80), with(annotation.SecurityGroupIDs, basic))
 		w.change("web", with(annotation.SecurityGroupIDs, advanced))
 		w.converge("web")
 		if got := w.balancer("web").SecurityGroups; !slices.Equal(got, []string{advanced}) {
@@ -181,7 +182,7 @@ func TestGoldenManySourceRanges(t *testing.T) {
 				}
 			}
 		}
-		w.serve(1, testkit.TCP(80), ranges(150))
+		w.serve(1, testkube.TCP(80), ranges(150))
 		calls := writes(w.calls())
 		if n := len(slices.DeleteFunc(calls, func(c string) bool { return c != "AuthorizeSecurityGroup" })); n != 2 {
 			t.Errorf("%d calls for 151 rules", n)
@@ -216,7 +217,7 @@ func TestDisablePublicChangesNoAddressType(t *testing.T) {
 			inWorld(t, func(t *testing.T, w *world) {
 				w.config.DisablePublicSLB = true
 				w.restart()
-				w.serve(1, testkit.TCP(80), with(annotation.AddressType, "intranet"), with(annotation.IPVersion, "DualStack"))
+				w.serve(1, testkube.TCP(80), with(annotation.AddressType, "intranet"), with(annotation.IPVersion, "DualStack"))
 				w.newEvents()
 				w.calls()
 				w.addNodes("n2")
@@ -237,7 +238,7 @@ func TestRangesGoWithTheLoadBalancer(t *testing.T) {
 	t.Parallel()
 	inWorld(t, func(t *testing.T, w *world) {
 		a := w.existing("first")
-		w.serve(1, testkit.TCP(80), func(svc *corev1.Service) { svc.Spec.LoadBalancerSourceRanges = []string{"192.0.2.0/24"} })
+		w.serve(1, testkube.TCP(80), func(svc *corev1.Service) { svc.Spec.LoadBalancerSourceRanges = []string{"192.0.2.0/24"} })
 		w.change("web", with(annotation.LoadBalancerID, a), with(annotation.ForceOverrideListeners, "true"))
 		w.converge("web")
 		w.later(30 * settle)

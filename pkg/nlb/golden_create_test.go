@@ -11,6 +11,7 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/cloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/emulatortest"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit/testkube"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 )
@@ -25,7 +26,7 @@ func (w *world) elasticAddress() string {
 
 func TestGoldenCreation(t *testing.T) {
 	t.Parallel()
-	two := edits(testkit.TCP(80))
+	two := edits(testkube.TCP(80))
 	runGolden(t, []life{
 		{name: "four ports, TCP and UDP on one number", nodes: 3, service: edits(ports(tcpPort(80), tcpPort(443), udpPort(80), udpPort(53))),
 			changes: []change{{serves: []string{
@@ -33,7 +34,7 @@ func TestGoldenCreation(t *testing.T) {
 				"UDP:53 i-n1:30053=100 i-n2:30053=100 i-n3:30053=100", "UDP:80 i-n1:30080=100 i-n2:30080=100 i-n3:30080=100",
 			}}}},
 		{name: "intranet with two-part zone maps sends no empty field", nodes: 1,
-			service: edits(testkit.TCP(80), with(annotation.AddressType, "intranet")),
+			service: edits(testkube.TCP(80), with(annotation.AddressType, "intranet")),
 			changes: []change{{writes: create, check: func(t *testing.T, w *world) {
 				t.Helper()
 				if lb := w.balancer("web"); lb.AddressType != alicloud.NLBIntranet {
@@ -41,15 +42,15 @@ func TestGoldenCreation(t *testing.T) {
 				}
 			}}}},
 		{name: "eleven zones", nodes: 1,
-			service: edits(testkit.TCP(80),
+			service: edits(testkube.TCP(80),
 				with(annotation.ZoneMaps, "a:vsw-a,b:vsw-a,c:vsw-a,d:vsw-a,e:vsw-a,f:vsw-a,g:vsw-a,h:vsw-a,i:vsw-a,j:vsw-a,k:vsw-a")),
 			changes: []change{{writes: none, says: []string{"one entry for each zone, at most 10"}}}},
-		{name: "duplicate zone", nodes: 1, service: edits(testkit.TCP(80), with(annotation.ZoneMaps, "cn-hangzhou-a:vsw-a,cn-hangzhou-a:vsw-b")),
+		{name: "duplicate zone", nodes: 1, service: edits(testkube.TCP(80), with(annotation.ZoneMaps, "cn-hangzhou-a:vsw-a,cn-hangzhou-a:vsw-b")),
 			changes: []change{{writes: none, says: []string{"one entry for each zone"}}}},
 		{name: "one zone is refused by the API, not here", nodes: 1,
-			service: edits(testkit.TCP(80), with(annotation.ZoneMaps, "cn-hangzhou-a:vsw-a")), restless: true, changes: []change{{fails: true}}},
+			service: edits(testkube.TCP(80), with(annotation.ZoneMaps, "cn-hangzhou-a:vsw-a")), restless: true, changes: []change{{fails: true}}},
 		{name: "dual stack, IPv6 backends without pods", nodes: 1,
-			service: edits(testkit.TCP(80), with(annotation.IPVersion, "dualstack"), with(annotation.BackendIPVersion, "ipv6")), changes: []change{{
+			service: edits(testkube.TCP(80), with(annotation.IPVersion, "dualstack"), with(annotation.BackendIPVersion, "ipv6")), changes: []change{{
 				writes: create, says: []string{"loadbalancer-backend-ip-version: ipv6 has no effect without"}, check: func(t *testing.T, w *world) {
 					t.Helper()
 					if lb := w.balancer("web"); lb.AddressIPVersion != alicloud.NLBDualStack {
@@ -57,10 +58,10 @@ func TestGoldenCreation(t *testing.T) {
 					}
 				},
 			}}},
-		{name: "bandwidth package in the creation", nodes: 1, service: edits(testkit.TCP(80), with(annotation.BandwidthPackageID, "cbwp-1")),
+		{name: "bandwidth package in the creation", nodes: 1, service: edits(testkube.TCP(80), with(annotation.BandwidthPackageID, "cbwp-1")),
 			changes: []change{{writes: create, check: hasPackage("cbwp-1")}}},
 		{name: "name, resource group, tags with a second equals sign", nodes: 1,
-			service: edits(testkit.TCP(80), with(annotation.Name, "web.shop-1"), with(annotation.ResourceGroupID, "rg-1"),
+			service: edits(testkube.TCP(80), with(annotation.Name, "web.shop-1"), with(annotation.ResourceGroupID, "rg-1"),
 				with(annotation.AdditionalTags, "a=b=c,d")), changes: []change{{
 				writes: create, check: func(t *testing.T, w *world) {
 					t.Helper()
@@ -74,7 +75,7 @@ func TestGoldenCreation(t *testing.T) {
 		{name: "reads fail at first", nodes: 1, service: two, before: func(w *world) {
 			w.account.Change(func(s *emulatorSettings) { s.NLBReadsFailAtFirst = true })
 		}, changes: []change{{writes: create}}},
-		{name: "SCTP next to TCP", nodes: 1, service: edits(ports(tcpPort(80), testkit.Port(90, corev1.ProtocolSCTP))),
+		{name: "SCTP next to TCP", nodes: 1, service: edits(ports(tcpPort(80), testkube.Port(90, corev1.ProtocolSCTP))),
 			changes: []change{{writes: create, says: []string{`protocol "SCTP" of port 90 is not accepted`},
 				serves: []string{"TCP:80 i-n1:30080=100"}}}},
 	})
@@ -102,7 +103,7 @@ func TestGoldenSecurityGroupsInTheCreation(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		group := w.securityGroup("a", alicloud.SecurityGroupEnterprise)
 		w.calls()
-		w.serve(1, testkit.TCP(80), with(annotation.SecurityGroupIDs, group))
+		w.serve(1, testkube.TCP(80), with(annotation.SecurityGroupIDs, group))
 		if got := writes(w.calls()); !slices.Equal(got, create) {
 			t.Errorf("writes %v", got)
 		}
@@ -119,7 +120,7 @@ func TestGoldenClusterIDWithADot(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		w.config.ClusterID = "c.1"
 		w.restart()
-		w.serve(1, testkit.TCP(80))
+		w.serve(1, testkube.TCP(80))
 		mustReport(t, w.newEvents(), `cluster ID "c.1" contains a dot`)
 		if calls := writes(w.calls()); len(calls) > 0 {
 			t.Errorf("writes %v", calls)
@@ -134,10 +135,10 @@ func TestGoldenDualStackBackends(t *testing.T) {
 		t.Run(version, func(t *testing.T) {
 			t.Parallel()
 			inWorld(t, func(t *testing.T, w *world) {
-				testkit.Check(t, w.factory.Core().V1().Nodes().Informer().GetIndexer().Add(testkit.Node("n1")))
+				testkit.Check(t, w.factory.Core().V1().Nodes().Informer().GetIndexer().Add(testkube.Node("n1")))
 				port := tcpPort(80)
-				w.putSlice(testkit.EndpointSlice("web", port, w.address(t, "n1")+"@n1"))
-				six := testkit.EndpointSlice("web", port, "2001:db8::5@n1")
+				w.putSlice(testkube.EndpointSlice("web", port, w.address(t, "n1")+"@n1"))
+				six := testkube.EndpointSlice("web", port, "2001:db8::5@n1")
 				six.Name, six.AddressType = six.Name+"-6", "IPv6"
 				w.putSlice(six)
 				w.put(newService("web", eni, ports(port), with(annotation.IPVersion, "DualStack"), with(annotation.BackendIPVersion, version)))
@@ -171,7 +172,7 @@ func TestGoldenElasticAddresses(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		one, two := w.elasticAddress(), w.elasticAddress()
 		zones := with(annotation.ZoneMaps, "cn-hangzhou-a:vsw-a:10.1.0.77:"+one+",cn-hangzhou-b:vsw-b::"+two)
-		w.serve(1, testkit.TCP(80), zones)
+		w.serve(1, testkube.TCP(80), zones)
 		want := func(eips ...string) {
 			t.Helper()
 			got := w.balancer("web").Zones

@@ -12,6 +12,7 @@ import (
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/cloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit/testkube"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 )
@@ -34,11 +35,11 @@ func TestGoldenLife(t *testing.T) {
 		}
 	}
 	runGolden(t, []life{
-		{name: "listener deleted by hand", nodes: 1, service: edits(testkit.TCP(80)), changes: []change{
+		{name: "listener deleted by hand", nodes: 1, service: edits(testkube.TCP(80)), changes: []change{
 			{},
 			{do: func(w *world) { w.deleteListeners(); w.drift() }, writes: []string{"CreateListener"}, serves: []string{webOn80}},
 		}},
-		{name: "listener and group deleted by hand", nodes: 1, service: edits(testkit.TCP(80)), changes: []change{
+		{name: "listener and group deleted by hand", nodes: 1, service: edits(testkube.TCP(80)), changes: []change{
 			{},
 			{do: func(w *world) {
 				w.deleteListeners()
@@ -48,21 +49,21 @@ func TestGoldenLife(t *testing.T) {
 			}, writes: []string{"CreateListener=ResourceNotFound.serverGroup", "CreateServerGroup", "AddServersToServerGroup", "CreateListener"},
 				serves: []string{webOn80}},
 		}},
-		{name: "servers removed by hand", nodes: 2, service: edits(testkit.TCP(80)), changes: []change{
+		{name: "servers removed by hand", nodes: 2, service: edits(testkube.TCP(80)), changes: []change{
 			{},
 			{do: func(w *world) { w.removeServer("n2"); w.drift() }, writes: []string{"AddServersToServerGroup"}, check: leadsTo("n1 n2")},
 		}},
-		{name: "type LoadBalancer to ClusterIP and back", nodes: 1, service: edits(testkit.TCP(80)), changes: []change{
+		{name: "type LoadBalancer to ClusterIP and back", nodes: 1, service: edits(testkube.TCP(80)), changes: []change{
 			{writes: create},
 			{edit: edits(clusterIP), writes: []string{"UpdateLoadBalancerProtection", "DeleteLoadBalancer", "DeleteServerGroup"},
 				order: []string{"UpdateLoadBalancerProtection", "DeleteLoadBalancer", "DeleteServerGroup"}, check: nothingLeft},
-			{edit: edits(func(svc *corev1.Service) { svc.Spec.Type = corev1.ServiceTypeLoadBalancer; testkit.Class(Class)(svc) }), writes: create,
+			{edit: edits(func(svc *corev1.Service) { svc.Spec.Type = corev1.ServiceTypeLoadBalancer; testkube.Class(Class)(svc) }), writes: create,
 				serves: []string{webOn80}},
 		}},
 		{name: "annotation of the gate removed", nodes: 1, before: func(w *world) {
 			w.config.TypeAnnotation = true
 			w.restart()
-		}, service: edits(testkit.TCP(80), with(annotation.Type, "nlb"), func(svc *corev1.Service) { svc.Spec.LoadBalancerClass = nil }),
+		}, service: edits(testkube.TCP(80), with(annotation.Type, "nlb"), func(svc *corev1.Service) { svc.Spec.LoadBalancerClass = nil }),
 			changes: []change{
 				{writes: create, serves: []string{webOn80}},
 				{edit: edits(without(annotation.Type)), writes: []string{"UpdateLoadBalancerProtection", "DeleteLoadBalancer", "DeleteServerGroup"},
@@ -84,18 +85,18 @@ func (w *world) deleteListeners() {
 func TestGoldenOtherClass(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(*corev1.Service){
-		"another class": testkit.Class("example.com/other"),
+		"another class": testkube.Class("example.com/other"),
 		"no class":      func(svc *corev1.Service) { svc.Spec.LoadBalancerClass = nil },
 		"the class of the annotation": func(svc *corev1.Service) {
 			svc.Spec.LoadBalancerClass = nil
-			testkit.Annotation("service.beta.kubernetes.io/class", Class)(svc)
+			testkube.Annotation("service.beta.kubernetes.io/class", Class)(svc)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			inWorld(t, func(t *testing.T, w *world) {
 				w.addNodes("n1")
-				w.put(newService("web", testkit.TCP(80), change))
+				w.put(newService("web", testkube.TCP(80), change))
 				w.calls()
 				w.kube.ClearActions()
 				w.converge("web")
@@ -123,7 +124,7 @@ func TestGoldenManyOnOne(t *testing.T) {
 		var wait sync.WaitGroup
 		for i := range services {
 			name := fmt.Sprintf("web%d", i)
-			w.put(newService(name, testkit.TCP(int32(80+i)), without(annotation.ZoneMaps), with(annotation.LoadBalancerID, id),
+			w.put(newService(name, testkube.TCP(int32(80+i)), without(annotation.ZoneMaps), with(annotation.LoadBalancerID, id),
 				with(annotation.ForceOverrideListeners, "true")))
 			wait.Go(func() { errs[i] = w.try(name) })
 		}
@@ -160,7 +161,7 @@ func TestGoldenOtherVPC(t *testing.T) {
 		w.later(30 * settle)
 		w.addNodes("n1")
 		w.internalIP("n1")
-		w.put(newService("web", testkit.TCP(80), without(annotation.ZoneMaps), with(annotation.LoadBalancerID, id),
+		w.put(newService("web", testkube.TCP(80), without(annotation.ZoneMaps), with(annotation.LoadBalancerID, id),
 			with(annotation.ForceOverrideListeners, "true")))
 		_ = w.try("web") //nolint:errcheck // the cloud takes no instance of another VPC
 		mustReport(t, w.newEvents(), "the NLB is in vpc-2", "loadbalancer-server-group-type: Ip")
@@ -217,7 +218,7 @@ func TestGoldenJoinedGroups(t *testing.T) {
 						t.Errorf("servers %v, want %v and that of somebody else", got, servers)
 					}
 				}
-				w.put(newService("web", testkit.TCP(80), without(annotation.ZoneMaps), with(annotation.LoadBalancerID, id),
+				w.put(newService("web", testkube.TCP(80), without(annotation.ZoneMaps), with(annotation.LoadBalancerID, id),
 					with(annotation.ForceOverrideListeners, override), join(a), with(annotation.Weight, "60")))
 				w.converge("web")
 				want(a, "i-n1:30080=30", "i-n2:30080=30")
@@ -258,7 +259,7 @@ func TestGroupOfAnotherServiceStays(t *testing.T) {
 		}, "other")
 		testkit.Check(t, err)
 		w.later(5 * settle)
-		w.put(newService("web", testkit.TCP(80), without(annotation.ZoneMaps), with(annotation.LoadBalancerID, id),
+		w.put(newService("web", testkube.TCP(80), without(annotation.ZoneMaps), with(annotation.LoadBalancerID, id),
 			with(annotation.ForceOverrideListeners, "true"), with(annotation.VGroupPort, group+":80")))
 		w.converge("web")
 		mustReport(t, w.newEvents(), "or may not be used, because a cloud controller manager made it")
@@ -277,10 +278,10 @@ func TestGoldenReadinessGate(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		w.addNodes("n1", "n2")
 		w.gatedPod("p1")
-		slice := testkit.EndpointSlice("web", tcpPort(80), w.podAddress("n1")+"@n1", "?"+w.podAddress("n2")+"@n2")
+		slice := testkube.EndpointSlice("web", tcpPort(80), w.podAddress("n1")+"@n1", "?"+w.podAddress("n2")+"@n2")
 		slice.Endpoints[1].TargetRef = &corev1.ObjectReference{Kind: "Pod", Name: "p1", UID: types.UID("uid-p1")}
 		w.putSlice(slice)
-		w.put(newService("web", testkit.TCP(80), eni))
+		w.put(newService("web", testkube.TCP(80), eni))
 		opened := false
 		for range 50 {
 			wait, err := w.Reconcile(t.Context(), w.get("web"))

@@ -8,6 +8,7 @@ import (
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/api"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit/testkube"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 )
@@ -21,7 +22,7 @@ func TestGoldenListeners(t *testing.T) {
 	t.Parallel()
 	secure := edits(with(annotation.ProtocolPort, "tcpssl:80"), with(annotation.CertID, "cert-1"))
 	runGolden(t, []life{
-		{name: "TCP to TCPSSL on one port: delete, await, create", nodes: 1, service: edits(testkit.TCP(80)), changes: []change{
+		{name: "TCP to TCPSSL on one port: delete, await, create", nodes: 1, service: edits(testkube.TCP(80)), changes: []change{
 			{serves: []string{webOn80}},
 			{edit: secure,
 				writes: []string{"CreateServerGroup", "AddServersToServerGroup", "CreateListener=Conflict.Port", "DeleteListener", "CreateListener",
@@ -40,19 +41,19 @@ func TestGoldenListeners(t *testing.T) {
 				serves: []string{"TCP:443 i-n1:30443=100", "TCP:81 i-n1:30081=100"}},
 		}},
 		{name: "TCPSSL without certificate: others are served", nodes: 1,
-			service: edits(testkit.TCP(80, 443), with(annotation.ProtocolPort, "tcpssl:443")), changes: []change{
+			service: edits(testkube.TCP(80, 443), with(annotation.ProtocolPort, "tcpssl:443")), changes: []change{
 				{serves: []string{webOn80}, says: []string{"port 443 is not served: a TCPSSL listener needs loadbalancer-cert-id"}},
 			}},
-		{name: "certificate rotation is one write", nodes: 1, service: append(edits(testkit.TCP(80)), secure...), changes: []change{
+		{name: "certificate rotation is one write", nodes: 1, service: append(edits(testkube.TCP(80)), secure...), changes: []change{
 			{serves: []string{secureOn80}},
 			{edit: edits(with(annotation.CertID, "cert-2")), writes: []string{"UpdateListenerAttribute"}},
 		}},
-		{name: "ALPN without policy", nodes: 1, service: append(edits(testkit.TCP(80), with(annotation.ALPN, "on")), secure...),
+		{name: "ALPN without policy", nodes: 1, service: append(edits(testkube.TCP(80), with(annotation.ALPN, "on")), secure...),
 			changes: []change{
 				{says: []string{"loadbalancer-alpn: \"on\" needs loadbalancer-alpn-policy"}},
 			}, restless: true},
 		{name: "unknown cipher policy", nodes: 1,
-			service: append(edits(testkit.TCP(80, 90), with(annotation.TLSCipherPolicy, "tls-unknown")), secure...), restless: true,
+			service: append(edits(testkube.TCP(80, 90), with(annotation.TLSCipherPolicy, "tls-unknown")), secure...), restless: true,
 			changes: []change{
 				{fails: true, says: []string{"create listener tcp:80"}, serves: []string{"TCP:90 i-n1:30090=100"}},
 			}},
@@ -65,18 +66,18 @@ func TestGoldenListeners(t *testing.T) {
 				{says: []string{"loadbalancer-idle-timeout: 60 has no effect on a UDP listener, which takes at most 20"},
 					serves: []string{"UDP:53 i-n1:30053=100", "UDP:54 i-n1:30054=100"}},
 			}},
-		{name: "settings of PROXY protocol without it", nodes: 1, service: edits(testkit.TCP(80), with(annotation.PPV2EpID, "on")),
+		{name: "settings of PROXY protocol without it", nodes: 1, service: edits(testkube.TCP(80), with(annotation.PPV2EpID, "on")),
 			changes: []change{
 				{writes: create, says: []string{"loadbalancer-ppv2-pvl-ep-id-enabled has no effect without loadbalancer-proxy-protocol: \"on\""}},
 			}},
-		{name: "range in ECS mode", nodes: 1, service: edits(testkit.TCP(80), with(annotation.ListenerPortRange, "80-400:80")), changes: []change{
+		{name: "range in ECS mode", nodes: 1, service: edits(testkube.TCP(80), with(annotation.ListenerPortRange, "80-400:80")), changes: []change{
 			{says: []string{"a range of ports needs"}, serves: []string{webOn80}},
 		}},
-		{name: "protocol of an unknown port", nodes: 1, service: edits(testkit.TCP(80), with(annotation.ProtocolPort, "tcp:80,tcp:90")),
+		{name: "protocol of an unknown port", nodes: 1, service: edits(testkube.TCP(80), with(annotation.ProtocolPort, "tcp:80,tcp:90")),
 			changes: []change{
 				{says: []string{"tcp:90 has no effect, because the Service has no port 90"}, serves: []string{webOn80}},
 			}},
-		{name: "stopped listener is started", nodes: 1, service: edits(testkit.TCP(80)), changes: []change{
+		{name: "stopped listener is started", nodes: 1, service: edits(testkube.TCP(80)), changes: []change{
 			{},
 			{do: func(w *world) {
 				l := w.listener(w.balancer("web").ID, 0)
@@ -101,9 +102,9 @@ func TestGoldenPortRanges(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		w.addNodes("n1")
 		web, secure, dns := tcpPort(80), tcpPort(443), udpPort(53)
-		s := testkit.EndpointSlice("web", web, w.address(t, "n1")+"@n1")
+		s := testkube.EndpointSlice("web", web, w.address(t, "n1")+"@n1")
 		for _, port := range []corev1.ServicePort{secure, dns} {
-			s.Ports = append(s.Ports, testkit.EndpointSlice("web", port).Ports...)
+			s.Ports = append(s.Ports, testkube.EndpointSlice("web", port).Ports...)
 		}
 		w.putSlice(s)
 		w.put(newService("web", eni, ports(web, secure, dns), with(annotation.ListenerPortRange, "80-400:80,50-500:53")))
@@ -145,7 +146,7 @@ func ends(listeners []string) []string {
 func TestGoldenHumansCertificateStays(t *testing.T) {
 	t.Parallel()
 	inWorld(t, func(t *testing.T, w *world) {
-		w.serve(1, testkit.TCP(443), with(annotation.ProtocolPort, "tcpssl:443"), with(annotation.CertID, "cert-1"),
+		w.serve(1, testkube.TCP(443), with(annotation.ProtocolPort, "tcpssl:443"), with(annotation.CertID, "cert-1"),
 			with(annotation.AdditionalCertIDs, "cert-2"))
 		l := w.listener(w.balancer("web").ID, 0)
 		testkit.Must(w.account.Client.AddCertificates(t.Context(), l.ID, []string{"cert-3"}))(t)

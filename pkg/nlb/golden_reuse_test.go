@@ -8,6 +8,7 @@ import (
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/emulatortest"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit/testkube"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 )
@@ -40,7 +41,7 @@ func TestGoldenMoves(t *testing.T) {
 			t.Parallel()
 			inWorld(t, func(t *testing.T, w *world) {
 				a, b := w.existing("first"), w.existing("second")
-				w.serve(1, testkit.TCP(80))
+				w.serve(1, testkube.TCP(80))
 				own := w.balancer("web").ID
 				on := func(id string, left ...string) {
 					t.Helper()
@@ -122,7 +123,7 @@ func TestGoldenStaysWithoutZones(t *testing.T) {
 	t.Parallel()
 	inWorld(t, func(t *testing.T, w *world) {
 		a := w.existing("first")
-		w.serve(1, testkit.TCP(80), without(annotation.ZoneMaps), with(annotation.LoadBalancerID, a),
+		w.serve(1, testkube.TCP(80), without(annotation.ZoneMaps), with(annotation.LoadBalancerID, a),
 			with(annotation.ForceOverrideListeners, "true"))
 		w.calls()
 		w.change("web", without(annotation.LoadBalancerID))
@@ -150,9 +151,9 @@ func TestGoldenRemovedWhileItMoves(t *testing.T) {
 					a, b := w.existing("first"), w.existing("second")
 					override := with(annotation.ForceOverrideListeners, "true")
 					if from == "its own" {
-						w.serve(1, testkit.TCP(80))
+						w.serve(1, testkube.TCP(80))
 					} else {
-						w.serve(1, testkit.TCP(80), with(annotation.LoadBalancerID, a), override)
+						w.serve(1, testkube.TCP(80), with(annotation.LoadBalancerID, a), override)
 					}
 					w.change("web", with(annotation.LoadBalancerID, b), override)
 					_, err := w.Reconcile(t.Context(), w.get("web"))
@@ -186,7 +187,7 @@ func TestTagsOfALoadBalancerThatIsLeft(t *testing.T) {
 				testkit.Check(t,
 					w.account.Client.TagNLB(t.Context(), alicloud.NLBTagLoadBalancer, []string{a}, []alicloud.Tag{{Key: "human", Value: "1"}}))
 				on := func(id string) []func(*corev1.Service) {
-					return edits(testkit.TCP(80), without(annotation.ZoneMaps), with(annotation.LoadBalancerID, id),
+					return edits(testkube.TCP(80), without(annotation.ZoneMaps), with(annotation.LoadBalancerID, id),
 						with(annotation.ForceOverrideListeners, "true"))
 				}
 				other := newService("other", append(on(a), ports(tcpPort(90)), with(annotation.AdditionalTags, "team=x"))...)

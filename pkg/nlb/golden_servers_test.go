@@ -14,6 +14,7 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/cloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/nodes"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit/testkube"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 )
@@ -49,16 +50,16 @@ func (w *world) drift() {
 func TestGoldenServers(t *testing.T) {
 	t.Parallel()
 	ranges := func(w *world) { w.pods("n1", "n2") }
-	pods := edits(testkit.TCP(80), eni)
+	pods := edits(testkube.TCP(80), eni)
 	runGolden(t, []life{
 		{name: "201 servers: two calls", cloud: quotas(cloud.Limits{NLBServersPerCall: 200}), before: func(w *world) {
 			w.addMany(201)
-		}, service: edits(testkit.TCP(80)), changes: []change{
+		}, service: edits(testkube.TCP(80)), changes: []change{
 			{writes: append(slices.Clone(create), "AddServersToServerGroup"), check: serverCount(201)},
 		}},
 		{name: "201 servers where a call takes 40", cloud: quotas(cloud.Limits{NLBServersPerCall: 40}), before: func(w *world) {
 			w.addMany(201)
-		}, service: edits(testkit.TCP(80)), changes: []change{
+		}, service: edits(testkube.TCP(80)), changes: []change{
 			{writes: []string{
 				"CreateLoadBalancer", "CreateServerGroup", "CreateListener", "AddServersToServerGroup=IllegalParamSize.Servers",
 				"AddServersToServerGroup", "AddServersToServerGroup",
@@ -77,7 +78,7 @@ func TestGoldenServers(t *testing.T) {
 			{do: func(w *world) { w.podsAt(9090, "n1") }, writes: []string{"AddServersToServerGroup", "RemoveServersFromServerGroup"},
 				order: []string{"AddServersToServerGroup", "RemoveServersFromServerGroup"}, check: servesAt(9090)},
 		}},
-		{name: "a server to be removed is gone already", nodes: 3, service: edits(testkit.TCP(80)), changes: []change{
+		{name: "a server to be removed is gone already", nodes: 3, service: edits(testkube.TCP(80)), changes: []change{
 			{},
 			{do: func(w *world) {
 				w.removeServer("n2")
@@ -86,7 +87,7 @@ func TestGoldenServers(t *testing.T) {
 			}, writes: []string{"RemoveServersFromServerGroup=ResourceNotFound.BackendServer", "RemoveServersFromServerGroup"},
 				check: leadsTo("n3")},
 		}},
-		{name: "a server to be added is there already", nodes: 1, service: edits(testkit.TCP(80)), changes: []change{
+		{name: "a server to be added is there already", nodes: 1, service: edits(testkube.TCP(80)), changes: []change{
 			{},
 			{do: func(w *world) {
 				w.addNodes("n2", "n3")
@@ -95,22 +96,22 @@ func TestGoldenServers(t *testing.T) {
 		}},
 		{name: "Local, 250 pods on a node", nodes: 2, before: func(w *world) {
 			w.crowd(250, 25)
-		}, service: edits(testkit.TCP(80), testkit.LocalTraffic), changes: []change{
+		}, service: edits(testkube.TCP(80), testkube.LocalTraffic), changes: []change{
 			{writes: create, serves: []string{"TCP:80 i-n1:30080=100 i-n2:30080=10"}},
 		}},
 		{name: "group of addresses, node without InternalIP", nodes: 2, before: func(w *world) {
 			w.internalIP("n1")
-		}, service: edits(testkit.TCP(80), with(annotation.ServerGroupType, "Ip")), changes: []change{
+		}, service: edits(testkube.TCP(80), with(annotation.ServerGroupType, "Ip")), changes: []change{
 			{writes: create, check: leadsTo("n1"), says: []string{"nodes without an InternalIP cannot be backend servers of an Ip group: i-n2"}},
 		}},
-		{name: "change to a group of addresses, no node with an InternalIP", nodes: 2, service: edits(testkit.TCP(80)), changes: []change{
+		{name: "change to a group of addresses, no node with an InternalIP", nodes: 2, service: edits(testkube.TCP(80)), changes: []change{
 			{writes: create},
 			{edit: edits(with(annotation.ServerGroupType, "Ip")), check: leadsTo("n1 n2"),
 				says: []string{"nodes without an InternalIP cannot be backend servers of an Ip group: i-n1, i-n2"}},
 		}, restless: true},
 		{name: "group of addresses with Local: a node with several pods once, by its weight", nodes: 3,
 			before:  func(w *world) { w.internalIP("n1", "n2", "n3"); w.crowd(4, 1) },
-			service: edits(testkit.TCP(80), testkit.LocalTraffic, with(annotation.ServerGroupType, "Ip")), changes: []change{
+			service: edits(testkube.TCP(80), testkube.LocalTraffic, with(annotation.ServerGroupType, "Ip")), changes: []change{
 				{writes: create, check: addressesAre("n1:30080=4", "n2:30080=1")},
 				{do: func(w *world) {
 					w.crowd(2, 1)
@@ -121,7 +122,7 @@ func TestGoldenServers(t *testing.T) {
 			}},
 		{name: "group of addresses with Local, pods in two slices: each pod once", nodes: 2,
 			before:  func(w *world) { w.pods("n1", "n2"); w.podsAgain("n1") },
-			service: append(slices.Clone(pods), testkit.LocalTraffic, with(annotation.ServerGroupType, "Ip")), changes: []change{
+			service: append(slices.Clone(pods), testkube.LocalTraffic, with(annotation.ServerGroupType, "Ip")), changes: []change{
 				{writes: create, check: addressesAre("n1:8080=100", "n2:8080=100")},
 				{do: func(w *world) { w.pods("n2"); w.podsAgain("n1", "n2") }, writes: none, check: addressesAre("n1:8080=100", "n2:8080=100")},
 			}},
@@ -149,7 +150,7 @@ func TestGoldenServers(t *testing.T) {
 		}},
 		{name: "group of instances to group of addresses: no gap", nodes: 2, before: func(w *world) {
 			w.internalIP("n1", "n2")
-		}, service: edits(testkit.TCP(80)), changes: []change{
+		}, service: edits(testkube.TCP(80)), changes: []change{
 			{writes: create},
 			{edit: edits(with(annotation.ServerGroupType, "Ip")),
 				writes: []string{"CreateServerGroup", "AddServersToServerGroup", "UpdateListenerAttribute", "DeleteServerGroup"},
@@ -171,7 +172,7 @@ func TestGoldenServers(t *testing.T) {
 			{do: func(w *world) { w.pods() }, writes: none, check: leadsTo("")},
 			{do: func(w *world) { w.pods("n1") }, writes: []string{"AddServersToServerGroup"}, check: leadsTo("n1")},
 		}},
-		{name: "all nodes are gone", nodes: 2, service: edits(testkit.TCP(80)), changes: []change{
+		{name: "all nodes are gone", nodes: 2, service: edits(testkube.TCP(80)), changes: []change{
 			{writes: create},
 			{do: func(w *world) { w.deleteNode("n1"); w.deleteNode("n2") }, writes: none, check: leadsTo("n1 n2")},
 		}},
@@ -187,16 +188,16 @@ func TestGoldenServers(t *testing.T) {
 				check: leadsTo("n2 n3")},
 		}},
 		{name: "pods on a virtual node beside nodes", nodes: 1, before: func(w *world) {
-			w.account.Put(testkit.InstanceOf("n2"), "{}")
+			w.account.Put(testkube.InstanceOf("n2"), "{}")
 			testkit.Check(w.t,
-				w.factory.Core().V1().Nodes().Informer().GetIndexer().Add(testkit.Node("vk",
-					testkit.NodeLabel(nodes.LabelType, nodes.TypeVirtualKubelet), testkit.ProviderID("other://x"))))
-			w.putSlice(testkit.EndpointSlice("web", tcpPort(80), w.podAddress("n2")+"@vk"))
-		}, service: edits(testkit.TCP(80)), changes: []change{
+				w.factory.Core().V1().Nodes().Informer().GetIndexer().Add(testkube.Node("vk",
+					testkube.NodeLabel(nodes.LabelType, nodes.TypeVirtualKubelet), testkube.ProviderID("other://x"))))
+			w.putSlice(testkube.EndpointSlice("web", tcpPort(80), w.podAddress("n2")+"@vk"))
+		}, service: edits(testkube.TCP(80)), changes: []change{
 			{writes: create, check: leadsTo("n1 n2")},
 		}},
 		{name: "weights: ignored changes, a default, and its removal", nodes: 2,
-			service: edits(testkit.TCP(80), with(annotation.DefaultWeight, "7")), changes: []change{
+			service: edits(testkube.TCP(80), with(annotation.DefaultWeight, "7")), changes: []change{
 				{writes: create, check: weights(7, 7)},
 				{edit: edits(with(annotation.IgnoreWeightUpdate, "on"), with(annotation.DefaultWeight, "9")), writes: none, check: weights(7, 7)},
 				{do: func(w *world) { w.addNodes("n3") }, writes: []string{"AddServersToServerGroup"}, check: weights(7, 7, 9)},
@@ -237,7 +238,7 @@ func TestGoldenServers(t *testing.T) {
 						}
 					}},
 			}},
-		{name: "connection drain without timeout", nodes: 1, service: edits(testkit.TCP(80), with(annotation.ConnectionDrain, "on")),
+		{name: "connection drain without timeout", nodes: 1, service: edits(testkube.TCP(80), with(annotation.ConnectionDrain, "on")),
 			changes: []change{
 				{writes: create, check: groupHas("drains", func(g *alicloud.NLBGroup) bool { return *g.ConnectionDrain })},
 			}},
@@ -327,14 +328,14 @@ func (w *world) podsAt(number int32, names ...string) {
 	for _, name := range names {
 		items = append(items, w.podAddress(name)+"@"+name)
 	}
-	s := testkit.EndpointSlice("web", port, items...)
+	s := testkube.EndpointSlice("web", port, items...)
 	s.Name = "web-1"
 	w.putSlice(s)
 }
 
-// slice1 is the first EndpointSlice of the Service, see [testkit.EndpointSlice].
+// slice1 is the first EndpointSlice of the Service, see [testkube.EndpointSlice].
 func slice1(items ...string) *discoveryv1.EndpointSlice {
-	s := testkit.EndpointSlice("web", tcpPort(80), items...)
+	s := testkube.EndpointSlice("web", tcpPort(80), items...)
 	s.Name = "web-1"
 	return s
 }
@@ -346,7 +347,7 @@ func (w *world) podsAgain(names ...string) {
 	for _, name := range names {
 		items = append(items, w.podAddress(name)+"@"+name)
 	}
-	s := testkit.EndpointSlice("web", tcpPort(80), items...)
+	s := testkube.EndpointSlice("web", tcpPort(80), items...)
 	s.Name = "web-2"
 	w.putSlice(s)
 }
@@ -360,7 +361,7 @@ func (w *world) crowd(on ...int) {
 			items = append(items, fmt.Sprintf("10.200.%d.%d@n%d", i, k, i+1))
 		}
 	}
-	s := testkit.EndpointSlice("web", tcpPort(80), items...)
+	s := testkube.EndpointSlice("web", tcpPort(80), items...)
 	s.Name = "web-1"
 	w.putSlice(s)
 }
@@ -369,7 +370,7 @@ func (w *world) crowd(on ...int) {
 func (w *world) internalIP(names ...string) {
 	w.t.Helper()
 	for _, name := range names {
-		testkit.Check(w.t, w.factory.Core().V1().Nodes().Informer().GetIndexer().Update(testkit.Node(name, func(n *corev1.Node) {
+		testkit.Check(w.t, w.factory.Core().V1().Nodes().Informer().GetIndexer().Update(testkube.Node(name, func(n *corev1.Node) {
 			n.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: w.podAddress(name)}}
 		})))
 	}

@@ -8,7 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/cloud"
-	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit/testkube"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 )
 
@@ -132,8 +132,8 @@ func ports(ports ...corev1.ServicePort) func(*corev1.Service) {
 	return func(svc *corev1.Service) { svc.Spec.Ports = ports }
 }
 
-func tcpPort(port int32) corev1.ServicePort { return testkit.Port(port, corev1.ProtocolTCP) }
-func udpPort(port int32) corev1.ServicePort { return testkit.Port(port, corev1.ProtocolUDP) }
+func tcpPort(port int32) corev1.ServicePort { return testkube.Port(port, corev1.ProtocolTCP) }
+func udpPort(port int32) corev1.ServicePort { return testkube.Port(port, corev1.ProtocolUDP) }
 
 // eni makes addresses of pods the backends.
-func eni(svc *corev1.Service) { testkit.Annotation(annotation.BackendType, "eni")(svc) }
+func eni(svc *corev1.Service) { testkube.Annotation(annotation.BackendType, "eni")(svc) }

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit/testkube"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/backend"
@@ -23,8 +24,8 @@ const webGate = backend.GatePrefix + "web"
 // gatedPod makes a pod that waits for nothing but the gate of the Service.
 func (w *world) gatedPod(name string) {
 	w.t.Helper()
-	_, err := w.kube.CoreV1().Pods(testkit.Namespace).Create(w.t.Context(), &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: testkit.Namespace, UID: types.UID("uid-" + name), CreationTimestamp: metav1.Now()},
+	_, err := w.kube.CoreV1().Pods(testkube.Namespace).Create(w.t.Context(), &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: testkube.Namespace, UID: types.UID("uid-" + name), CreationTimestamp: metav1.Now()},
 		Spec:       corev1.PodSpec{ReadinessGates: []corev1.PodReadinessGate{{ConditionType: webGate}}},
 		Status:     corev1.PodStatus{Conditions: []corev1.PodCondition{{Type: corev1.ContainersReady, Status: corev1.ConditionTrue}}},
 	}, metav1.CreateOptions{})
@@ -34,7 +35,7 @@ func (w *world) gatedPod(name string) {
 // gate is the condition of a pod.
 func (w *world) gate(name string) corev1.ConditionStatus {
 	w.t.Helper()
-	pod := testkit.Must(w.kube.CoreV1().Pods(testkit.Namespace).Get(w.t.Context(), name, metav1.GetOptions{}))(w.t)
+	pod := testkit.Must(w.kube.CoreV1().Pods(testkube.Namespace).Get(w.t.Context(), name, metav1.GetOptions{}))(w.t)
 	condition, _ := backend.PodCondition(pod, webGate)
 	return condition.Status
 }
@@ -134,7 +135,7 @@ func TestGoldenListsLag(t *testing.T) {
 			t.Run(action+", "+name, func(t *testing.T) {
 				t.Parallel()
 				inWorld(t, func(t *testing.T, w *world) {
-					w.serve(2, testkit.TCP(80))
+					w.serve(2, testkube.TCP(80))
 					id, group := w.balancer("web").ID, w.onlyGroup().ID
 					w.calls()
 					begin(w)
@@ -164,7 +165,7 @@ func TestGoldenForbidden(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		w.addNodes("n1")
 		w.account.Fault(`{"action":"CreateListener","code":"Forbidden.NoPermission","status":403,"times":0}`)
-		w.put(newService("web", testkit.TCP(80)))
+		w.put(newService("web", testkube.TCP(80)))
 		for range 30 {
 			wait, _ := w.Reconcile(t.Context(), w.get("web")) //nolint:errcheck // it is what the event says
 			w.later(max(min(wait, soon), settle))
@@ -189,7 +190,7 @@ func TestGoldenForbidden(t *testing.T) {
 func TestGoldenLockedByAnUnpaidBill(t *testing.T) {
 	t.Parallel()
 	inWorld(t, func(t *testing.T, w *world) {
-		w.serve(1, testkit.TCP(80))
+		w.serve(1, testkube.TCP(80))
 		id := w.balancer("web").ID
 		w.account.SetNLBLocks(id, "FinancialLocked")
 		w.drift()

@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit/testkube"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/waits"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
@@ -27,7 +28,7 @@ func TestBrake(t *testing.T) {
 		names := []string{"one", "two", "three", "four", "five"}
 		before := map[string]string{}
 		for _, name := range names {
-			w.put(newService(name, testkit.TCP(80)))
+			w.put(newService(name, testkube.TCP(80)))
 			w.converge(name)
 			before[name] = w.balancer(name).ID
 		}
@@ -94,7 +95,7 @@ func TestEmptySearchMakesNoSecondSecurityGroup(t *testing.T) {
 				t.Run(fmt.Sprintf("%s %s, %d times", name, what, times), func(t *testing.T) {
 					t.Parallel()
 					inWorld(t, func(t *testing.T, w *world) {
-						w.serve(1, testkit.TCP(80), ranges)
+						w.serve(1, testkube.TCP(80), ranges)
 						begin(w)
 						act(w)
 						w.calls()
@@ -124,7 +125,7 @@ func TestEmptySearchMakesNoSecondSecurityGroup(t *testing.T) {
 func TestEmptySearchLeavesNoServerGroups(t *testing.T) {
 	t.Parallel()
 	inWorld(t, func(t *testing.T, w *world) {
-		w.serve(1, testkit.TCP(80))
+		w.serve(1, testkube.TCP(80))
 		w.remove("web")
 		for len(w.balancers("web")) > 0 {
 			wait, err := w.Reconcile(t.Context(), w.get("web"))
@@ -154,7 +155,7 @@ func TestLeftLoadBalancerIsNotForgotten(t *testing.T) {
 			t.Parallel()
 			inWorld(t, func(t *testing.T, w *world) {
 				a := w.existing("first")
-				w.serve(1, testkit.TCP(80))
+				w.serve(1, testkube.TCP(80))
 				own := w.balancer("web").ID
 				w.account.Fault(fault)
 				w.change("web", with(annotation.LoadBalancerID, a), with(annotation.ForceOverrideListeners, "true"))

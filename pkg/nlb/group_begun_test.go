@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit/testkube"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/groups"
 )
@@ -20,7 +20,7 @@ func TestNLBOfAGroupIsThereAfterARestart(t *testing.T) {
 		t.Run(why, func(t *testing.T) {
 			t.Parallel()
 			inWorld(t, func(t *testing.T, w *world) {
-				w.groupWorld(grouped("shop", "edge", 1, testkit.TCP(81)), grouped("web", "edge", 2, testkit.TCP(80)))
+				w.groupWorld(grouped("shop", "edge", 1, testkube.TCP(81)), grouped("web", "edge", 2, testkube.TCP(80)))
 				w.account.Fault(`{"action":"CreateLoadBalancer",` + refusal + `,"times":100}`)
 				w.change("web", without(annotation.Group))
 				for range 3 {

@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit/testkube"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/driver"
@@ -21,8 +22,8 @@ import (
 func TestOrphansOfNLBGroups(t *testing.T) {
 	t.Parallel()
 	inWorld(t, func(t *testing.T, w *world) {
-		w.groupWorld(grouped("web", "edge", 1, testkit.TCP(80)), grouped("shop", "edge", 2, testkit.TCP(81)),
-			grouped("blog", "alone", 3, testkit.TCP(80)))
+		w.groupWorld(grouped("web", "edge", 1, testkube.TCP(80)), grouped("shop", "edge", 2, testkube.TCP(81)),
+			grouped("blog", "alone", 3, testkube.TCP(80)))
 		if found := w.orphans(w.census()); len(found) > 0 {
 			t.Errorf("orphans of Services that are there: %v", found)
 		}
@@ -50,7 +51,7 @@ func TestOrphansOfNLBGroups(t *testing.T) {
 func TestGroupStaysAsExistingNLB(t *testing.T) {
 	t.Parallel()
 	inWorld(t, func(_ *testing.T, w *world) {
-		w.groupWorld(grouped("web", "edge", 1, testkit.TCP(80)), grouped("shop", "edge", 2, testkit.TCP(81)))
+		w.groupWorld(grouped("web", "edge", 1, testkube.TCP(80)), grouped("shop", "edge", 2, testkube.TCP(81)))
 		both, id := map[string][]string{edgeNLB: {"tcp:80 web", "tcp:81 shop"}}, w.named(edgeNLB)
 		w.change("web", with(annotation.LoadBalancerID, id), with(annotation.ForceOverrideListeners, "true"))
 		for _, begin := range []func(){func() {}, w.restart} {
@@ -89,7 +90,7 @@ func TestNLBOfAGroupIsKept(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			inWorld(t, func(t *testing.T, w *world) {
-				w.groupWorld(grouped("web", "edge", 1, testkit.TCP(80)))
+				w.groupWorld(grouped("web", "edge", 1, testkube.TCP(80)))
 				change(t, w, w.named(edgeNLB))
 				w.remove("web")
 				w.fillServices()
@@ -118,7 +119,7 @@ func TestNLBOfAGroupIsKept(t *testing.T) {
 func TestRangesComeLater(t *testing.T) {
 	t.Parallel()
 	inWorld(t, func(t *testing.T, w *world) {
-		w.groupWorld(grouped("web", "edge", 1, testkit.TCP(80)), grouped("shop", "edge", 2, testkit.TCP(81)))
+		w.groupWorld(grouped("web", "edge", 1, testkube.TCP(80)), grouped("shop", "edge", 2, testkube.TCP(81)))
 		w.change("shop", func(svc *corev1.Service) { svc.Spec.LoadBalancerSourceRanges = []string{"10.0.0.0/8"} })
 		w.together("shop", "web")
 		mustReport(t, w.newEvents(), "loadBalancerSourceRanges have no effect on an NLB that Services share")
@@ -152,9 +153,9 @@ func TestNLBOfAGroupStaysForOthers(t *testing.T) {
 			t.Run(fmt.Sprintf("moves %v, restarted %v", moves, restarted), func(t *testing.T) {
 				t.Parallel()
 				inWorld(t, func(t *testing.T, w *world) {
-					w.groupWorld(grouped("web", "edge", 1, testkit.TCP(80)))
+					w.groupWorld(grouped("web", "edge", 1, testkube.TCP(80)))
 					id := w.only(edgeNLB).ID
-					w.groupWorld(newService("guest", testkit.TCP(81), born(2), with(annotation.LoadBalancerID, id),
+					w.groupWorld(newService("guest", testkube.TCP(81), born(2), with(annotation.LoadBalancerID, id),
 						with(annotation.ForceOverrideListeners, "true")))
 					if moves {
 						w.change("web", without(annotation.Group))

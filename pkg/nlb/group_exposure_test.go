@@ -9,6 +9,7 @@ import (
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/emulatortest"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit/testkube"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/driver"
@@ -43,9 +44,9 @@ func TestLeaderPublishesNoPrivateService(t *testing.T) {
 	}{
 		"the oldest one becomes public": {nil, func(w *world) { w.change("web", public) }},
 		"its annotation is removed":     {nil, func(w *world) { w.change("web", without(annotation.AddressType)) }},
-		"an older public one comes":     {nil, func(w *world) { w.put(grouped("old", "edge", 0, testkit.TCP(90), public)) }},
+		"an older public one comes":     {nil, func(w *world) { w.put(grouped("old", "edge", 0, testkube.TCP(90), public)) }},
 		"a public one follows it": {nil, func(w *world) {
-			w.put(grouped("mid", "edge", 2, testkit.TCP(90), public))
+			w.put(grouped("mid", "edge", 2, testkube.TCP(90), public))
 			w.together("mid", "shop", "web")
 			w.delete("web")
 		}},
@@ -53,7 +54,7 @@ func TestLeaderPublishesNoPrivateService(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			inWorld(t, func(t *testing.T, w *world) {
-				w.groupWorld(grouped("web", "edge", 1, testkit.TCP(80), private), grouped("shop", "edge", 3, testkit.TCP(81), private))
+				w.groupWorld(grouped("web", "edge", 1, testkube.TCP(80), private), grouped("shop", "edge", 3, testkube.TCP(81), private))
 				test.change(w)
 				w.allTogether()
 				lb := w.only(edgeNLB)
@@ -75,10 +76,10 @@ func TestLeaderOpensNoRestrictedService(t *testing.T) {
 		"emptied on the oldest one":   func(w *world, _ string) { w.change("web", with(annotation.SecurityGroupIDs, "")) },
 		"changed on the oldest one":   func(w *world, other string) { w.change("web", with(annotation.SecurityGroupIDs, other)) },
 		"an older one with others comes": func(w *world, other string) {
-			w.put(grouped("old", "edge", 0, testkit.TCP(90), with(annotation.SecurityGroupIDs, other)))
+			w.put(grouped("old", "edge", 0, testkube.TCP(90), with(annotation.SecurityGroupIDs, other)))
 		},
 		"one with others follows it": func(w *world, other string) {
-			w.put(grouped("mid", "edge", 2, testkit.TCP(90)))
+			w.put(grouped("mid", "edge", 2, testkube.TCP(90)))
 			w.together("mid", "shop", "web")
 			w.change("mid", with(annotation.SecurityGroupIDs, other))
 			w.together("mid", "shop", "web")
@@ -89,8 +90,8 @@ func TestLeaderOpensNoRestrictedService(t *testing.T) {
 			t.Parallel()
 			inWorld(t, func(t *testing.T, w *world) {
 				sg, other := w.enterpriseGroup("one"), w.enterpriseGroup("two")
-				w.groupWorld(grouped("web", "edge", 1, testkit.TCP(80), with(annotation.SecurityGroupIDs, sg)),
-					grouped("shop", "edge", 3, testkit.TCP(81), with(annotation.SecurityGroupIDs, sg)))
+				w.groupWorld(grouped("web", "edge", 1, testkube.TCP(80), with(annotation.SecurityGroupIDs, sg)),
+					grouped("shop", "edge", 3, testkube.TCP(81), with(annotation.SecurityGroupIDs, sg)))
 				change(w, other)
 				w.allTogether()
 				lb := w.only(edgeNLB)
@@ -111,11 +112,11 @@ func TestOpenNLBTakesNoRestrictedService(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(w *world, sg string){
 		"the oldest one is paused": func(w *world, sg string) {
-			w.change("web", with(annotation.SecurityGroupIDs, sg), testkit.Annotation(driver.AnnotationPaused, "true"))
+			w.change("web", with(annotation.SecurityGroupIDs, sg), testkube.Annotation(driver.AnnotationPaused, "true"))
 			w.fillServices()
 		},
 		"the oldest one is not there": func(w *world, sg string) {
-			w.put(grouped("old", "edge", 0, testkit.TCP(90), with(annotation.SecurityGroupIDs, sg), func(svc *corev1.Service) {
+			w.put(grouped("old", "edge", 0, testkube.TCP(90), with(annotation.SecurityGroupIDs, sg), func(svc *corev1.Service) {
 				svc.Spec.LoadBalancerSourceRanges = []string{"10.0.0.0/8"}
 			}))
 			w.together("old", "web")
@@ -125,9 +126,9 @@ func TestOpenNLBTakesNoRestrictedService(t *testing.T) {
 			t.Parallel()
 			inWorld(t, func(t *testing.T, w *world) {
 				sg := w.enterpriseGroup("one")
-				w.groupWorld(grouped("web", "edge", 1, testkit.TCP(80)))
+				w.groupWorld(grouped("web", "edge", 1, testkube.TCP(80)))
 				change(w, sg)
-				w.put(grouped("shop", "edge", 3, testkit.TCP(81), with(annotation.SecurityGroupIDs, sg)))
+				w.put(grouped("shop", "edge", 3, testkube.TCP(81), with(annotation.SecurityGroupIDs, sg)))
 				w.live("shop", 60e9)
 				lb := w.only(edgeNLB)
 				owners := strings.Join(w.ownersOf()[edgeNLB], " ")
@@ -158,17 +159,17 @@ func TestRefusedServiceTakesNoPort(t *testing.T) {
 			t.Run(name+" "+before, func(t *testing.T) {
 				t.Parallel()
 				inWorld(t, func(t *testing.T, w *world) {
-					w.groupWorld(grouped("shop", "edge", 3, testkit.TCP(80)), newService("blog", testkit.TCP(99)))
+					w.groupWorld(grouped("shop", "edge", 3, testkube.TCP(80)), newService("blog", testkube.TCP(99)))
 					order := []string{"old", "shop"}
 					if before == "moves, before a pass over it" {
 						slices.Reverse(order)
 					}
 					if before != "new" {
-						w.put(newService("old", born(1), testkit.TCP(80), change))
+						w.put(newService("old", born(1), testkube.TCP(80), change))
 						w.together("old", "shop")
 						w.change("old", with(annotation.Group, "edge"))
 					} else {
-						w.put(grouped("old", "edge", 1, testkit.TCP(80), change))
+						w.put(grouped("old", "edge", 1, testkube.TCP(80), change))
 					}
 					for range 3 {
 						w.fillServices()
@@ -192,7 +193,7 @@ func (w *world) allTogether() {
 	w.t.Helper()
 	w.fillServices()
 	for _, name := range []string{"old", "mid", "web", "shop"} {
-		if _, err := w.factory.Core().V1().Services().Lister().Services(testkit.Namespace).Get(name); err == nil {
+		if _, err := w.factory.Core().V1().Services().Lister().Services(testkube.Namespace).Get(name); err == nil {
 			w.together(name, "shop")
 		}
 	}

@@ -5,7 +5,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit/testkube"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 )
 
@@ -30,7 +30,7 @@ func changesOfGroups() []operation {
 		w.later(3 * settle)
 		pass(w, "web")
 	}
-	web, shop := webInGroup, grouped("shop", "edge", 2, testkit.TCP(81))
+	web, shop := webInGroup, grouped("shop", "edge", 2, testkube.TCP(81))
 	only := map[string][]string{edgeNLB: {"tcp:81 shop"}}
 	return []operation{
 		{"renamed twice", servedTogether(web(), shop), func(w *world) {
@@ -66,7 +66,7 @@ func changesOfGroups() []operation {
 			w.addNodes("n1", "n2")
 			w.put(web())
 			w.converge("web")
-			w.put(grouped("shop", "edge", 2, testkit.TCP(81), without(annotation.Group)))
+			w.put(grouped("shop", "edge", 2, testkube.TCP(81), without(annotation.Group)))
 			w.converge("shop")
 		}, func(w *world) {
 			w.remove("web")
@@ -78,7 +78,7 @@ func changesOfGroups() []operation {
 			w.addNodes("n1", "n2")
 			w.put(web())
 			w.converge("web")
-			w.put(grouped("shop", "edge", 2, testkit.TCP(81), without(annotation.Group)))
+			w.put(grouped("shop", "edge", 2, testkube.TCP(81), without(annotation.Group)))
 			w.converge("shop")
 		}, func(w *world) {
 			w.change("shop", with(annotation.Group, "edge"))

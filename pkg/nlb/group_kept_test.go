@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit/testkube"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
@@ -73,12 +74,12 @@ func TestOverflowKeepsItsListeners(t *testing.T) {
 				t.Run(fmt.Sprint(name, order[0], restarted), func(t *testing.T) {
 					t.Parallel()
 					inWorld(t, func(t *testing.T, w *world) {
-						w.groupWorld(grouped("shop", "edge", 3, testkit.TCP(80), with(annotation.GroupOverflow, "true")),
-							grouped("blog", "edge", 4, testkit.TCP(81)))
+						w.groupWorld(grouped("shop", "edge", 3, testkube.TCP(80), with(annotation.GroupOverflow, "true")),
+							grouped("blog", "edge", 4, testkube.TCP(81)))
 						test.forbid(w)
 						w.serving(2, "shop", "blog")
 						w.newEvents()
-						w.put(grouped("old", "edge", 1, testkit.TCP(80)))
+						w.put(grouped("old", "edge", 1, testkube.TCP(80)))
 						w.serving(2, order...)
 						if restarted {
 							w.restart()
@@ -117,8 +118,8 @@ func TestForbiddenInTheMiddleOfAMove(t *testing.T) {
 				t.Run(fmt.Sprint(name, passes, restarted), func(t *testing.T) {
 					t.Parallel()
 					inWorld(t, func(t *testing.T, w *world) {
-						w.groupWorld(grouped("shop", "edge", 3, testkit.TCP(80), with(annotation.GroupOverflow, "true")))
-						w.put(grouped("old", "edge", 1, testkit.TCP(80)))
+						w.groupWorld(grouped("shop", "edge", 3, testkube.TCP(80), with(annotation.GroupOverflow, "true")))
+						w.put(grouped("old", "edge", 1, testkube.TCP(80)))
 						w.steps(1, 0, "old")
 						for range passes {
 							w.steps(1, 4*settle, "shop")

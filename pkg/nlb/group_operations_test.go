@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit/testkube"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/driver"
@@ -51,7 +52,7 @@ func inGroups(owners map[string][]string) func(*testing.T, *world) {
 // census is what a search for orphans is about.
 func (w *world) census() driver.OrphanQuery {
 	w.t.Helper()
-	list := testkit.Must(w.kube.CoreV1().Services(testkit.Namespace).List(w.t.Context(), metav1.ListOptions{}))(w.t)
+	list := testkit.Must(w.kube.CoreV1().Services(testkube.Namespace).List(w.t.Context(), metav1.ListOptions{}))(w.t)
 	query := driver.OrphanQuery{}
 	for i := range list.Items {
 		if svc := &list.Items[i]; svc.DeletionTimestamp == nil || len(svc.Finalizers) > 0 {
@@ -69,7 +70,7 @@ var (
 
 // webInGroup is the oldest Service of its group.
 func webInGroup(change ...func(*corev1.Service)) *corev1.Service {
-	return grouped("web", "edge", 1, append(change, testkit.TCP(80))...)
+	return grouped("web", "edge", 1, append(change, testkube.TCP(80))...)
 }
 
 // servedTogether begins with the Service web, and with shop as one whose passes go on, too.
@@ -97,7 +98,7 @@ func groupOperations() []operation {
 		return func(w *world) { w.change("web", changes...) }
 	}
 	to := func(group string) func(*world) { return change(with(annotation.Group, group)) }
-	web, shop := webInGroup, grouped("shop", "edge", 2, testkit.TCP(81))
+	web, shop := webInGroup, grouped("shop", "edge", 2, testkube.TCP(81))
 	return []operation{
 		{"group created", func(w *world) { w.addNodes("n1", "n2") }, func(w *world) {
 			w.put(web())
@@ -108,11 +109,11 @@ func groupOperations() []operation {
 		{"out of a group", servedTogether(web(), shop), change(without(annotation.Group)),
 			inGroups(map[string][]string{edgeNLB: {"tcp:81 shop"}, ownNLB: {"tcp:80 web"}}), nil},
 		{"to another group", servedTogether(web(), shop), to("other"), inGroups(webElsewhere), nil},
-		{"to another group, with one port less", servedTogether(web(testkit.TCP(82)), shop),
+		{"to another group, with one port less", servedTogether(web(testkube.TCP(82)), shop),
 			change(with(annotation.Group, "other"), withoutPort(82)), inGroups(webElsewhere), nil},
 		{"to another group, the last one", servedTogether(web(with(annotation.Group, "other")), shop), to("edge"), inGroups(webAndShop), nil},
-		{"to the next NLB of its group", servedTogether(web(with(annotation.GroupOverflow, "true")), grouped("shop", "edge", 0, testkit.TCP(81))),
-			change(testkit.TCP(81)), inGroups(map[string][]string{edgeNLB: {"tcp:81 shop"}, edgeNLB + "+": {"tcp:80 web", "tcp:81 web"}}), nil},
+		{"to the next NLB of its group", servedTogether(web(with(annotation.GroupOverflow, "true")), grouped("shop", "edge", 0, testkube.TCP(81))),
+			change(testkube.TCP(81)), inGroups(map[string][]string{edgeNLB: {"tcp:81 shop"}, edgeNLB + "+": {"tcp:80 web", "tcp:81 web"}}), nil},
 		{"from an existing NLB to a group", func(w *world) {
 			id := w.existing("mine")
 			servedTogether(web(without(annotation.Group), with(annotation.LoadBalancerID, id), with(annotation.ForceOverrideListeners, "true"),
@@ -127,8 +128,8 @@ func groupOperations() []operation {
 			w.fillServices()
 			w.removeWhileMoving(with(annotation.Group, "other"))
 		}, inGroups(map[string][]string{edgeNLB: {"tcp:81 shop"}}), nil},
-		{"a port of a younger one", servedTogether(web(), grouped("shop", "edge", 2, testkit.TCP(81), with(annotation.GroupOverflow, "true"))),
-			change(testkit.TCP(81)),
+		{"a port of a younger one", servedTogether(web(), grouped("shop", "edge", 2, testkube.TCP(81), with(annotation.GroupOverflow, "true"))),
+			change(testkube.TCP(81)),
 			inGroups(map[string][]string{edgeNLB: {"tcp:80 web", "tcp:81 web"}, edgeNLB + "+": {"tcp:81 shop"}}), nil},
 	}
 }

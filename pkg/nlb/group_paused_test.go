@@ -8,7 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit/testkube"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/driver"
@@ -22,7 +22,7 @@ func (w *world) steps(rounds int, pause time.Duration, names ...string) {
 	for range rounds {
 		for _, name := range names {
 			w.fillServices()
-			if svc, err := w.factory.Core().V1().Services().Lister().Services(testkit.Namespace).Get(name); err == nil {
+			if svc, err := w.factory.Core().V1().Services().Lister().Services(testkube.Namespace).Get(name); err == nil {
 				_, _ = w.Reconcile(w.t.Context(), svc)
 			}
 		}
@@ -34,8 +34,8 @@ func (w *world) steps(rounds int, pause time.Duration, names ...string) {
 func TestPausedServiceTakesNoPort(t *testing.T) {
 	t.Parallel()
 	inWorld(t, func(t *testing.T, w *world) {
-		w.groupWorld(grouped("shop", "edge", 3, testkit.TCP(80)), newService("old", born(1), testkit.TCP(80)))
-		w.change("old", with(annotation.Group, "edge"), testkit.Annotation(driver.AnnotationPaused, "true"))
+		w.groupWorld(grouped("shop", "edge", 3, testkube.TCP(80)), newService("old", born(1), testkube.TCP(80)))
+		w.change("old", with(annotation.Group, "edge"), testkube.Annotation(driver.AnnotationPaused, "true"))
 		w.steps(8, 20*settle, "old", "shop")
 		if owners := w.ownersOf()[edgeNLB]; !slices.Contains(owners, "tcp:80 shop") {
 			t.Errorf("shop has lost its listener to a Service that is paused elsewhere: %v; events:\n%s", w.ownersOf(),
@@ -51,13 +51,13 @@ func TestPausedServiceMovesNowhere(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			inWorld(t, func(t *testing.T, w *world) {
-				change, before := with(annotation.Group, group), newService("web", testkit.TCP(81))
+				change, before := with(annotation.Group, group), newService("web", testkube.TCP(81))
 				if group == "" {
-					change, before = without(annotation.Group), grouped("web", "edge", 1, testkit.TCP(81))
+					change, before = without(annotation.Group), grouped("web", "edge", 1, testkube.TCP(81))
 				}
-				w.groupWorld(grouped("shop", "edge", 3, testkit.TCP(80)), before)
+				w.groupWorld(grouped("shop", "edge", 3, testkube.TCP(80)), before)
 				was := w.hostname("web")
-				w.change("web", change, testkit.Annotation(driver.AnnotationPaused, "true"))
+				w.change("web", change, testkube.Annotation(driver.AnnotationPaused, "true"))
 				w.steps(8, 20*settle, "web", "shop")
 				if calls := writes(w.calls()); len(calls) > 0 || w.hostname("web") != was || !w.answers("web", was) {
 					t.Errorf("a paused Service wrote %v; its NLB %s serves it: %v; the listeners: %v", calls, was, w.answers("web", was), w.ownersOf())
@@ -75,9 +75,9 @@ func TestPublicIPv6TakesNoPrivateService(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			inWorld(t, func(t *testing.T, w *world) {
-				w.groupWorld(grouped("web", "edge", 1, testkit.TCP(80), with(annotation.AddressType, "intranet"),
+				w.groupWorld(grouped("web", "edge", 1, testkube.TCP(80), with(annotation.AddressType, "intranet"),
 					with(annotation.IPVersion, "DualStack"), with(annotation.IPv6AddressType, "internet")))
-				w.put(grouped("shop", "edge", 2, testkit.TCP(81), with(annotation.IPVersion, "DualStack"), change))
+				w.put(grouped("shop", "edge", 2, testkube.TCP(81), with(annotation.IPVersion, "DualStack"), change))
 				w.together("shop", "web")
 				lb := w.only(edgeNLB)
 				if owners := w.ownersOf()[edgeNLB]; slices.Contains(owners, "tcp:81 shop") &&

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit/testkube"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/driver"
@@ -21,7 +22,7 @@ func TestPreservedNLBOfAGroupIsOutOfIt(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			inWorld(t, func(t *testing.T, w *world) {
-				w.groupWorld(grouped("web", "edge", 1, testkit.TCP(80), with(annotation.PreserveOnDelete, "true")))
+				w.groupWorld(grouped("web", "edge", 1, testkube.TCP(80), with(annotation.PreserveOnDelete, "true")))
 				kept := w.only(edgeNLB)
 				w.delete("web")
 				lb := testkit.Must(w.account.Client.GetNLB(t.Context(), kept.ID))(t)
@@ -31,7 +32,7 @@ func TestPreservedNLBOfAGroupIsOutOfIt(t *testing.T) {
 				if found := w.orphans(w.census()); len(found) > 0 {
 					t.Errorf("what was kept on purpose is an orphan: %v", found)
 				}
-				w.put(grouped(name, "edge", 2, testkit.TCP(80)))
+				w.put(grouped(name, "edge", 2, testkube.TCP(80)))
 				w.together(name)
 				t.Log(w.ownersOf())
 				w.delete(name)
@@ -53,8 +54,8 @@ func TestPreservedInAnNLBGroupIsNoOrphan(t *testing.T) {
 			t.Parallel()
 			inWorld(t, func(t *testing.T, w *world) {
 				w.groupWorld(
-					grouped("web", "edge", 1, testkit.TCP(80), with(annotation.PreserveOnDelete, "true")),
-					grouped("shop", "edge", 2, testkit.TCP(81), with(annotation.PreserveOnDelete, lastPreserves)),
+					grouped("web", "edge", 1, testkube.TCP(80), with(annotation.PreserveOnDelete, "true")),
+					grouped("shop", "edge", 2, testkube.TCP(81), with(annotation.PreserveOnDelete, lastPreserves)),
 				)
 				for _, step := range []struct{ deleted, kind, reason string }{
 					{"web", driver.OrphanListener, "Service default/web does not exist"},
@@ -83,7 +84,7 @@ func TestPreservedOnExistingNLBIsNoOrphan(t *testing.T) {
 			t.Parallel()
 			inWorld(t, func(t *testing.T, w *world) {
 				id := w.existing("mine")
-				w.groupWorld(newService("web", testkit.TCP(80), with(annotation.LoadBalancerID, id), with(annotation.ForceOverrideListeners, force),
+				w.groupWorld(newService("web", testkube.TCP(80), with(annotation.LoadBalancerID, id), with(annotation.ForceOverrideListeners, force),
 					with(annotation.PreserveOnDelete, "true")))
 				before := w.listeners(id)
 				w.delete("web")
@@ -110,7 +111,7 @@ func TestBackInAGroup(t *testing.T) {
 			t.Run(fmt.Sprint(away, restart), func(t *testing.T) {
 				t.Parallel()
 				inWorld(t, func(t *testing.T, w *world) {
-					w.groupWorld(grouped("web", "edge", 1, testkit.TCP(80)))
+					w.groupWorld(grouped("web", "edge", 1, testkube.TCP(80)))
 					if away == "" {
 						w.change("web", without(annotation.Group))
 					} else {

@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit/testkube"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/nlb/model"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
@@ -35,17 +36,17 @@ type moveToNewNLB struct {
 
 func movesToNewNLBs() []moveToNewNLB {
 	reusing := func(w *world) *corev1.Service {
-		return newService("web", testkit.TCP(80), born(1), with(annotation.LoadBalancerID, w.existing("mine")),
+		return newService("web", testkube.TCP(80), born(1), with(annotation.LoadBalancerID, w.existing("mine")),
 			with(annotation.ForceOverrideListeners, "true"))
 	}
-	inEdge := func(*world) *corev1.Service { return grouped("web", "edge", 1, testkit.TCP(80)) }
+	inEdge := func(*world) *corev1.Service { return grouped("web", "edge", 1, testkube.TCP(80)) }
 	unnamed := []func(*corev1.Service){without(annotation.LoadBalancerID), without(annotation.ForceOverrideListeners)}
 	shop, web := []string{"tcp:81 shop"}, []string{"tcp:80 web"}
 	both := map[string][]string{edgeNLB: {"tcp:80 web", "tcp:81 shop"}}
 	toOther := with(annotation.Group, "other")
 	return []moveToNewNLB{
 		{
-			"into a group", func(*world) *corev1.Service { return newService("web", testkit.TCP(80), born(1)) }, []func(*corev1.Service){toOther},
+			"into a group", func(*world) *corev1.Service { return newService("web", testkube.TCP(80), born(1)) }, []func(*corev1.Service){toOther},
 			map[string][]string{edgeNLB: shop, ownNLB: web}, map[string][]string{edgeNLB: shop, otherNLB: web},
 		},
 		{"out of a group", inEdge, []func(*corev1.Service){without(annotation.Group)}, both, map[string][]string{edgeNLB: shop, ownNLB: web}},
@@ -57,7 +58,7 @@ func movesToNewNLBs() []moveToNewNLB {
 		{"from an existing NLB to its own", reusing, unnamed, map[string][]string{edgeNLB: shop, "mine": web},
 			map[string][]string{edgeNLB: shop, "mine": {}, ownNLB: web}},
 		{
-			"to the next NLB of its group", inEdge, []func(*corev1.Service){with(annotation.GroupOverflow, "true"), testkit.TCP(81)},
+			"to the next NLB of its group", inEdge, []func(*corev1.Service){with(annotation.GroupOverflow, "true"), testkube.TCP(81)},
 			both, map[string][]string{edgeNLB: shop, edgeNLB + "+": {"tcp:80 web", "tcp:81 web"}},
 		},
 	}
@@ -95,7 +96,7 @@ func TestRefusedMoveStaysOnItsNLB(t *testing.T) {
 			t.Run(move.name+" "+why, func(t *testing.T) {
 				t.Parallel()
 				inWorld(t, func(t *testing.T, w *world) {
-					w.groupWorld(grouped("shop", "edge", 0, testkit.TCP(81)), move.before(w))
+					w.groupWorld(grouped("shop", "edge", 0, testkube.TCP(81)), move.before(w))
 					before := w.hostname("web")
 					w.account.Fault(fmt.Sprintf(`{"product":"nlb","action":"CreateLoadBalancer","times":0,%s}`, refusal))
 					w.change("web", move.change...)
@@ -211,7 +212,7 @@ func TestMoveServesAllTheTime(t *testing.T) {
 			t.Run(fmt.Sprint(move.name, restarted), func(t *testing.T) {
 				t.Parallel()
 				inWorld(t, func(t *testing.T, w *world) {
-					w.groupWorld(grouped("shop", "edge", 0, testkit.TCP(81)), move.before(w))
+					w.groupWorld(grouped("shop", "edge", 0, testkube.TCP(81)), move.before(w))
 					before := w.hostname("web")
 					w.change("web", move.change...)
 					if restarted {

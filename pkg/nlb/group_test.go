@@ -13,6 +13,7 @@ import (
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/emulatortest"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit/testkube"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/nlb/model"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
@@ -104,7 +105,7 @@ func (w *world) hostname(name string) string {
 // vanish removes a Service as the API server does once nothing holds it.
 func (w *world) vanish(name string) {
 	w.t.Helper()
-	testkit.Check(w.t, w.kube.CoreV1().Services(testkit.Namespace).Delete(w.t.Context(), name, metav1.DeleteOptions{}))
+	testkit.Check(w.t, w.kube.CoreV1().Services(testkube.Namespace).Delete(w.t.Context(), name, metav1.DeleteOptions{}))
 	w.fillServices()
 }
 
@@ -152,7 +153,7 @@ func (w *world) silent(names ...string) {
 func TestGroupSharesOneNLB(t *testing.T) {
 	t.Parallel()
 	inWorld(t, func(t *testing.T, w *world) {
-		w.groupWorld(grouped("web", "edge", 1, testkit.TCP(80)), grouped("shop", "edge", 2, testkit.TCP(81), without(annotation.ZoneMaps)))
+		w.groupWorld(grouped("web", "edge", 1, testkube.TCP(80)), grouped("shop", "edge", 2, testkube.TCP(81), without(annotation.ZoneMaps)))
 		w.wantOwners(map[string][]string{edgeNLB: {"tcp:80 web", "tcp:81 shop"}})
 		if a, b := w.hostname("web"), w.hostname("shop"); a == "" || a != b {
 			t.Errorf("names %q and %q, want one", a, b)
@@ -175,9 +176,9 @@ func TestGroupAttributesOfNLB(t *testing.T) {
 	t.Parallel()
 	inWorld(t, func(t *testing.T, w *world) {
 		w.addNodes("n1")
-		w.put(grouped("web", "edge", 1, testkit.TCP(80), with(annotation.Name, "edge"), with(annotation.AdditionalTags, "team=web"),
+		w.put(grouped("web", "edge", 1, testkube.TCP(80), with(annotation.Name, "edge"), with(annotation.AdditionalTags, "team=web"),
 			with(annotation.CrossZoneEnabled, "off")))
-		w.put(grouped("shop", "edge", 2, testkit.TCP(81), with(annotation.Name, "shops"), with(annotation.DeleteProtection, "off")))
+		w.put(grouped("shop", "edge", 2, testkube.TCP(81), with(annotation.Name, "shops"), with(annotation.DeleteProtection, "off")))
 		w.fillServices()
 		w.converge("shop") // the younger one makes it as the older one asks
 		events := w.newEvents()
@@ -209,8 +210,8 @@ func TestOldestHasThePort(t *testing.T) {
 	t.Run("younger one comes", func(t *testing.T) {
 		t.Parallel()
 		inWorld(t, func(t *testing.T, w *world) {
-			w.groupWorld(grouped("web", "edge", 1, testkit.TCP(80)))
-			w.put(grouped("shop", "edge", 2, testkit.TCP(80), testkit.TCP(81)))
+			w.groupWorld(grouped("web", "edge", 1, testkube.TCP(80)))
+			w.put(grouped("shop", "edge", 2, testkube.TCP(80), testkube.TCP(81)))
 			w.together("shop", "web")
 			mustReport(t, w.newEvents(), conflict)
 			w.wantOwners(map[string][]string{edgeNLB: {"tcp:80 web", "tcp:81 shop"}})
@@ -230,8 +231,8 @@ func TestOldestHasThePort(t *testing.T) {
 	t.Run("older one comes", func(t *testing.T) {
 		t.Parallel()
 		inWorld(t, func(t *testing.T, w *world) {
-			w.groupWorld(grouped("shop", "edge", 2, testkit.TCP(80)))
-			w.put(grouped("web", "edge", 1, testkit.TCP(80)))
+			w.groupWorld(grouped("shop", "edge", 2, testkube.TCP(80)))
+			w.put(grouped("web", "edge", 1, testkube.TCP(80)))
 			w.together("web", "shop", "web")
 			mustReport(t, w.newEvents(), conflict)
 			w.wantOwners(map[string][]string{edgeNLB: {"tcp:80 web"}})
@@ -242,8 +243,8 @@ func TestOldestHasThePort(t *testing.T) {
 	t.Run("with overflow", func(t *testing.T) {
 		t.Parallel()
 		inWorld(t, func(t *testing.T, w *world) {
-			w.groupWorld(grouped("web", "edge", 1, testkit.TCP(80)),
-				grouped("shop", "edge", 2, testkit.TCP(80), with(annotation.GroupOverflow, "true")))
+			w.groupWorld(grouped("web", "edge", 1, testkube.TCP(80)),
+				grouped("shop", "edge", 2, testkube.TCP(80), with(annotation.GroupOverflow, "true")))
 			w.wantOwners(map[string][]string{edgeNLB: {"tcp:80 web"}, edgeNLB + "+": {"tcp:80 shop"}})
 			if w.hostname("web") == w.hostname("shop") {
 				t.Error("both have one name")
@@ -276,10 +277,10 @@ func TestRestrictedServiceSharesNoNLB(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			inWorld(t, func(t *testing.T, w *world) {
-				w.groupWorld(grouped("web", "edge", 1, testkit.TCP(80)))
+				w.groupWorld(grouped("web", "edge", 1, testkube.TCP(80)))
 				sg := testkit.Must(w.account.Client.CreateSecurityGroup(t.Context(),
 					alicloud.SecurityGroup{VPCID: emulatortest.VPC, Type: alicloud.SecurityGroupEnterprise}, "own"))(t)
-				w.put(grouped("shop", "edge", 2, testkit.TCP(81), test.change(sg)))
+				w.put(grouped("shop", "edge", 2, testkube.TCP(81), test.change(sg)))
 				w.together("shop", "web")
 				events := strings.Join(w.newEvents(), "\n")
 				if !strings.Contains(events, "Warning "+problem.ReasonLoadBalancerNotReusable) || !strings.Contains(events, test.want) {

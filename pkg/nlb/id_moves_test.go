@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit/testkube"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/driver"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
@@ -59,8 +60,8 @@ func idMoves() []idMove {
 		return func(w *world) {
 			w.existing("first")
 			w.existing("second")
-			w.groupWorld(grouped("shop", "edge", 2, testkit.TCP(81)),
-				newService("web", testkit.TCP(80), born(1), with(annotation.AdditionalTags, "a=1"), change(w)))
+			w.groupWorld(grouped("shop", "edge", 2, testkube.TCP(81)),
+				newService("web", testkube.TCP(80), born(1), with(annotation.AdditionalTags, "a=1"), change(w)))
 		}
 	}
 	own := func(*world) func(*corev1.Service) { return onOwn }

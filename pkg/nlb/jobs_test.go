@@ -14,6 +14,7 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/emulatortest"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit/testkube"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/waits"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
@@ -24,7 +25,7 @@ func TestJobThatNeverEnds(t *testing.T) {
 	t.Parallel()
 	inWorld(t, func(t *testing.T, w *world) {
 		w.addNodes("n1")
-		w.put(newService("web", testkit.TCP(80), udp(53)))
+		w.put(newService("web", testkube.TCP(80), udp(53)))
 		w.account.Fault(`{"action":"AddServersToServerGroup","times":1,"job":"stuck"}`)
 		start := time.Now()
 		var failed error
@@ -50,7 +51,7 @@ func TestFailedJobIsAnError(t *testing.T) {
 	t.Parallel()
 	inWorld(t, func(t *testing.T, w *world) {
 		w.addNodes("n1")
-		w.put(newService("web", testkit.TCP(80)))
+		w.put(newService("web", testkube.TCP(80)))
 		w.account.Fault(`{"action":"CreateListener","times":1,"job":"failed"}`)
 		w.converge("web")
 		events := w.newEvents()
@@ -70,7 +71,7 @@ func TestGroupsAreFilledWhileTheLoadBalancerIsProvisioned(t *testing.T) {
 	t.Parallel()
 	inWorld(t, func(t *testing.T, w *world) {
 		w.addNodes("n1")
-		w.put(newService("web", testkit.TCP(80)))
+		w.put(newService("web", testkube.TCP(80)))
 		start := time.Now()
 		for len(w.groups("web")) == 0 || len(w.servers(w.groups("web")[0].ID)) == 0 {
 			wait, err := w.Reconcile(t.Context(), w.get("web"))
@@ -94,7 +95,7 @@ func TestNoWorkerWaitsForJobs(t *testing.T) {
 		for i := range services {
 			name := "web" + string(rune('a'+i/26)) + string(rune('a'+i%26))
 			names = append(names, name)
-			w.put(newService(name, testkit.TCP(80)))
+			w.put(newService(name, testkube.TCP(80)))
 		}
 		w.calls()
 		for _, name := range names {
@@ -151,7 +152,7 @@ func TestWakesAfterAJob(t *testing.T) {
 		w.addNodes("n1")
 		woken := make(chan types.NamespacedName, 100)
 		w.engine.Wakes(func(key types.NamespacedName) { woken <- key })
-		w.put(newService("web", testkit.TCP(80)))
+		w.put(newService("web", testkube.TCP(80)))
 		passes := 0
 		for len(w.get("web").Status.LoadBalancer.Ingress) == 0 {
 			passes++
@@ -235,7 +236,7 @@ func TestTwoLeaders(t *testing.T) {
 			}
 			w.restart()
 		}
-		w.put(newService("web", testkit.TCP(80), udp(53)))
+		w.put(newService("web", testkube.TCP(80), udp(53)))
 		both()
 		w.converge("web")
 		if got, want := w.listeners(w.balancer("web").ID), []string{"TCP:80 i-n1:30080=100 i-n2:30080=100",

@@ -10,6 +10,7 @@ import (
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/emulatortest"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit/testkube"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/driver"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
@@ -33,7 +34,7 @@ func TestLabelOfAnotherSecurityGroup(t *testing.T) {
 						{Protocol: "ALL", Ports: "-1/-1", CIDR: "203.0.113.0/24", Priority: 1},
 					}))
 					before := testkit.Must(api.DescribeSecurityGroup(ctx, theirs))(t)
-					w.serve(1, testkit.TCP(80), func(svc *corev1.Service) {
+					w.serve(1, testkube.TCP(80), func(svc *corev1.Service) {
 						svc.Labels = map[string]string{driver.LabelSecurityGroupID: theirs}
 						svc.Spec.LoadBalancerSourceRanges = ranges
 					})

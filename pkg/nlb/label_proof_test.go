@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit/testkube"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/driver"
@@ -42,7 +43,7 @@ func TestIDsTellNothing(t *testing.T) {
 						id = w.existing("payroll")
 						testkit.Check(t, w.account.Client.TagNLB(t.Context(), alicloud.NLBTagLoadBalancer, []string{id}, tags))
 					}
-					w.put(newService("claim", append(naming(id), testkit.TCP(80))...))
+					w.put(newService("claim", append(naming(id), testkube.TCP(80))...))
 					var all []string
 					for range 4 {
 						if _, err := w.Reconcile(t.Context(), w.get("claim")); err != nil {
@@ -83,14 +84,14 @@ func TestNameOnACLBProvesNothing(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		w.addNodes("n1")
 		id := w.existing("api")
-		w.listenerByHand(id, 6443, testkit.InstanceOf("n1"), 6443)
+		w.listenerByHand(id, 6443, testkube.InstanceOf("n1"), 6443)
 		lb := testkit.Must(w.account.Client.GetNLB(t.Context(), id))(t)
 		w.config.FindAPIServer = func() policy.APIServer { return policy.APIServer{Addresses: []string{lb.DNSName}, Port: 6443} }
 		w.restart()
-		svc := newService("web", testkit.TCP(80), without(annotation.ZoneMaps), with(annotation.LoadBalancerID, id),
+		svc := newService("web", testkube.TCP(80), without(annotation.ZoneMaps), with(annotation.LoadBalancerID, id),
 			with(annotation.ForceOverrideListeners, "true"))
 		svc.Status.LoadBalancer.Ingress = []corev1.LoadBalancerIngress{{Hostname: lb.DNSName}}
-		testkit.SetCondition(svc, driver.ConditionWritten, driver.ReasonWritten,
+		testkube.SetCondition(svc, driver.ConditionWritten, driver.ReasonWritten,
 			`{"loadBalancer":"lb-clb","made":"lb-clb","uid":"`+string(svc.UID)+`"}`)
 		w.put(svc)
 		_ = w.try("web") //nolint:errcheck // it is refused

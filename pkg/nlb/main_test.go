@@ -5,11 +5,11 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit/testkube"
 )
 
 func TestMain(m *testing.M) {
-	testkit.RoomForWatchers()
-	testkit.ErrorsDoNotWait()
+	testkube.RoomForWatchers()
+	testkube.ErrorsDoNotWait()
 	goleak.VerifyTestMain(m)
 }

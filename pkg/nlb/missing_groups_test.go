@@ -9,7 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 
-	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit/testkube"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
@@ -34,12 +34,12 @@ func TestMissingSecurityGroupIsTheAuthorsMatter(t *testing.T) {
 			t.Parallel()
 			inWorld(t, func(t *testing.T, w *world) {
 				if c.exists {
-					w.serve(1, testkit.TCP(80))
+					w.serve(1, testkube.TCP(80))
 					w.newEvents()
 					w.change("web", with(annotation.SecurityGroupIDs, "sg-none"), c.more)
 				} else {
 					w.addNodes("n1")
-					w.put(newService("web", testkit.TCP(80), with(annotation.SecurityGroupIDs, "sg-none"), c.more))
+					w.put(newService("web", testkube.TCP(80), with(annotation.SecurityGroupIDs, "sg-none"), c.more))
 				}
 				w.passes("web", time.Minute)
 				want := fmt.Sprintf("%s: %q names a security group that does not exist", annotation.SecurityGroupIDs, "sg-none")

@@ -11,6 +11,7 @@ import (
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/cloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit/testkube"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/nlb/model"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/quota"
@@ -92,7 +93,7 @@ func TestListenersMoveOnANarrowSharedNLB(t *testing.T) {
 					b := newBorderOn(t, cloud.Limits{ServersPerNLB: nodes*services + free}, quota.NewBook(nil))
 					b.joinUpTo(nodes)
 					for i := range services {
-						b.put(grouped(sharingName(i), "edge", int64(i), testkit.TCP(int32(1000+i))))
+						b.put(grouped(sharingName(i), "edge", int64(i), testkube.TCP(int32(1000+i))))
 						b.keepsServing(0, 10*time.Second)
 					}
 					b.fits(b.keepsServing(nodes, 10*time.Minute), services, nodes)
@@ -170,7 +171,7 @@ func TestOnlyServerMovesOnANarrowSharedNLB(t *testing.T) {
 				b := newNarrow(t, cloud.Limits{ServersPerNLB: nodes*ports + 1}, nodes)
 				b.put(grouped("large", "edge", 1, tcpPorts(ports)))
 				b.keepsServing(0, time.Minute)
-				b.put(grouped("small", "edge", 2, testkit.TCP(1000)))
+				b.put(grouped("small", "edge", 2, testkube.TCP(1000)))
 				b.keepsServing(1, 10*time.Minute)
 				b.joinUpTo(joined)
 				b.keepsServing(1, 10*time.Minute)
@@ -191,7 +192,7 @@ func TestRefusedMoveOnASharedNLB(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newNarrow(t, cloud.Limits{}, nodes)
 		for i := range services {
-			b.put(grouped(sharingName(i), "edge", int64(i), testkit.TCP(int32(1000+i))))
+			b.put(grouped(sharingName(i), "edge", int64(i), testkube.TCP(int32(1000+i))))
 			b.keepsServing(0, 10*time.Second)
 		}
 		b.fits(b.keepsServing(nodes, 10*time.Minute), services, nodes)

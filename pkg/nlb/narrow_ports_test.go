@@ -12,6 +12,7 @@ import (
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/cloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit/testkube"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/quota"
 )
 
@@ -63,9 +64,9 @@ func (b *border) podsOn(nodes int, svc *corev1.Service) {
 			node := fmt.Sprintf("n%d", i)
 			pods = append(pods, b.address(b.t, node)+"@"+node)
 		}
-		of := testkit.EndpointSlice(svc.Name, port, pods...)
+		of := testkube.EndpointSlice(svc.Name, port, pods...)
 		of.Ports = append(slice.Ports, of.Ports...)
 		slice = of
 	}
-	testkit.Must(b.kube.DiscoveryV1().EndpointSlices(testkit.Namespace).Create(b.t.Context(), slice, metav1.CreateOptions{}))(b.t)
+	testkit.Must(b.kube.DiscoveryV1().EndpointSlices(testkube.Namespace).Create(b.t.Context(), slice, metav1.CreateOptions{}))(b.t)
 }

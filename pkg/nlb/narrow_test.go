@@ -15,6 +15,7 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/cloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/nodes"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit/testkube"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/waits"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
@@ -121,9 +122,9 @@ func TestFewerServersPerSharedNLBThanKnown(t *testing.T) {
 					id = b.existing("by-hand")
 				}
 				for i := range services {
-					svc := grouped(sharingName(i), "edge", int64(i), testkit.TCP(int32(1000+i))) //nolint:gosec // a port
+					svc := grouped(sharingName(i), "edge", int64(i), testkube.TCP(int32(1000+i))) //nolint:gosec // a port
 					if id != "" {
-						svc = newService(sharingName(i), testkit.TCP(int32(1000+i)), without(annotation.ZoneMaps), //nolint:gosec // a port
+						svc = newService(sharingName(i), testkube.TCP(int32(1000+i)), without(annotation.ZoneMaps), //nolint:gosec // a port
 							with(annotation.LoadBalancerID, id), with(annotation.ForceOverrideListeners, "true"))
 					}
 					b.put(svc)
@@ -267,7 +268,7 @@ func TestLastServersAreNotDrainedOnAFullNLB(t *testing.T) {
 		for _, group := range b.groups("web") {
 			leaves, _, _ = strings.Cut(strings.TrimPrefix(b.servers(group.ID)[0], "i-"), ":")
 		}
-		testkit.ChangeNode(t, b.kube, leaves, testkit.Taint(nodes.TaintToBeDeleted))
+		testkube.ChangeNode(t, b.kube, leaves, testkube.Taint(nodes.TaintToBeDeleted))
 		b.keepsServing(1, 10*time.Minute)
 		b.deleteNode(leaves)
 		time.Sleep(2 * time.Minute)
@@ -287,7 +288,7 @@ func TestLocalServersAreNotDrainedOnAFullNLB(t *testing.T) {
 		b.fits(b.keepsServing(0, 5*time.Minute), 1, room)
 		b.account.NewCalls()
 		for i := range room {
-			testkit.ChangeNode(t, b.kube, fmt.Sprintf("n%d", i), testkit.Taint(nodes.TaintToBeDeleted))
+			testkube.ChangeNode(t, b.kube, fmt.Sprintf("n%d", i), testkube.Taint(nodes.TaintToBeDeleted))
 		}
 		b.putPods("web", 0, 2*room)
 		b.keepsServing(room, 5*time.Minute)

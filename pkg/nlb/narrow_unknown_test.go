@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/cloud"
-	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit/testkube"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/quota"
 )
 
@@ -18,7 +18,7 @@ func TestServersBeyondAnUnknownQuota(t *testing.T) {
 		const takes, hours, most = 10, 6, 100
 		b := newBorderOn(t, cloud.Limits{ServersPerNLB: takes}, quota.NewBook(nil))
 		b.joinUpTo(8)
-		b.put(newService("web", testkit.TCP(80)))
+		b.put(newService("web", testkube.TCP(80)))
 		b.rest()
 		b.joinUpTo(20)
 		b.account.NewCalls()

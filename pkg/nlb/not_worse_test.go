@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit/testkube"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
@@ -40,10 +41,10 @@ func TestRefusedReplacementKeepsTheServers(t *testing.T) {
 			inWorld(t, func(t *testing.T, w *world) {
 				w.addNodes("blue", "green")
 				for _, color := range []string{"blue", "green"} {
-					node := testkit.Node(color, testkit.NodeLabel("color", color))
+					node := testkube.Node(color, testkube.NodeLabel("color", color))
 					testkit.Check(t, w.factory.Core().V1().Nodes().Informer().GetIndexer().Update(node))
 				}
-				w.put(newService("web", testkit.TCP(80), with(annotation.BackendLabel, "color=blue")))
+				w.put(newService("web", testkube.TCP(80), with(annotation.BackendLabel, "color=blue")))
 				w.converge("web")
 				w.account.Fault(`{"action":"AddServersToServerGroup","times":0,"status":400,"code":"` + code + `"}`)
 				w.change("web", with(annotation.BackendLabel, "color=green"))
@@ -62,7 +63,7 @@ func TestRefusedReplacementKeepsTheServers(t *testing.T) {
 func TestRefusedProtocolServesOn(t *testing.T) {
 	t.Parallel()
 	inWorld(t, func(t *testing.T, w *world) {
-		w.serve(1, testkit.TCP(443))
+		w.serve(1, testkube.TCP(443))
 		w.change("web", with(annotation.ProtocolPort, "tcpssl:443"), with(annotation.CertID, "cert-none"))
 		w.passes("web", 30*time.Minute)
 		w.wantListeners("refused", "TCP:443 i-n1:30443=100")
@@ -90,7 +91,7 @@ func TestRefusedProtocolServesOn(t *testing.T) {
 func TestFailedProtocolServesOn(t *testing.T) {
 	t.Parallel()
 	inWorld(t, func(t *testing.T, w *world) {
-		w.serve(1, testkit.TCP(443))
+		w.serve(1, testkube.TCP(443))
 		w.account.Fault(`{"action":"CreateListener","times":3,"job":"failed"}`)
 		w.change("web", with(annotation.ProtocolPort, "tcpssl:443"), with(annotation.CertID, "cert-1"))
 		w.passes("web", 20*time.Second)
@@ -105,7 +106,7 @@ func TestFailedProtocolServesOn(t *testing.T) {
 func TestThrottledProtocolServesOn(t *testing.T) {
 	t.Parallel()
 	inWorld(t, func(t *testing.T, w *world) {
-		w.serve(1, testkit.TCP(443))
+		w.serve(1, testkube.TCP(443))
 		w.account.Fault(`{"action":"CreateListener","times":2,"code":"Throttling.User","status":400}`)
 		w.change("web", with(annotation.ProtocolPort, "tcpssl:443"), with(annotation.CertID, "cert-1"))
 		id, down, done := w.balancer("web").ID, time.Duration(0), make(chan struct{})
@@ -136,7 +137,7 @@ func TestRefusedSettingKeepsNoListener(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			inWorld(t, func(t *testing.T, w *world) {
-				w.serve(1, testkit.TCP(443), with(annotation.ProtocolPort, "tcpssl:443"), with(annotation.CertID, "cert-1"))
+				w.serve(1, testkube.TCP(443), with(annotation.ProtocolPort, "tcpssl:443"), with(annotation.CertID, "cert-1"))
 				w.change("web", change)
 				w.passes("web", 5*time.Minute)
 				w.restart()
@@ -170,7 +171,7 @@ func TestAnnotationOfServersThatIsNotAccepted(t *testing.T) {
 		t.Run(string(suffix), func(t *testing.T) {
 			t.Parallel()
 			inWorld(t, func(t *testing.T, w *world) {
-				w.serve(2, testkit.TCP(80))
+				w.serve(2, testkube.TCP(80))
 				w.change("web", with(suffix, value))
 				w.restart()
 				w.addNodes("n3")
@@ -189,7 +190,7 @@ func TestAnnotationOfServersThatIsNotAccepted(t *testing.T) {
 func TestListenersOfAnOwnLoadBalancerAreManaged(t *testing.T) {
 	t.Parallel()
 	inWorld(t, func(t *testing.T, w *world) {
-		w.serve(1, testkit.TCP(80), with(annotation.ForceOverrideListeners, "yes"))
+		w.serve(1, testkube.TCP(80), with(annotation.ForceOverrideListeners, "yes"))
 		w.wantListeners("new", "TCP:80 i-n1:30080=100")
 	})
 }
@@ -202,7 +203,7 @@ func TestEditedClusterTag(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			inWorld(t, func(t *testing.T, w *world) {
-				w.serve(1, testkit.TCP(80))
+				w.serve(1, testkube.TCP(80))
 				id := w.balancer("web").ID
 				testkit.Check(t,
 					w.account.Client.TagNLB(t.Context(), alicloud.NLBTagLoadBalancer, []string{id},
@@ -234,7 +235,7 @@ func TestEditedClusterTag(t *testing.T) {
 func TestUnreadCertificatesHoldBackNothing(t *testing.T) {
 	t.Parallel()
 	inWorld(t, func(t *testing.T, w *world) {
-		w.serve(2, testkit.TCP(443), with(annotation.ProtocolPort, "tcpssl:443"), with(annotation.CertID, "cert-1"),
+		w.serve(2, testkube.TCP(443), with(annotation.ProtocolPort, "tcpssl:443"), with(annotation.CertID, "cert-1"),
 			with(annotation.AdditionalCertIDs, "cert-2"))
 		w.account.Fault(`{"action":"ListListenerCertificates","times":0,"code":"Forbidden.RAM","status":403}`)
 		w.restart()

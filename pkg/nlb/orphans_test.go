@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit/testkube"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/driver"
 )
@@ -35,7 +36,7 @@ func TestOrphansThatCannotBeRead(t *testing.T) {
 		t.Run(action, func(t *testing.T) {
 			t.Parallel()
 			inWorld(t, func(t *testing.T, w *world) {
-				w.serve(1, testkit.TCP(80), func(svc *corev1.Service) { svc.Spec.LoadBalancerSourceRanges = []string{"192.0.2.0/24"} })
+				w.serve(1, testkube.TCP(80), func(svc *corev1.Service) { svc.Spec.LoadBalancerSourceRanges = []string{"192.0.2.0/24"} })
 				w.account.Fault(fmt.Sprintf(`{"action":%q,"code":"Forbidden.RAM","status":403,"times":0}`, action))
 				found, unread := w.Orphans(t.Context(), driver.OrphanQuery{ClusterIDs: []string{"c0", "c2"}})
 				var got []string
@@ -63,12 +64,12 @@ func TestOrphans(t *testing.T) {
 	t.Parallel()
 	inWorld(t, func(t *testing.T, w *world) {
 		ranges := func(svc *corev1.Service) { svc.Spec.LoadBalancerSourceRanges = []string{"192.0.2.0/24"} }
-		w.serve(1, testkit.TCP(80), ranges)
-		w.put(newService("kept", testkit.TCP(80)))
+		w.serve(1, testkube.TCP(80), ranges)
+		w.put(newService("kept", testkube.TCP(80)))
 		w.converge("kept")
 		w.config.ClusterID = "c2"
 		w.restart()
-		w.put(newService("other", testkit.TCP(80)))
+		w.put(newService("other", testkube.TCP(80)))
 		w.converge("other")
 		w.config.ClusterID = testCluster
 		w.restart()
@@ -98,7 +99,7 @@ func TestOrphans(t *testing.T) {
 func TestPreservedIsFound(t *testing.T) {
 	t.Parallel()
 	inWorld(t, func(t *testing.T, w *world) {
-		w.serve(1, testkit.TCP(80), with(annotation.PreserveOnDelete, "true"))
+		w.serve(1, testkube.TCP(80), with(annotation.PreserveOnDelete, "true"))
 		id := w.balancer("web").ID
 		w.remove("web")
 		w.converge("web")
@@ -115,7 +116,7 @@ func TestPreservedIsFound(t *testing.T) {
 		if got := found(driver.OrphanQuery{}); got != nil {
 			t.Errorf("without the flag: %q", got)
 		}
-		uses := newService("shop", testkit.TCP(80), with(annotation.LoadBalancerID, id))
+		uses := newService("shop", testkube.TCP(80), with(annotation.LoadBalancerID, id))
 		if got := found(driver.OrphanQuery{Preserved: true, Services: []*corev1.Service{uses}}); got != nil {
 			t.Errorf("although a Service uses it: %q", got)
 		}
@@ -127,7 +128,7 @@ func TestPreservedIsFound(t *testing.T) {
 func TestOrphansAreDeleted(t *testing.T) {
 	t.Parallel()
 	inWorld(t, func(t *testing.T, w *world) {
-		w.serve(1, testkit.TCP(80), func(svc *corev1.Service) { svc.Spec.LoadBalancerSourceRanges = []string{"192.0.2.0/24"} })
+		w.serve(1, testkube.TCP(80), func(svc *corev1.Service) { svc.Spec.LoadBalancerSourceRanges = []string{"192.0.2.0/24"} })
 		if !w.balancer("web").DeletionProtection {
 			t.Fatal("the NLB is not protected: nothing to take off")
 		}
@@ -163,12 +164,12 @@ func TestOrphansOfEarlierIDs(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		w.config.ClusterID = "c0"
 		w.restart()
-		w.serve(1, testkit.TCP(80))
-		w.put(newService("kept", testkit.TCP(80)))
+		w.serve(1, testkube.TCP(80))
+		w.put(newService("kept", testkube.TCP(80)))
 		w.converge("kept")
 		w.config.ClusterID = "c9"
 		w.restart()
-		w.put(newService("theirs", testkit.TCP(80)))
+		w.put(newService("theirs", testkube.TCP(80)))
 		w.converge("theirs")
 		w.config.ClusterID = testCluster
 		w.restart()
@@ -191,7 +192,7 @@ func TestOrphansOfEarlierIDs(t *testing.T) {
 func TestOrphanOfAServiceThatLeft(t *testing.T) {
 	t.Parallel()
 	inWorld(t, func(t *testing.T, w *world) {
-		w.serve(1, testkit.TCP(80))
+		w.serve(1, testkube.TCP(80))
 		w.change("web", func(svc *corev1.Service) {
 			svc.Spec.Type, svc.Spec.LoadBalancerClass, svc.Finalizers = corev1.ServiceTypeClusterIP, nil, nil
 		})
@@ -207,7 +208,7 @@ func TestOrphanOfAServiceThatLeft(t *testing.T) {
 func TestGroupOfAPreservedNLBIsNoOrphan(t *testing.T) {
 	t.Parallel()
 	inWorld(t, func(t *testing.T, w *world) {
-		w.serve(1, testkit.TCP(80), with(annotation.PreserveOnDelete, "true"), func(svc *corev1.Service) {
+		w.serve(1, testkube.TCP(80), with(annotation.PreserveOnDelete, "true"), func(svc *corev1.Service) {
 			svc.Spec.LoadBalancerSourceRanges = []string{"192.0.2.0/24"}
 		})
 		id := w.balancer("web").ID

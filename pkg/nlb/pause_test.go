@@ -8,7 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 
-	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit/testkube"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/driver"
 )
@@ -17,9 +17,9 @@ import (
 func TestPausedService(t *testing.T) {
 	t.Parallel()
 	inWorld(t, func(t *testing.T, w *world) {
-		w.serve(1, testkit.TCP(80))
+		w.serve(1, testkube.TCP(80))
 		id := w.balancer("web").ID
-		w.change("web", testkit.Annotation(driver.AnnotationPaused, "true"), testkit.TCP(80, 81))
+		w.change("web", testkube.Annotation(driver.AnnotationPaused, "true"), testkube.TCP(80, 81))
 		w.calls()
 		w.converge("web")
 		if writes := writes(w.calls()); len(writes) > 0 {

@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit/testkube"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/driver"
@@ -22,7 +23,7 @@ func (w *world) allow(id, value string) {
 }
 
 func overriding(id string) *corev1.Service {
-	return newService("web", testkit.TCP(80), without(annotation.ZoneMaps), with(annotation.LoadBalancerID, id),
+	return newService("web", testkube.TCP(80), without(annotation.ZoneMaps), with(annotation.LoadBalancerID, id),
 		with(annotation.ForceOverrideListeners, "true"))
 }
 
@@ -93,7 +94,7 @@ func (w *world) labelGivesNothing(change ...func(*corev1.Service)) (id string) {
 	w.restart()
 	id = w.existing("by-hand")
 	w.addNodes("n1")
-	svc := newService("web", append(change, testkit.TCP(80), without(annotation.ZoneMaps), with(annotation.ForceOverrideListeners, "true"))...)
+	svc := newService("web", append(change, testkube.TCP(80), without(annotation.ZoneMaps), with(annotation.ForceOverrideListeners, "true"))...)
 	svc.Labels = map[string]string{driver.LabelLoadBalancerID: id}
 	w.put(svc)
 	w.calls()
@@ -119,7 +120,7 @@ func TestReuseIsRevoked(t *testing.T) {
 		testkit.Check(t, w.account.Client.UntagNLB(t.Context(), alicloud.NLBTagLoadBalancer, []string{id}, []string{mark.TagAllow}))
 		w.later(settle)
 		testkit.Check(t, w.Invalidate(t.Context(), w.get("web"), "drift"))
-		w.change("web", testkit.TCP(80, 81))
+		w.change("web", testkube.TCP(80, 81))
 		w.calls()
 		w.converge("web")
 		if diff := cmp.Diff(before, w.listeners(id)); diff != "" {
@@ -140,7 +141,7 @@ func TestAllowedIDs(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		w.config.Policy.AllowedIDs = []policy.IDRule{{Namespaces: []string{"def*"}, IDs: []string{"vsw-*", "cert-1"}}}
 		w.restart()
-		w.serve(1, testkit.TCP(443), with(annotation.ProtocolPort, "tcpssl:443"), with(annotation.CertID, "cert-1"),
+		w.serve(1, testkube.TCP(443), with(annotation.ProtocolPort, "tcpssl:443"), with(annotation.CertID, "cert-1"),
 			with(annotation.AdditionalCertIDs, "cert-2"))
 		mustReport(t, w.newEvents(), "InvalidAnnotation", `"cert-2" is not accepted in namespace default`)
 		if got := w.balancers("web"); len(got) > 0 {

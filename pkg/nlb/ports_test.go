@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit/testkube"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 )
@@ -19,7 +20,7 @@ import (
 func TestPortErrorsInTheStatus(t *testing.T) {
 	t.Parallel()
 	other := func(w *world, port int32) {
-		w.change("other", func(svc *corev1.Service) { svc.Spec.Ports = nil }, testkit.TCP(port))
+		w.change("other", func(svc *corev1.Service) { svc.Spec.Ports = nil }, testkube.TCP(port))
 		w.converge("other")
 	}
 	// refuse has each call after the first one fail, settled none any more.
@@ -32,7 +33,7 @@ func TestPortErrorsInTheStatus(t *testing.T) {
 		if how != "" {
 			w.account.Fault(`{"times":0,"action":"LoadBalancerJoinSecurityGroup",` + how + `}`)
 		}
-		w.change("web", testkit.TCP(81), with(annotation.SecurityGroupIDs, "sg-none"))
+		w.change("web", testkube.TCP(81), with(annotation.SecurityGroupIDs, "sg-none"))
 	}
 	opened := func(w *world) {
 		w.account.ClearFaults()
@@ -40,7 +41,7 @@ func TestPortErrorsInTheStatus(t *testing.T) {
 	}
 	web := func(ports ...int32) []func(*corev1.Service) {
 		return []func(*corev1.Service){
-			testkit.TCP(ports...), without(annotation.ZoneMaps), with(annotation.LoadBalancerID, ""),
+			testkube.TCP(ports...), without(annotation.ZoneMaps), with(annotation.LoadBalancerID, ""),
 			with(annotation.ForceOverrideListeners, "true"),
 		}
 	}
@@ -116,7 +117,7 @@ func TestServiceThatLostItsOnlyPort(t *testing.T) {
 	t.Parallel()
 	inWorld(t, func(t *testing.T, w *world) {
 		id := w.existing("by-hand")
-		reusing := []func(*corev1.Service){testkit.TCP(80), without(annotation.ZoneMaps), with(annotation.LoadBalancerID, id),
+		reusing := []func(*corev1.Service){testkube.TCP(80), without(annotation.ZoneMaps), with(annotation.LoadBalancerID, id),
 			with(annotation.ForceOverrideListeners, "true")}
 		w.serve(1, reusing...)
 		w.put(newService("late", reusing...))
@@ -131,7 +132,7 @@ func TestServiceThatLostItsOnlyPort(t *testing.T) {
 func TestListenersLeftAloneInTheCondition(t *testing.T) {
 	t.Parallel()
 	inWorld(t, func(t *testing.T, w *world) {
-		w.serve(1, testkit.TCP(80), without(annotation.ZoneMaps), with(annotation.LoadBalancerID, w.existing("by-hand")))
+		w.serve(1, testkube.TCP(80), without(annotation.ZoneMaps), with(annotation.LoadBalancerID, w.existing("by-hand")))
 		condition := meta.FindStatusCondition(w.get("web").Status.Conditions, service.ConditionSynced)
 		if condition == nil || condition.Status != metav1.ConditionTrue || condition.Reason != "ListenersLeftAlone" {
 			t.Errorf("condition %+v, want one that says that the listeners are not managed", condition)

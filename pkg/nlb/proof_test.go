@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit/testkube"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/driver"
@@ -35,7 +36,7 @@ func TestNameProvesNothing(t *testing.T) {
 	for name, makeOther := range map[string]func(*world) string{
 		"of a group": func(w *world) string {
 			w.addNodes("n1")
-			w.put(grouped("web", "edge", 1, testkit.TCP(80)))
+			w.put(grouped("web", "edge", 1, testkube.TCP(80)))
 			w.converge("web")
 			return w.current("web")
 		},
@@ -46,7 +47,7 @@ func TestNameProvesNothing(t *testing.T) {
 				t.Parallel()
 				inWorld(t, func(t *testing.T, w *world) {
 					id := makeOther(w)
-					claim := newService("claim", testkit.TCP(8080), func(svc *corev1.Service) { svc.Finalizers = []string{Finalizer} })
+					claim := newService("claim", testkube.TCP(8080), func(svc *corev1.Service) { svc.Finalizers = []string{Finalizer} })
 					if labeled {
 						claim.Labels = map[string]string{"service.k8s.alibaba/loadbalancer-id": id}
 					}
@@ -80,7 +81,7 @@ func TestUsedByIDNeverBecomesOwn(t *testing.T) {
 	for _, named := range []bool{false, true} {
 		inWorld(t, func(t *testing.T, w *world) {
 			id := w.existing("payroll")
-			w.serve(1, testkit.TCP(80), without(annotation.ZoneMaps), with(annotation.LoadBalancerID, id),
+			w.serve(1, testkube.TCP(80), without(annotation.ZoneMaps), with(annotation.LoadBalancerID, id),
 				with(annotation.ForceOverrideListeners, "true"))
 			if w.rename(id, w.get("web")); !named {
 				w.change("web", without(annotation.LoadBalancerID), without(annotation.ForceOverrideListeners))
@@ -104,7 +105,7 @@ func TestListenerOfOthersKeepsNLB(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			inWorld(t, func(t *testing.T, w *world) {
-				w.serve(1, testkit.TCP(80))
+				w.serve(1, testkube.TCP(80))
 				id, group := w.balancer("web").ID, w.groups("web")[0]
 				foreign := testkit.Must(createGroup(w, "by-hand", group.VPCID))(t)
 				_, _, err := w.account.Client.CreateNLBListener(t.Context(), alicloud.NLBListener{
@@ -150,11 +151,11 @@ func TestChosenNameProvesNothing(t *testing.T) {
 			inWorld(t, func(t *testing.T, w *world) {
 				w.addNodes("n1")
 				id := w.existing("api")
-				w.listenerByHand(id, 6443, testkit.InstanceOf("n1"), 6443)
+				w.listenerByHand(id, 6443, testkube.InstanceOf("n1"), 6443)
 				lb := testkit.Must(w.account.Client.GetNLB(t.Context(), id))(t)
 				w.config.FindAPIServer = func() policy.APIServer { return policy.APIServer{Addresses: []string{lb.DNSName}, Port: 6443} }
 				w.restart()
-				w.put(newService("web", testkit.TCP(80), with(annotation.Hostname, lb.DNSName)))
+				w.put(newService("web", testkube.TCP(80), with(annotation.Hostname, lb.DNSName)))
 				w.converge("web")
 				if shown := w.get("web").Status.LoadBalancer.Ingress; len(shown) != 1 || shown[0].Hostname != lb.DNSName {
 					t.Fatalf("status %v", shown)
@@ -172,11 +173,11 @@ func TestChosenNameProvesNothing(t *testing.T) {
 			t.Parallel()
 			inWorld(t, func(t *testing.T, w *world) {
 				w.addNodes("n1")
-				w.put(newService("shop", testkit.TCP(443)))
+				w.put(newService("shop", testkube.TCP(443)))
 				w.converge("shop")
 				victim := w.balancer("shop")
 				testkit.Check(t, w.account.Client.UntagNLB(t.Context(), alicloud.NLBTagLoadBalancer, []string{victim.ID}, []string{mark.TagOwner}))
-				w.put(newService("web", testkit.TCP(80), without(annotation.ZoneMaps), with(annotation.LoadBalancerID, w.existing("existing")),
+				w.put(newService("web", testkube.TCP(80), without(annotation.ZoneMaps), with(annotation.LoadBalancerID, w.existing("existing")),
 					with(annotation.ForceOverrideListeners, "true"), with(annotation.Hostname, victim.DNSName)))
 				w.converge("web")
 				w.change("web", gone, without(annotation.LoadBalancerID), without(annotation.ForceOverrideListeners),
@@ -198,7 +199,7 @@ func TestLabelUsesNothing(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		w.addNodes("n1")
 		id := w.existing("public")
-		w.put(newService("claim", testkit.TCP(80), without(annotation.ZoneMaps), with(annotation.ForceOverrideListeners, "true"),
+		w.put(newService("claim", testkube.TCP(80), without(annotation.ZoneMaps), with(annotation.ForceOverrideListeners, "true"),
 			func(svc *corev1.Service) {
 				svc.Finalizers, svc.Labels = []string{Finalizer}, map[string]string{driver.LabelLoadBalancerID: id}
 			}))
@@ -214,21 +215,21 @@ func TestLabelUsesNothing(t *testing.T) {
 func TestGroupOfTheAPIServerIsRefused(t *testing.T) {
 	t.Parallel()
 	for name, server := range map[string]policy.APIServer{
-		"instance": {Port: 6443, Instances: []string{testkit.InstanceOf("n1")}},
+		"instance": {Port: 6443, Instances: []string{testkube.InstanceOf("n1")}},
 		"another":  {Port: 6443, Instances: []string{"i-another"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			inWorld(t, func(t *testing.T, w *world) {
 				w.addNodes("n1", "n2")
-				w.listenerByHand(w.existing("api"), 6443, testkit.InstanceOf("n1"), 6443)
+				w.listenerByHand(w.existing("api"), 6443, testkube.InstanceOf("n1"), 6443)
 				w.config.FindAPIServer = func() policy.APIServer { return server }
 				w.restart()
 				all := testkit.Must(w.account.Client.ListNLBGroups(t.Context(), alicloud.NLBGroupQuery{}))(t)
 				if len(all) != 1 {
 					t.Fatalf("groups %+v", all)
 				}
-				w.put(newService("web", testkit.TCP(80), without(annotation.ZoneMaps), with(annotation.LoadBalancerID, w.existing("harmless")),
+				w.put(newService("web", testkube.TCP(80), without(annotation.ZoneMaps), with(annotation.LoadBalancerID, w.existing("harmless")),
 					with(annotation.VGroupPort, all[0].ID+":80")))
 				w.converge("web")
 				servers := w.servers(all[0].ID)
@@ -246,14 +247,14 @@ func TestForgedRecordRemovesNoMark(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		w.addNodes("n1")
 		for _, name := range []string{"shop", "web"} {
-			w.put(newService(name, testkit.TCP(80)))
+			w.put(newService(name, testkube.TCP(80)))
 			w.converge(name)
 		}
 		victim := w.balancer("shop")
 		w.change("web", func(svc *corev1.Service) {
 			record, _ := driver.RecordOn(svc)
 			record.UID, record.Left = svc.UID, map[string][]string{victim.ID: {mark.TagOwner, mark.TagCluster}}
-			testkit.SetCondition(svc, driver.ConditionWritten, driver.ReasonWritten, string(testkit.Must(json.Marshal(record))(t)))
+			testkube.SetCondition(svc, driver.ConditionWritten, driver.ReasonWritten, string(testkit.Must(json.Marshal(record))(t)))
 		})
 		w.restart()
 		w.converge("web")

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit/testkube"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 )
 
@@ -20,7 +20,7 @@ func TestUnclearProtocolReplacesNoListener(t *testing.T) {
 			t.Run(value+" "+name, func(t *testing.T) {
 				t.Parallel()
 				inWorld(t, func(t *testing.T, w *world) {
-					w.serve(1, testkit.TCP(443), with(annotation.ProtocolPort, "tcpssl:443"), with(annotation.CertID, "cert-1"))
+					w.serve(1, testkube.TCP(443), with(annotation.ProtocolPort, "tcpssl:443"), with(annotation.CertID, "cert-1"))
 					before := w.listener(w.balancer("web").ID, 0).ID
 					between(w)
 					w.calls()

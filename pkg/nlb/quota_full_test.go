@@ -12,6 +12,7 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/cloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/emulatortest"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit/testkube"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
@@ -88,7 +89,7 @@ func TestReplacedAtAQuota(t *testing.T) {
 				return with(annotation.SecurityGroupIDs, strings.Join(w.makeSecurityGroups("normal", "a", "b", "c"), ","))
 			},
 			func(w *world) func(*corev1.Service) {
-				ids, port := w.makeSecurityGroups("normal", "d", "e", "f"), testkit.Port(81, corev1.ProtocolTCP)
+				ids, port := w.makeSecurityGroups("normal", "d", "e", "f"), testkube.Port(81, corev1.ProtocolTCP)
 				return func(svc *corev1.Service) {
 					with(annotation.SecurityGroupIDs, strings.Join(ids, ","))(svc)
 					svc.Spec.Ports = append(svc.Spec.Ports, port)
@@ -146,7 +147,7 @@ func TestReplacedAtAQuota(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			inWorld(t, func(t *testing.T, w *world) {
-				w.serve(1, testkit.TCP(80), test.before(w))
+				w.serve(1, testkube.TCP(80), test.before(w))
 				w.change("web", test.edit(w))
 				if err := w.try("web"); err != nil {
 					t.Error(err)
@@ -162,7 +163,7 @@ func TestReplacedAtAQuota(t *testing.T) {
 func TestNeverWithoutSecurityGroup(t *testing.T) {
 	t.Parallel()
 	inWorld(t, func(t *testing.T, w *world) {
-		w.serve(1, testkit.TCP(80), with(annotation.SecurityGroupIDs, strings.Join(w.makeSecurityGroups("normal", "a", "b", "c", "d"), ",")))
+		w.serve(1, testkube.TCP(80), with(annotation.SecurityGroupIDs, strings.Join(w.makeSecurityGroups("normal", "a", "b", "c", "d"), ",")))
 		w.change("web", with(annotation.SecurityGroupIDs, strings.Join(w.makeSecurityGroups("normal", "e", "f", "g", "h"), ",")))
 		least := quotaOfGroups
 		for range 100 {
@@ -200,7 +201,7 @@ func TestRevocationWaitsForNothing(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			inWorld(t, func(t *testing.T, w *world) {
-				w.serve(1, testkit.TCP(80), ranges("192.0.2.0/24", revoked))
+				w.serve(1, testkube.TCP(80), ranges("192.0.2.0/24", revoked))
 				if test.fault != "" {
 					w.account.Fault(test.fault)
 				}
@@ -228,7 +229,7 @@ func TestPreservedWithAllTags(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			inWorld(t, func(t *testing.T, w *world) {
-				w.serve(1, testkit.TCP(80), with(annotation.PreserveOnDelete, "true"))
+				w.serve(1, testkube.TCP(80), with(annotation.PreserveOnDelete, "true"))
 				id := w.balancer("web").ID
 				var tags []alicloud.Tag
 				for i := range cloud.MaxTags - len(w.balancer("web").Tags) {

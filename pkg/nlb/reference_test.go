@@ -6,7 +6,7 @@ import (
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/annotationpage"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/golden"
-	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit/testkube"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 )
 
@@ -22,7 +22,7 @@ func TestNLBAnnotationsPageIsFresh(t *testing.T) {
 func TestNLBExamplesAreAccepted(t *testing.T) {
 	t.Parallel()
 	for _, row := range documented() {
-		svc := newService("web", testkit.TCP(80, 443))
+		svc := newService("web", testkube.TCP(80, 443))
 		for key, value := range explanations.Example(row, explanations.FirstOf(row)) {
 			svc.Annotations[key] = value
 		}

@@ -8,7 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit/testkube"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 )
 
@@ -20,19 +20,19 @@ func TestWorkingServerLeavesAfterItsReplacement(t *testing.T) {
 		const subset = 3
 		s := newStorm(t)
 		s.joins("a", 2*subset)
-		s.put(newService("web", testkit.TCP(80), with(annotation.BackendSubset, fmt.Sprint(subset))))
+		s.put(newService("web", testkube.TCP(80), with(annotation.BackendSubset, fmt.Sprint(subset))))
 		s.rest()
 		var leaves string
 		for i := range s.nodes {
 			name := fmt.Sprintf("n%d", i+1)
 			for _, ids := range s.serversByGroup() {
-				if slices.Contains(ids, testkit.InstanceOf(name)) {
+				if slices.Contains(ids, testkube.InstanceOf(name)) {
 					leaves = name
 				}
 			}
 		}
 		s.account.NewCalls()
-		testkit.ChangeNode(t, s.kube, leaves, func(node *corev1.Node) { node.Labels[corev1.LabelNodeExcludeBalancers] = "" })
+		testkube.ChangeNode(t, s.kube, leaves, func(node *corev1.Node) { node.Labels[corev1.LabelNodeExcludeBalancers] = "" })
 		s.rest()
 		var changes []string
 		for _, call := range s.account.NewCalls() {
@@ -44,7 +44,7 @@ func TestWorkingServerLeavesAfterItsReplacement(t *testing.T) {
 			t.Errorf("%v, want that one comes before %s leaves", changes, leaves)
 		}
 		for group, ids := range s.serversByGroup() {
-			if len(ids) != subset || slices.Contains(ids, testkit.InstanceOf(leaves)) {
+			if len(ids) != subset || slices.Contains(ids, testkube.InstanceOf(leaves)) {
 				t.Errorf("%s has %v", group, ids)
 			}
 		}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit/testkube"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
@@ -21,7 +22,7 @@ func TestReuse(t *testing.T) {
 	t.Parallel()
 	inWorld(t, func(t *testing.T, w *world) {
 		id := w.existing("by-hand")
-		w.serve(1, testkit.TCP(80), without(annotation.ZoneMaps), with(annotation.LoadBalancerID, id))
+		w.serve(1, testkube.TCP(80), without(annotation.ZoneMaps), with(annotation.LoadBalancerID, id))
 		mustReport(t, w.newEvents(), "does not manage the listeners of an existing NLB")
 		if got := w.listeners(id); len(got) > 0 {
 			t.Errorf("listeners %v", got)
@@ -33,7 +34,7 @@ func TestReuse(t *testing.T) {
 			t.Errorf("listeners %v, want %v", got, want)
 		}
 		w.quiet("web")
-		w.put(newService("other", testkit.TCP(80, 81), without(annotation.ZoneMaps), with(annotation.LoadBalancerID, id),
+		w.put(newService("other", testkube.TCP(80, 81), without(annotation.ZoneMaps), with(annotation.LoadBalancerID, id),
 			with(annotation.ForceOverrideListeners, "true")))
 		w.converge("other")
 		mustReport(t, w.newEvents(), "of Service default/web")
@@ -51,15 +52,15 @@ func TestReuse(t *testing.T) {
 func TestReuseIsRefused(t *testing.T) {
 	t.Parallel()
 	inWorld(t, func(t *testing.T, w *world) {
-		w.serve(1, testkit.TCP(80))
-		w.put(newService("other", testkit.TCP(80), without(annotation.ZoneMaps), with(annotation.LoadBalancerID, w.balancer("web").ID)))
+		w.serve(1, testkube.TCP(80))
+		w.put(newService("other", testkube.TCP(80), without(annotation.ZoneMaps), with(annotation.LoadBalancerID, w.balancer("web").ID)))
 		w.converge("other")
 		mustReport(t, w.newEvents(), "was created by a controller")
-		w.put(newService("third", testkit.TCP(80), without(annotation.ZoneMaps), with(annotation.LoadBalancerID, "nlb-none")))
+		w.put(newService("third", testkube.TCP(80), without(annotation.ZoneMaps), with(annotation.LoadBalancerID, "nlb-none")))
 		w.converge("third")
 		mustReport(t, w.newEvents(), "does not exist; the manager creates no replacement")
 		shared := w.existing("shared")
-		for _, group := range []string{w.config.ClusterID + "/infra/edge", "c2/" + testkit.Namespace + "/edge"} {
+		for _, group := range []string{w.config.ClusterID + "/infra/edge", "c2/" + testkube.Namespace + "/edge"} {
 			testkit.Check(t, w.account.Client.TagNLB(t.Context(), alicloud.NLBTagLoadBalancer, []string{shared},
 				[]alicloud.Tag{{Key: mark.TagGroup, Value: group}}))
 			w.change("third", with(annotation.LoadBalancerID, shared), with(annotation.ForceOverrideListeners, "true"))
@@ -78,7 +79,7 @@ func TestReuseIsRefused(t *testing.T) {
 func TestRefusedAnnotationRemoved(t *testing.T) {
 	t.Parallel()
 	inWorld(t, func(t *testing.T, w *world) {
-		w.serve(1, testkit.TCP(80))
+		w.serve(1, testkube.TCP(80))
 		synced := func() metav1.ConditionStatus {
 			w.converge("web")
 			return meta.FindStatusCondition(w.get("web").Status.Conditions, service.ConditionSynced).Status
@@ -98,7 +99,7 @@ func TestRefusedAnnotationRemoved(t *testing.T) {
 func TestPreserve(t *testing.T) {
 	t.Parallel()
 	inWorld(t, func(t *testing.T, w *world) {
-		w.serve(1, testkit.TCP(80), with(annotation.PreserveOnDelete, "true"))
+		w.serve(1, testkube.TCP(80), with(annotation.PreserveOnDelete, "true"))
 		id := w.balancer("web").ID
 		w.calls()
 		w.remove("web")
@@ -120,7 +121,7 @@ func TestPreserve(t *testing.T) {
 func TestDeletedByHand(t *testing.T) {
 	t.Parallel()
 	inWorld(t, func(t *testing.T, w *world) {
-		w.serve(1, testkit.TCP(80))
+		w.serve(1, testkube.TCP(80))
 		before := w.balancer("web")
 		off := false
 		testkit.Check(t, w.account.Client.ProtectNLB(t.Context(), before.ID, alicloud.NLBProtection{Deletion: &off}))
@@ -150,10 +151,10 @@ func TestInvalidBackendTypeAfterRestart(t *testing.T) {
 				w.restart()
 				w.addNodes("n1")
 				w.pods("n1")
-				w.put(newService("web", testkit.TCP(80), testkit.Annotation(annotation.BackendType, kind)))
+				w.put(newService("web", testkube.TCP(80), testkube.Annotation(annotation.BackendType, kind)))
 				w.converge("web")
 				before := w.listeners(w.balancer("web").ID)
-				w.change("web", testkit.Annotation(annotation.BackendType, "pods"))
+				w.change("web", testkube.Annotation(annotation.BackendType, "pods"))
 				w.restart()
 				w.converge("web")
 				if got := w.listeners(w.balancer("web").ID); !slices.Equal(got, before) {

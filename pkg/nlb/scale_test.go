@@ -9,7 +9,7 @@ import (
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/cloud"
-	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit/testkube"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit/teststorm"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/quota"
@@ -49,7 +49,7 @@ func newManyStorm(t *testing.T) *manyStorm {
 	s.Nodes = teststorm.NewNodes(t, s.account.Cloud, s.kube)
 	s.JoinApart(scaleNodes)
 	for i := range scaleServices {
-		s.put(newService(fmt.Sprintf("s%03d", i), testkit.TCP(80, 81)))
+		s.put(newService(fmt.Sprintf("s%03d", i), testkube.TCP(80, 81)))
 		synctest.Wait()
 	}
 	s.rest()

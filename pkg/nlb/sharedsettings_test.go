@@ -11,6 +11,7 @@ import (
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/emulatortest"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit/testkube"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 )
@@ -36,14 +37,14 @@ func TestOldestServiceSetsTheLoadBalancer(t *testing.T) {
 		shared := w.existing("shared")
 		w.addNodes("n1")
 		on := func(name string, age time.Duration, change ...func(*corev1.Service)) {
-			w.put(testkit.Service(name, append([]func(*corev1.Service){
-				testkit.Class(Class), with(annotation.LoadBalancerID, shared), with(annotation.ForceOverrideListeners, "true"),
+			w.put(testkube.Service(name, append([]func(*corev1.Service){
+				testkube.Class(Class), with(annotation.LoadBalancerID, shared), with(annotation.ForceOverrideListeners, "true"),
 				func(svc *corev1.Service) { svc.CreationTimestamp = metav1.NewTime(time.Now().Add(-age)) },
 			}, change...)...))
 		}
-		on("old", time.Hour, testkit.TCP(80), with(annotation.Name, "old-name"), with(annotation.CrossZoneEnabled, "off"),
+		on("old", time.Hour, testkube.TCP(80), with(annotation.Name, "old-name"), with(annotation.CrossZoneEnabled, "off"),
 			with(annotation.SecurityGroupIDs, first))
-		on("new", time.Minute, testkit.TCP(81), with(annotation.Name, "new-name"), with(annotation.CrossZoneEnabled, "on"),
+		on("new", time.Minute, testkube.TCP(81), with(annotation.Name, "new-name"), with(annotation.CrossZoneEnabled, "on"),
 			with(annotation.SecurityGroupIDs, second),
 			with(annotation.AddressType, "intranet"))
 		both := func() {

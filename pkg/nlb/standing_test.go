@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit/testkube"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 )
 
@@ -31,9 +31,9 @@ func TestRangeStaysWhileItsAnnotationIsWrong(t *testing.T) {
 						for _, name := range names {
 							items = append(items, w.podAddress(name)+"@"+name)
 						}
-						s := testkit.EndpointSlice("web", web, items...)
+						s := testkube.EndpointSlice("web", web, items...)
 						s.Name = "web-1"
-						s.Ports = append(s.Ports, testkit.EndpointSlice("web", secure).Ports...)
+						s.Ports = append(s.Ports, testkube.EndpointSlice("web", secure).Ports...)
 						w.putSlice(s)
 					}
 					backends("n1")
@@ -77,7 +77,7 @@ func TestWrongIDMovesNoService(t *testing.T) {
 			t.Parallel()
 			inWorld(t, func(t *testing.T, w *world) {
 				id := w.existing("shared")
-				w.serve(1, testkit.TCP(80), with(annotation.LoadBalancerID, id), with(annotation.ForceOverrideListeners, "true"))
+				w.serve(1, testkube.TCP(80), with(annotation.LoadBalancerID, id), with(annotation.ForceOverrideListeners, "true"))
 				w.change("web", with(annotation.LoadBalancerID, `"`+id+`"`))
 				if restarts {
 					w.restart()
@@ -100,7 +100,7 @@ func TestCreationsThatFail(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		w.account.Fault(`{"action":"CreateLoadBalancer","times":0,"job":"failed"}`)
 		w.addNodes("n1")
-		w.put(newService("web", testkit.TCP(80)))
+		w.put(newService("web", testkube.TCP(80)))
 		w.passes("web", 2*time.Hour)
 		created := 0
 		for _, call := range w.calls() {

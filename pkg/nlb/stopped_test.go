@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit/testkube"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/driver"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/presence"
@@ -25,7 +26,7 @@ func TestAnInactiveNLBIsSaid(t *testing.T) {
 	} {
 		n := nlb{engine: &engine{}}
 		n.observed = n.observed.withLocation(location{Presence: presence.Found(test.lb.ID, false), LB: test.lb})
-		decision, err := n.Plan(t.Context(), driver.Inputs{Service: newService("web", testkit.TCP(80))})
+		decision, err := n.Plan(t.Context(), driver.Inputs{Service: newService("web", testkube.TCP(80))})
 		testkit.Check(t, err)
 		if len(decision.Problems) != 1 || decision.Problems[0].Reason != problem.ReasonLoadBalancerLocked ||
 			!strings.HasPrefix(decision.Problems[0].Message, test.want) {

@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit/testkube"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 )
 
@@ -33,7 +34,7 @@ func deadLeaveFirst(t *testing.T, ready corev1.ConditionStatus) {
 	s := newStorm(t)
 	s.joinZones()
 	for i := range deadServices {
-		s.put(newService(fmt.Sprintf("s%02d", i), testkit.TCP(80), with(annotation.BackendSubset, fmt.Sprint(zones*zoneServers))))
+		s.put(newService(fmt.Sprintf("s%02d", i), testkube.TCP(80), with(annotation.BackendSubset, fmt.Sprint(zones*zoneServers))))
 	}
 	s.rest()
 	s.at(time.Minute)
@@ -77,8 +78,8 @@ func (s *storm) joinZones() {
 	for zone := range zones {
 		for i := range zoneNodes {
 			name := zoneNode(zone, i)
-			s.account.Put(testkit.InstanceOf(name), "{}")
-			node := testkit.Node(name, testkit.NodeLabel(corev1.LabelTopologyZone, fmt.Sprint("zone-", zone)))
+			s.account.Put(testkube.InstanceOf(name), "{}")
+			node := testkube.Node(name, testkube.NodeLabel(corev1.LabelTopologyZone, fmt.Sprint("zone-", zone)))
 			testkit.Must(s.kube.CoreV1().Nodes().Create(s.t.Context(), node, metav1.CreateOptions{}))(s.t)
 		}
 	}
@@ -89,6 +90,6 @@ func (s *storm) joinZones() {
 func (s *storm) zoneFails(ready corev1.ConditionStatus) {
 	s.t.Helper()
 	for i := range zoneNodes {
-		testkit.ChangeNode(s.t, s.kube, zoneNode(0, i), func(node *corev1.Node) { testkit.Ready(node).Status = ready })
+		testkube.ChangeNode(s.t, s.kube, zoneNode(0, i), func(node *corev1.Node) { testkube.Ready(node).Status = ready })
 	}
 }

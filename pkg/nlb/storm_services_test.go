@@ -10,6 +10,7 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/cloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit/testkube"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit/teststorm"
 )
 
@@ -34,7 +35,7 @@ func TestServicesAtOnce(t *testing.T) {
 		first := teststorm.Published(s.kube)
 		began := time.Now()
 		for i := range manyAtOnce {
-			s.put(newService(fmt.Sprintf("s%03d", i), testkit.TCP(80)))
+			s.put(newService(fmt.Sprintf("s%03d", i), testkube.TCP(80)))
 			synctest.Wait() // the API server of tests keeps 100 events
 		}
 		if restart {

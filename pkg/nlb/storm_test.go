@@ -17,6 +17,7 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/emulatortest"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit/testcloud"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit/testkube"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit/teststorm"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
@@ -55,7 +56,7 @@ func newStorm(t *testing.T) *storm {
 func newStormOn(t *testing.T, options emulator.Options, quotas *quota.Book, resync time.Duration) *storm {
 	t.Helper()
 	s := &storm{resync: resync, world: &world{
-		t: t, account: testcloud.New(t, options), kube: testkit.NewClientset(),
+		t: t, account: testcloud.New(t, options), kube: testkube.NewClientset(),
 		config: config.Config{ClusterID: testCluster, VPCID: emulatortest.VPC, VSwitchIDs: []string{"vsw-a", "vsw-b"},
 			Region: emulatortest.Region, Quotas: quotas},
 	}}
@@ -111,8 +112,8 @@ func (s *storm) joins(pool string, n int) {
 	for range n {
 		s.nodes++
 		name := fmt.Sprintf("n%d", s.nodes)
-		s.account.Put(testkit.InstanceOf(name), "{}")
-		node := testkit.Node(name, func(n *corev1.Node) { n.Labels["pool"] = pool })
+		s.account.Put(testkube.InstanceOf(name), "{}")
+		node := testkube.Node(name, func(n *corev1.Node) { n.Labels["pool"] = pool })
 		testkit.Must(s.kube.CoreV1().Nodes().Create(s.t.Context(), node, metav1.CreateOptions{}))(s.t)
 	}
 }
@@ -150,7 +151,7 @@ func TestServerGroupsTakeTurns(t *testing.T) {
 		s.joins("b", 1)
 		for _, pool := range []string{"a", "b"} {
 			for i := range poolServices {
-				s.put(newService(fmt.Sprintf("%s%02d", pool, i), testkit.TCP(80), with(annotation.BackendLabel, "pool="+pool)))
+				s.put(newService(fmt.Sprintf("%s%02d", pool, i), testkube.TCP(80), with(annotation.BackendLabel, "pool="+pool)))
 			}
 		}
 		s.rest()

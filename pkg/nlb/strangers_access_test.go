@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit/testkube"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/waits"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/driver"
@@ -18,9 +19,9 @@ import (
 func TestUsersOfASecurityGroupHoldNoService(t *testing.T) {
 	t.Parallel()
 	inWorld(t, func(t *testing.T, w *world) {
-		w.serve(1, testkit.TCP(80), func(svc *corev1.Service) { svc.Spec.LoadBalancerSourceRanges = []string{"192.0.2.0/24"} })
+		w.serve(1, testkube.TCP(80), func(svc *corev1.Service) { svc.Spec.LoadBalancerSourceRanges = []string{"192.0.2.0/24"} })
 		lb := w.balancer("web")
-		w.put(newService("thief", testkit.TCP(81), with(annotation.SecurityGroupIDs, strings.Join(lb.SecurityGroups, ","))))
+		w.put(newService("thief", testkube.TCP(81), with(annotation.SecurityGroupIDs, strings.Join(lb.SecurityGroups, ","))))
 		w.converge("thief")
 		w.remove("web")
 		w.newEvents()

@@ -9,6 +9,7 @@ import (
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/api"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit/testkube"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/driver"
@@ -56,7 +57,7 @@ func TestGroupInUseByOthersHoldsNobody(t *testing.T) {
 				w.addNodes("x")
 				w.deleteNode("x")
 				_, err := w.account.Client.AddNLBServers(w.t.Context(), group, []alicloud.NLBServer{{
-					NLBServerKey: alicloud.NLBServerKey{ID: testkit.InstanceOf("x"), Type: alicloud.NLBServerECS, Port: 9999}, Weight: 50,
+					NLBServerKey: alicloud.NLBServerKey{ID: testkube.InstanceOf("x"), Type: alicloud.NLBServerECS, Port: 9999}, Weight: 50,
 					Description: "by hand",
 				}})
 				testkit.Check(w.t, err)
@@ -67,7 +68,7 @@ func TestGroupInUseByOthersHoldsNobody(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			inWorld(t, func(t *testing.T, w *world) {
-				w.serve(1, append(edits(testkit.TCP(80)), test.service(w)...)...)
+				w.serve(1, append(edits(testkube.TCP(80)), test.service(w)...)...)
 				group := w.groups("web")[0].ID
 				test.others(w, group)
 				w.newEvents()
@@ -102,7 +103,7 @@ func TestGroupInUseByOthersHoldsNobody(t *testing.T) {
 func TestGroupOfAFormerPortInUseByOthers(t *testing.T) {
 	t.Parallel()
 	inWorld(t, func(t *testing.T, w *world) {
-		w.serve(1, testkit.TCP(80))
+		w.serve(1, testkube.TCP(80))
 		w.strangersListener(w.existing("first"), w.groups("web")[0].ID, 8080)
 		w.drift()
 		w.converge("web")
@@ -120,7 +121,7 @@ func TestGroupOfAFormerPortInUseByOthers(t *testing.T) {
 func TestUnreadStrangers(t *testing.T) {
 	t.Parallel()
 	inWorld(t, func(t *testing.T, w *world) {
-		w.serve(2, testkit.TCP(80))
+		w.serve(2, testkube.TCP(80))
 		other := w.existing("first")
 		w.strangersListener(other, w.groups("web")[0].ID, 8080)
 		w.account.Fault(`{"action":"ListListeners","times":0,"after":1,"code":"Forbidden.RAM","status":403}`) // the first is about its own
@@ -142,7 +143,7 @@ func TestRenamedSecurityGroup(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			inWorld(t, func(t *testing.T, w *world) {
-				w.serve(1, testkit.TCP(80), ranges("192.0.2.0/24", "198.51.100.0/24"))
+				w.serve(1, testkube.TCP(80), ranges("192.0.2.0/24", "198.51.100.0/24"))
 				id := w.balancer("web").SecurityGroups[0]
 				w.account.Raw(api.VersionECS, "ModifySecurityGroupAttribute", map[string]string{"SecurityGroupId": id, "SecurityGroupName": "renamed"},
 					nil)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit/testkube"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 )
 
@@ -23,12 +24,12 @@ func TestSomeNodesBesideAllNodes(t *testing.T) {
 	const nodes, times, numbered, number, whole = 20, 10, 12, 5, 3
 	some := func(b *border) {
 		for i := range numbered {
-			b.put(newService(fmt.Sprint("some", i), testkit.TCP(80), with(annotation.BackendSubset, fmt.Sprint(number))))
+			b.put(newService(fmt.Sprint("some", i), testkube.TCP(80), with(annotation.BackendSubset, fmt.Sprint(number))))
 		}
 	}
 	all := func(b *border) {
 		for i := range whole {
-			b.put(newService(fmt.Sprint("all", i), testkit.TCP(80, 81)))
+			b.put(newService(fmt.Sprint("all", i), testkube.TCP(80, 81)))
 		}
 	}
 	local := func(b *border) { b.putLocal("local", nodes) }
@@ -76,11 +77,11 @@ func TestSeveralPortsBesideOne(t *testing.T) {
 		b := newBorder(t, 50, 400, times)
 		b.joinUpTo(nodes)
 		for i := range whole {
-			b.put(newService(fmt.Sprint("all", i), testkit.TCP(80)))
+			b.put(newService(fmt.Sprint("all", i), testkube.TCP(80)))
 		}
 		time.Sleep(20 * time.Second)
 		for i := range numbered {
-			b.put(newService(fmt.Sprint("some", i), testkit.TCP(80), with(annotation.BackendSubset, "5")))
+			b.put(newService(fmt.Sprint("some", i), testkube.TCP(80), with(annotation.BackendSubset, "5")))
 		}
 		time.Sleep(7 * time.Second)
 		b.stop()
@@ -89,7 +90,7 @@ func TestSeveralPortsBesideOne(t *testing.T) {
 			b.putLocal(fmt.Sprint("local", i), nodes/2)
 		}
 		for i := range ports {
-			b.put(newService(fmt.Sprint("ports", i), testkit.TCP(80, 81, 82)))
+			b.put(newService(fmt.Sprint("ports", i), testkube.TCP(80, 81, 82)))
 		}
 		time.Sleep(time.Hour)
 		for rounds := 0; len(b.writes()) > 0; rounds++ {
@@ -128,7 +129,7 @@ func (b *border) putLocal(name string, nodes int) {
 	b.t.Helper()
 	slice := sliceOn(name, 0, nodes)
 	testkit.Must(b.kube.DiscoveryV1().EndpointSlices(slice.Namespace).Create(b.t.Context(), slice, metav1.CreateOptions{}))(b.t)
-	b.put(newService(name, testkit.TCP(80), func(svc *corev1.Service) {
+	b.put(newService(name, testkube.TCP(80), func(svc *corev1.Service) {
 		svc.Spec.ExternalTrafficPolicy = corev1.ServiceExternalTrafficPolicyLocal
 	}))
 	time.Sleep(time.Second)
@@ -156,11 +157,11 @@ func TestFewerGroupsPerServerThanKnown(t *testing.T) {
 		b.account.Change(func(s *emulator.Settings) { s.Quotas.NLBGroupsPerServer = truly })
 		b.joinUpTo(nodes)
 		for i := range 5 {
-			b.put(newService(fmt.Sprint("all", i), testkit.TCP(80)))
+			b.put(newService(fmt.Sprint("all", i), testkube.TCP(80)))
 		}
 		time.Sleep(20 * time.Second)
 		for i := range 8 {
-			b.put(newService(fmt.Sprint("some", i), testkit.TCP(80), with(annotation.BackendSubset, "5")))
+			b.put(newService(fmt.Sprint("some", i), testkube.TCP(80), with(annotation.BackendSubset, "5")))
 		}
 		time.Sleep(7 * time.Second)
 		b.stop()
@@ -207,14 +208,14 @@ func TestFullNLBOfSeveralServices(t *testing.T) {
 		"existing": {22, func(b *border) {
 			id := b.existing("by-hand")
 			for i := range 4 {
-				b.put(newService(fmt.Sprint("shared", i), testkit.TCP(int32(1000+i)), without(annotation.ZoneMaps), //nolint:gosec // a port
+				b.put(newService(fmt.Sprint("shared", i), testkube.TCP(int32(1000+i)), without(annotation.ZoneMaps), //nolint:gosec // a port
 					with(annotation.LoadBalancerID, id), with(annotation.ForceOverrideListeners, "true"), with(annotation.BackendSubset, "9")))
 				time.Sleep(2 * time.Minute)
 			}
 		}},
 		"group": {14, func(b *border) { // each port has a share of 4
 			for i := range 4 {
-				b.put(grouped(fmt.Sprint("shared", i), "edge", int64(i), testkit.TCP(int32(1000+i)))) //nolint:gosec // a port
+				b.put(grouped(fmt.Sprint("shared", i), "edge", int64(i), testkube.TCP(int32(1000+i)))) //nolint:gosec // a port
 				time.Sleep(2 * time.Minute)
 			}
 		}},
@@ -226,7 +227,7 @@ func TestFullNLBOfSeveralServices(t *testing.T) {
 				b.account.Change(func(s *emulator.Settings) { s.Quotas.ServersPerNLB = share.truly })
 				b.joinUpTo(nodes / 2)
 				for i := range numbered {
-					b.put(newService(fmt.Sprint("some", i), testkit.TCP(80), with(annotation.BackendSubset, fmt.Sprint(number))))
+					b.put(newService(fmt.Sprint("some", i), testkube.TCP(80), with(annotation.BackendSubset, fmt.Sprint(number))))
 				}
 				b.rest()
 				share.create(b)

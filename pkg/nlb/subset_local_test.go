@@ -11,6 +11,7 @@ import (
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/cloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit/testkube"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/quota"
 )
@@ -20,7 +21,7 @@ func (w *world) fullOfPods(servers int) {
 	w.t.Helper()
 	w.config.Quotas = quota.NewBook(map[string]int{string(quota.ServersPerNLB): servers})
 	w.restart()
-	w.put(newService("web", testkit.TCP(80), func(svc *corev1.Service) {
+	w.put(newService("web", testkube.TCP(80), func(svc *corev1.Service) {
 		svc.Spec.ExternalTrafficPolicy = corev1.ServiceExternalTrafficPolicyLocal
 	}))
 }
@@ -35,7 +36,7 @@ func (w *world) zoned(zone string, names ...string) {
 	w.addNodes(names...)
 	for _, name := range names {
 		testkit.Check(w.t,
-			w.factory.Core().V1().Nodes().Informer().GetIndexer().Update(testkit.Node(name, func(n *corev1.Node) {
+			w.factory.Core().V1().Nodes().Informer().GetIndexer().Update(testkube.Node(name, func(n *corev1.Node) {
 				n.Labels = map[string]string{corev1.LabelTopologyZone: zone}
 			})))
 	}

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/cloud"
-	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit/testkube"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/quota"
 )
@@ -25,7 +25,7 @@ func TestNodesBeyondTheQuotaOfAnNLB(t *testing.T) {
 			names = append(names, fmt.Sprintf("n%d", i))
 		}
 		w.addNodes(names...)
-		w.put(newService("web", testkit.TCP(80, 443)))
+		w.put(newService("web", testkube.TCP(80, 443)))
 		w.converge("web")
 		servers := func() []string {
 			found := w.listeners(w.balancer("web").ID)

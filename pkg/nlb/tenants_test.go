@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit/testkube"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/policy"
@@ -44,7 +45,7 @@ func TestTagsOfAnOwnersNLB(t *testing.T) {
 				t.Errorf("tags %s (-want +got):\n%s", when, diff)
 			}
 		}
-		w.serve(1, testkit.TCP(80), without(annotation.ZoneMaps), with(annotation.LoadBalancerID, id),
+		w.serve(1, testkube.TCP(80), without(annotation.ZoneMaps), with(annotation.LoadBalancerID, id),
 			with(annotation.AdditionalTags, "owner=evil,same=1,team=a"))
 		is("without override", map[string]string{"owner": "platform", "same": "1"})
 		mustReport(t, w.newEvents(), "tags owner, team are not set")
@@ -72,7 +73,7 @@ func TestRefusedServiceRemovesNoTag(t *testing.T) {
 		w.config.Policy.LoadBalancerReuse = policy.ReuseOff
 		w.restart()
 		id := w.owned(alicloud.Tag{Key: "owner", Value: "platform"})
-		w.put(newService("web", testkit.TCP(80), without(annotation.ZoneMaps), with(annotation.LoadBalancerID, id),
+		w.put(newService("web", testkube.TCP(80), without(annotation.ZoneMaps), with(annotation.LoadBalancerID, id),
 			with(annotation.AdditionalTags, "owner=evil")))
 		w.converge("web")
 		mustReport(t, w.newEvents(), "LoadBalancerNotReusable")

@@ -17,6 +17,7 @@ import (
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/nodes"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit/testkube"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
@@ -52,7 +53,7 @@ func (w *world) runManager(change ...func(*service.Options)) (stop func()) {
 func (w *world) sends(node *corev1.Node) bool {
 	for _, group := range testkit.Must(w.account.Client.ListNLBGroups(w.t.Context(), alicloud.NLBGroupQuery{}))(w.t) {
 		for _, s := range testkit.Must(w.account.Client.ListNLBServers(w.t.Context(), group.ID))(w.t) {
-			if s.Weight > 0 && (s.ID == testkit.InstanceOf(node.Name) || s.IP != "" && s.IP == nodes.InternalIP(node)) {
+			if s.Weight > 0 && (s.ID == testkube.InstanceOf(node.Name) || s.IP != "" && s.IP == nodes.InternalIP(node)) {
 				return true
 			}
 		}
@@ -99,8 +100,8 @@ func (w *world) createNodes(change ...func(*corev1.Node)) {
 	w.t.Helper()
 	for i := range 3 {
 		name := fmt.Sprintf("n%d", i+1)
-		w.account.Put(testkit.InstanceOf(name), "{}")
-		node := testkit.Node(name, change...)
+		w.account.Put(testkube.InstanceOf(name), "{}")
+		node := testkube.Node(name, change...)
 		node.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: fmt.Sprintf("10.0.0.%d", i+1)}}
 		testkit.Must(w.kube.CoreV1().Nodes().Create(w.t.Context(), node, metav1.CreateOptions{}))(w.t)
 	}
@@ -125,7 +126,7 @@ func TestNodeIsOutOnceJobsEnd(t *testing.T) {
 			inWorld(t, func(t *testing.T, w *world) {
 				written := w.checkTraffic()
 				w.createNodes()
-				w.put(newService("web", append(test.change, testkit.TCP(80))...))
+				w.put(newService("web", append(test.change, testkube.TCP(80))...))
 				stop := w.runManager()
 				w.later(5 * time.Minute)
 				if got := written(); !slices.Equal(got, []string{"n1 Serving", "n2 Serving", "n3 Serving"}) {
@@ -134,7 +135,7 @@ func TestNodeIsOutOnceJobsEnd(t *testing.T) {
 				if test.fault != "" {
 					w.account.Fault(test.fault)
 				}
-				testkit.ChangeNode(t, w.kube, "n1", testkit.Taint(nodes.TaintToBeDeleted))
+				testkube.ChangeNode(t, w.kube, "n1", testkube.Taint(nodes.TaintToBeDeleted))
 				w.later(20 * time.Second)
 				if got := w.reasonOf("n1"); test.meanwhile != "" && got != test.meanwhile || test.meanwhile == "" && got == "Draining" {
 					t.Errorf("n1 is %s after 20 s", got)
@@ -169,7 +170,7 @@ func TestPodsAreNoNodes(t *testing.T) {
 		w.createNodes()
 		slice := slice1("10.0.0.1@n1", "10.9.1.1@n2") // one with the network of its node
 		testkit.Must(w.kube.DiscoveryV1().EndpointSlices(slice.Namespace).Create(t.Context(), slice, metav1.CreateOptions{}))(t)
-		w.put(newService("web", testkit.TCP(80), testkit.Annotation(annotation.BackendType, alicloud.BackendENI),
+		w.put(newService("web", testkube.TCP(80), testkube.Annotation(annotation.BackendType, alicloud.BackendENI),
 			with(annotation.ServerGroupType, alicloud.NLBIPGroup)))
 		stop := w.runManager()
 		w.later(5 * time.Minute)
@@ -190,14 +191,14 @@ func TestForeignLoadBalancers(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		w.checkTraffic()
 		w.createNodes()
-		w.put(newService("web", testkit.TCP(80)))
+		w.put(newService("web", testkube.TCP(80)))
 		stop := w.runManager()
 		w.later(5 * time.Minute)
 		if w.reasonOf("n1") != "Serving" {
 			t.Errorf("n1 is %q", w.reasonOf("n1"))
 		}
 		stop()
-		w.put(testkit.Service("other", testkit.TCP(81), func(svc *corev1.Service) { svc.Finalizers = []string{"example.com/other"} }))
+		w.put(testkube.Service("other", testkube.TCP(81), func(svc *corev1.Service) { svc.Finalizers = []string{"example.com/other"} }))
 		stop = w.runManager(func(opts *service.Options) {
 			opts.Elsewhere = []driver.Product{{Name: "other", Finalizer: "example.com/other"}}
 		})

@@ -10,7 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator"
-	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit/testkube"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 )
 
@@ -24,7 +24,7 @@ func TestLeavingServerIsWaitedFor(t *testing.T) {
 			t.Parallel()
 			inWorld(t, func(t *testing.T, w *world) {
 				w.account.Change(func(s *emulator.Settings) { s.Flipped = []string{"nlb.removing-ends-with-job"} })
-				w.serve(2, testkit.TCP(80), with(annotation.ConnectionDrain, "on"), with(annotation.ConnectionDrainTimeout, "90"))
+				w.serve(2, testkube.TCP(80), with(annotation.ConnectionDrain, "on"), with(annotation.ConnectionDrainTimeout, "90"))
 				w.deleteNode("n2")
 				w.converge("web")
 				since := time.Now()
@@ -91,7 +91,7 @@ func TestFailedJobOfTheProcessBefore(t *testing.T) {
 func TestFailedJoinOfTheProcessBefore(t *testing.T) {
 	t.Parallel()
 	inWorld(t, func(t *testing.T, w *world) {
-		w.serve(1, testkit.TCP(80))
+		w.serve(1, testkube.TCP(80))
 		w.account.Fault(`{"action":"LoadBalancerJoinSecurityGroup","times":1,"job":"failed"}`)
 		w.transport.diesAfter(4) // group, two calls for its rules, and the job
 		w.change("web", func(svc *corev1.Service) { svc.Spec.LoadBalancerSourceRanges = []string{"192.0.2.0/24"} })

@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit/testkube"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/driver"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
@@ -30,7 +31,7 @@ func deletedBesideTwin(t *testing.T, before func(w *world, id string), check fun
 		t.Run(map[bool]string{false: "known", true: "after a restart"}[restarted], func(t *testing.T) {
 			t.Parallel()
 			inWorld(t, func(t *testing.T, w *world) {
-				w.serve(1, testkit.TCP(80))
+				w.serve(1, testkube.TCP(80))
 				id := w.get("web").Labels[driver.LabelLoadBalancerID]
 				twin := w.makeTwin("web")
 				before(w, id)
@@ -71,7 +72,7 @@ func TestDeletionReportsSecondNLBWithTag(t *testing.T) {
 func TestDeletionWithTwoNLBsAndNoLabel(t *testing.T) {
 	t.Parallel()
 	inWorld(t, func(t *testing.T, w *world) {
-		w.serve(1, testkit.TCP(80))
+		w.serve(1, testkube.TCP(80))
 		twin := w.makeTwin("web")
 		w.change("web", func(svc *corev1.Service) { delete(svc.Labels, driver.LabelLoadBalancerID) })
 		w.remove("web")

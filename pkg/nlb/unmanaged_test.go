@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit/testkube"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 )
@@ -21,7 +22,7 @@ func TestOwnListenersGoWithoutOverride(t *testing.T) {
 		id := w.existing("by-hand")
 		w.addNodes("n1")
 		svc := overriding(id)
-		svc.Spec.Ports = append(svc.Spec.Ports, testkit.Port(81, corev1.ProtocolTCP))
+		svc.Spec.Ports = append(svc.Spec.Ports, testkube.Port(81, corev1.ProtocolTCP))
 		w.put(svc)
 		w.converge("web")
 		byHand, group := "by hand", w.listener(id, 0).ServerGroupID

@@ -4,7 +4,7 @@ import (
 	"maps"
 	"testing"
 
-	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit/testkube"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/driver"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/quota"
 )
@@ -13,8 +13,8 @@ import (
 func TestUsesOfSharedNLB(t *testing.T) {
 	t.Parallel()
 	inWorld(t, func(t *testing.T, w *world) {
-		w.groupWorld(grouped("web", "edge", 1, testkit.TCP(80, 82)), grouped("shop", "edge", 2, testkit.TCP(81)),
-			grouped("blog", "edge", 3, testkit.TCP(83)))
+		w.groupWorld(grouped("web", "edge", 1, testkube.TCP(80, 82)), grouped("shop", "edge", 2, testkube.TCP(81)),
+			grouped("blog", "edge", 3, testkube.TCP(83)))
 		servers := map[string]int{}
 		for _, name := range []string{"web", "shop", "blog"} {
 			w.fillServices()

@@ -25,6 +25,7 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/emulatortest"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit/testcloud"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit/testkube"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
@@ -117,7 +118,7 @@ func newWorld(tb testing.TB, change ...func(*cloud.Config)) *world {
 		f(cfg)
 	}
 	w := &world{
-		t: tb, account: testcloud.New(tb, emulator.Options{Config: cfg, Settle: settle}), kube: testkit.NewClientset(),
+		t: tb, account: testcloud.New(tb, emulator.Options{Config: cfg, Settle: settle}), kube: testkube.NewClientset(),
 		events: make(chan string, 1000),
 		config: config.Config{ClusterID: testCluster, VPCID: emulatortest.VPC, VSwitchIDs: []string{"vsw-a", "vsw-b"},
 			Region: emulatortest.Region},
@@ -141,7 +142,7 @@ func (w *world) options(client *alicloud.Client) service.Options {
 	return service.Options{
 		Engines: []driver.Engine{w.engine}, Network: client, Config: w.config, Client: w.kube, Recorder: &record.FakeRecorder{Events: w.events},
 		Services: w.factory.Core().V1().Services(), Nodes: w.factory.Core().V1().Nodes(),
-		EndpointSlices: w.factory.Discovery().V1().EndpointSlices(), InstanceID: testkit.InstanceID, Pods: w.podCache,
+		EndpointSlices: w.factory.Discovery().V1().EndpointSlices(), InstanceID: testkube.InstanceID, Pods: w.podCache,
 	}
 }
 
@@ -149,22 +150,22 @@ func (w *world) options(client *alicloud.Client) service.Options {
 func (w *world) addNodes(names ...string) {
 	w.t.Helper()
 	for _, name := range names {
-		w.account.Put(testkit.InstanceOf(name), "{}")
-		testkit.Check(w.t, w.factory.Core().V1().Nodes().Informer().GetIndexer().Add(testkit.Node(name)))
+		w.account.Put(testkube.InstanceOf(name), "{}")
+		testkit.Check(w.t, w.factory.Core().V1().Nodes().Informer().GetIndexer().Add(testkube.Node(name)))
 	}
 }
 
 // addressOf gives a node an InternalIP.
 func (w *world) addressOf(name, address string) {
 	w.t.Helper()
-	node := testkit.Node(name)
+	node := testkube.Node(name)
 	node.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: address}}
 	testkit.Check(w.t, w.factory.Core().V1().Nodes().Informer().GetIndexer().Update(node))
 }
 
 func (w *world) deleteNode(name string) {
 	w.t.Helper()
-	testkit.Check(w.t, w.factory.Core().V1().Nodes().Informer().GetIndexer().Delete(testkit.Node(name)))
+	testkit.Check(w.t, w.factory.Core().V1().Nodes().Informer().GetIndexer().Delete(testkube.Node(name)))
 }
 
 func (w *world) putSlice(slice *discoveryv1.EndpointSlice) {
@@ -174,11 +175,11 @@ func (w *world) putSlice(slice *discoveryv1.EndpointSlice) {
 
 // newService returns a Service of the NLB class in two zones.
 func newService(name string, change ...func(*corev1.Service)) *corev1.Service {
-	return testkit.Service(name, append([]func(*corev1.Service){testkit.Class(Class), with(annotation.ZoneMaps, twoZones)}, change...)...)
+	return testkube.Service(name, append([]func(*corev1.Service){testkube.Class(Class), with(annotation.ZoneMaps, twoZones)}, change...)...)
 }
 
 func with(suffix annotation.Suffix, value string) func(*corev1.Service) {
-	return testkit.Annotation(suffix.Key(), value)
+	return testkube.Annotation(suffix.Key(), value)
 }
 
 func without(suffix annotation.Suffix) func(*corev1.Service) {
@@ -193,7 +194,7 @@ func (w *world) put(svc *corev1.Service) {
 
 func (w *world) get(name string) *corev1.Service {
 	w.t.Helper()
-	return testkit.Must(w.kube.CoreV1().Services(testkit.Namespace).Get(w.t.Context(), name, metav1.GetOptions{}))(w.t)
+	return testkit.Must(w.kube.CoreV1().Services(testkube.Namespace).Get(w.t.Context(), name, metav1.GetOptions{}))(w.t)
 }
 
 func (w *world) change(name string, changes ...func(*corev1.Service)) {
@@ -202,7 +203,7 @@ func (w *world) change(name string, changes ...func(*corev1.Service)) {
 	for _, f := range changes {
 		f(svc)
 	}
-	_, err := w.kube.CoreV1().Services(testkit.Namespace).Update(w.t.Context(), svc, metav1.UpdateOptions{})
+	_, err := w.kube.CoreV1().Services(testkube.Namespace).Update(w.t.Context(), svc, metav1.UpdateOptions{})
 	testkit.Check(w.t, err)
 }
 
@@ -252,7 +253,7 @@ func (w *world) tryOne(name string) error {
 	var last error
 	same := 0
 	for range 200 {
-		svc, err := w.kube.CoreV1().Services(testkit.Namespace).Get(w.t.Context(), name, metav1.GetOptions{})
+		svc, err := w.kube.CoreV1().Services(testkube.Namespace).Get(w.t.Context(), name, metav1.GetOptions{})
 		if err != nil {
 			return err
 		}
@@ -342,7 +343,7 @@ func (w *world) balancers(name string) []alicloud.NLB {
 }
 
 func (w *world) owner(name string) *alicloud.Tag {
-	return &alicloud.Tag{Key: mark.TagOwner, Value: mark.DefaultName(testkit.Service(name).UID)}
+	return &alicloud.Tag{Key: mark.TagOwner, Value: mark.DefaultName(testkube.Service(name).UID)}
 }
 
 // balancer returns the one load balancer of a Service.

@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit/testkube"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 )
@@ -58,7 +59,7 @@ func TestPutBack(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			inWorld(t, func(t *testing.T, w *world) {
-				w.serve(1, testkit.TCP(80), test.before(w))
+				w.serve(1, testkube.TCP(80), test.before(w))
 				lb := w.balancer("web")
 				old := test.has(&lb)
 				if old == "" {
@@ -106,7 +107,7 @@ func TestServersOfALongNameAreKnown(t *testing.T) {
 		w.addNodes("n1", "x")
 		w.deleteNode("x")
 		id, group := w.existing("by-hand"), w.groupByHand("shop")
-		w.put(newService("web", testkit.TCP(80), without(annotation.ZoneMaps), with(annotation.LoadBalancerID, id),
+		w.put(newService("web", testkube.TCP(80), without(annotation.ZoneMaps), with(annotation.LoadBalancerID, id),
 			with(annotation.VGroupPort, group+":80")))
 		w.converge("web")
 		w.quiet("web")
@@ -144,7 +145,7 @@ func TestJoinedGroupIsLeftWhileNobodyLooks(t *testing.T) {
 					w.addNodes("n1", "x")
 					w.deleteNode("x")
 					id, a, b := w.existing("by-hand"), w.groupByHand("shop-a"), w.groupByHand("shop-b")
-					w.put(newService("web", testkit.TCP(80), without(annotation.ZoneMaps), with(annotation.LoadBalancerID, id),
+					w.put(newService("web", testkube.TCP(80), without(annotation.ZoneMaps), with(annotation.LoadBalancerID, id),
 						with(annotation.ForceOverrideListeners, override),
 						with(annotation.VGroupPort, a+":80")))
 					w.converge("web")
@@ -181,7 +182,7 @@ func TestJobsThatCannotBeRead(t *testing.T) {
 					w.account.Fault(fault)
 				}
 				w.addNodes("n1")
-				w.put(newService("web", testkit.TCP(80)))
+				w.put(newService("web", testkube.TCP(80)))
 				start := time.Now()
 				w.converge("web")
 				if took := time.Since(start); took > test.within {
@@ -217,7 +218,7 @@ func TestLastingFailureIsFewEvents(t *testing.T) {
 			inWorld(t, func(t *testing.T, w *world) {
 				w.account.Fault(fault)
 				w.addNodes("n1")
-				w.put(newService("web", testkit.TCP(80), testkit.TCP(81)))
+				w.put(newService("web", testkube.TCP(80), testkube.TCP(81)))
 				for range 2 {
 					w.patiently("web")
 				}
@@ -233,7 +234,7 @@ func TestLastingFailureIsFewEvents(t *testing.T) {
 func TestUntaggedGroup(t *testing.T) {
 	t.Parallel()
 	inWorld(t, func(t *testing.T, w *world) {
-		w.serve(1, testkit.TCP(80))
+		w.serve(1, testkube.TCP(80))
 		group := w.groups("web")[0]
 		var keys []string
 		for _, tag := range group.Tags {

@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator"
-	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit/testkube"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 )
 
@@ -252,7 +252,7 @@ func TestHiddenNodesAtFirst(t *testing.T) {
 		}
 		time.Sleep(time.Minute)
 		for _, node := range nodes {
-			testkit.Ready(node).LastTransitionTime = metav1.Now()
+			testkube.Ready(node).LastTransitionTime = metav1.Now()
 		}
 		before := a.Last()
 		monitor(c, nodes, 2*time.Minute)

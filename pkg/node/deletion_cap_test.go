@@ -14,6 +14,7 @@ import (
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit/testkube"
 )
 
 // TestCapOfSmallCluster: the cap holds for clusters of any size.
@@ -67,7 +68,7 @@ func TestRestoredAPIServer(t *testing.T) {
 				for i, node := range nodes {
 					again := node.DeepCopy()
 					again.UID = types.UID(fmt.Sprintf("again-%d", i))
-					testkit.Ready(again).LastTransitionTime = metav1.Now()
+					testkube.Ready(again).LastTransitionTime = metav1.Now()
 					back = append(back, again)
 					c.add(again)
 					if gone, _ := monitor(c, back, 4*time.Minute); gone != 0 {

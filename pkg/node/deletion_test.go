@@ -20,12 +20,12 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator"
-	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit/testkube"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 )
 
 func withReady(status corev1.ConditionStatus) func(*corev1.Node) {
-	return func(node *corev1.Node) { testkit.Ready(node).Status = status }
+	return func(node *corev1.Node) { testkube.Ready(node).Status = status }
 }
 
 func withoutReady(node *corev1.Node) { node.Status.Conditions = nil }

@@ -16,8 +16,8 @@ import (
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/emulatortest"
-	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit/testcloud"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit/testkube"
 )
 
 const (
@@ -26,8 +26,8 @@ const (
 )
 
 func TestMain(m *testing.M) {
-	testkit.RoomForWatchers()
-	testkit.ErrorsDoNotWait()
+	testkube.RoomForWatchers()
+	testkube.ErrorsDoNotWait()
 	goleak.VerifyTestMain(m)
 }
 
@@ -143,7 +143,7 @@ func withLabel(key, value string) func(*corev1.Node) {
 	return func(node *corev1.Node) { node.Labels[key] = value }
 }
 
-func isReady(node *corev1.Node) { testkit.Ready(node).Status = corev1.ConditionTrue }
+func isReady(node *corev1.Node) { testkube.Ready(node).Status = corev1.ConditionTrue }
 
 func tainted(node *corev1.Node) {
 	node.Spec.Taints = []corev1.Taint{{Key: cloudproviderapi.TaintExternalCloudProvider, Value: "true", Effect: corev1.TaintEffectNoSchedule}}

@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit/testkube"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/nlb"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
@@ -28,7 +29,7 @@ type classChange struct {
 func classChanges() map[string]classChange {
 	return map[string]classChange{
 		"CLB to NLB": {change: func(svc *corev1.Service) {
-			testkit.Class(nlb.Class)(svc)
+			testkube.Class(nlb.Class)(svc)
 			svc.Annotations = map[string]string{zoneMaps: "cn-hangzhou-a:vsw-a,cn-hangzhou-b:vsw-b"}
 		}},
 		"NLB to CLB": {isNLB: true, change: func(svc *corev1.Service) {
@@ -49,7 +50,7 @@ func (c classChange) begin(t *testing.T) *both {
 	if c.byGate {
 		b.change("web", func(svc *corev1.Service) {
 			svc.Spec.LoadBalancerClass = nil
-			testkit.Annotation(annotation.Type.Key(), "nlb")(svc)
+			testkube.Annotation(annotation.Type.Key(), "nlb")(svc)
 		})
 	}
 	b.settle()

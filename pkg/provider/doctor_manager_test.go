@@ -12,7 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
-	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit/testkube"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/doctor"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
 )
@@ -61,7 +61,7 @@ func TestDoctorStartsWithTheLeader(t *testing.T) {
 
 // balancedService is one with a load balancer, whose condition says so or not.
 func balancedService(name string, age time.Duration, conditions ...metav1.Condition) *corev1.Service {
-	svc := testkit.Service(name, testkit.TCP(80))
+	svc := testkube.Service(name, testkube.TCP(80))
 	svc.CreationTimestamp = metav1.NewTime(time.Now().Add(-age))
 	for i := range conditions {
 		conditions[i].Type, conditions[i].LastTransitionTime = service.ConditionSynced, metav1.NewTime(time.Now().Add(-age))

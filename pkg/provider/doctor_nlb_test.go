@@ -7,7 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit/testkube"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/doctor"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/nlb"
 )
@@ -26,13 +26,13 @@ func TestDoctorForgivesMissingNLB(t *testing.T) {
 		want    doctor.Status // empty for no line
 	}{
 		"permission without a Service": {breaks: without("CreateServerGroup"), subject: "nlb:CreateServerGroup", want: doctor.Optional},
-		"permission of a Service": {breaks: without("CreateServerGroup"), service: testkit.Class(nlb.Class),
+		"permission of a Service": {breaks: without("CreateServerGroup"), service: testkube.Class(nlb.Class),
 			subject: "nlb:CreateServerGroup", want: doctor.Wrong},
 		"permission of a Service that had": {breaks: without("CreateServerGroup"), service: had, subject: "nlb:CreateServerGroup",
 			want: doctor.Wrong},
 		"permission that is not needed": {breaks: without("CreateServerGroup"), service: had, off: true, subject: "nlb:CreateServerGroup"},
 		"endpoint without a Service":    {breaks: unreachable, subject: "NLB endpoint", want: doctor.Optional},
-		"endpoint of a Service":         {breaks: unreachable, service: testkit.Class(nlb.Class), subject: "NLB endpoint", want: doctor.Wrong},
+		"endpoint of a Service":         {breaks: unreachable, service: testkube.Class(nlb.Class), subject: "NLB endpoint", want: doctor.Wrong},
 		"endpoint that is not needed":   {breaks: unreachable, off: true, subject: "NLB endpoint"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -40,7 +40,7 @@ func TestDoctorForgivesMissingNLB(t *testing.T) {
 			p := newPatient(t)
 			test.breaks(t, p)
 			if p.settings.WithoutNLB = test.off; test.service != nil {
-				p.nodes = append(p.nodes, testkit.Service("web", testkit.TCP(80), test.service))
+				p.nodes = append(p.nodes, testkube.Service("web", testkube.TCP(80), test.service))
 			}
 			report := p.examine(t)
 			found := doctor.Check{}

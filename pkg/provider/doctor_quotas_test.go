@@ -12,6 +12,7 @@ import (
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit/testkube"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/doctor"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/nlb"
@@ -72,7 +73,7 @@ func TestDoctorShowsQuotas(t *testing.T) {
 			p := newPatient(t)
 			p.createCLBs(t, 3)
 			p.server.Change(func(s *emulator.Settings) { s.Quotas.LoadBalancers = test.limit })
-			p.nodes = append(p.nodes, testkit.Service("web", testkit.TCP(80, 81, 82, 83)))
+			p.nodes = append(p.nodes, testkube.Service("web", testkube.TCP(80, 81, 82, 83)))
 			if test.breaks != nil {
 				test.breaks(t, p)
 			}
@@ -115,7 +116,7 @@ func TestDoctorAndFullCLBsOfGroups(t *testing.T) {
 			p.createCLBs(t, 2)
 			p.server.Change(func(s *emulator.Settings) { s.Quotas.LoadBalancers = test.limit })
 			for i := range services {
-				svc := testkit.Service(fmt.Sprint("shared-", i), testkit.TCP(int32(1000+i)), testkit.Annotation(annotation.Group.Key(), "edge")) //nolint:gosec // ports
+				svc := testkube.Service(fmt.Sprint("shared-", i), testkube.TCP(int32(1000+i)), testkube.Annotation(annotation.Group.Key(), "edge")) //nolint:gosec // ports
 				if i >= test.stays {
 					svc.Annotations[annotation.GroupOverflow.Key()] = "true"
 				}
@@ -140,7 +141,7 @@ func TestDoctorCountsNodesThatNobodyChooses(t *testing.T) {
 	t.Parallel()
 	local := func(svc *corev1.Service) { svc.Spec.ExternalTrafficPolicy = corev1.ServiceExternalTrafficPolicyLocal }
 	with := func(suffix annotation.Suffix, value string) func(*corev1.Service) {
-		return testkit.Annotation(suffix.Key(), value)
+		return testkube.Annotation(suffix.Key(), value)
 	}
 	for name, test := range map[string]struct {
 		services, balancers, nodes int
@@ -183,7 +184,7 @@ func TestDoctorCountsNodesThatNobodyChooses(t *testing.T) {
 				p.config.BackendSubset = backend.SubsetOff
 			}
 			for i := range test.services {
-				svc := testkit.Service(fmt.Sprint("web-", i), testkit.TCP(int32(80+i))) //nolint:gosec // ports
+				svc := testkube.Service(fmt.Sprint("web-", i), testkube.TCP(int32(80+i))) //nolint:gosec // ports
 				svc.Labels = map[string]string{driver.LabelLoadBalancerID: fmt.Sprint("lb-", i%test.balancers)}
 				if test.nlb {
 					svc.Spec.LoadBalancerClass = new(nlb.Class)
@@ -220,7 +221,7 @@ func TestDoctorAndRaisedQuotas(t *testing.T) {
 		for i := range numbers {
 			numbers[i] = int32(1000 + i) //nolint:gosec // ports
 		}
-		return testkit.TCP(numbers...)
+		return testkube.TCP(numbers...)
 	}
 	local := func(svc *corev1.Service) { svc.Spec.ExternalTrafficPolicy = corev1.ServiceExternalTrafficPolicyLocal }
 	ranges := func(svc *corev1.Service) { svc.Spec.LoadBalancerSourceRanges = []string{"10.0.0.0/8"} }
@@ -250,7 +251,7 @@ func TestDoctorAndRaisedQuotas(t *testing.T) {
 			without("ListProductQuotas")(t, p)
 			p.config.Quotas = test.configured
 			for i := range test.services {
-				p.nodes = append(p.nodes, testkit.Service(fmt.Sprint("web-", i), test.change...))
+				p.nodes = append(p.nodes, testkube.Service(fmt.Sprint("web-", i), test.change...))
 			}
 			report := p.examine(t)
 			checks := quotaChecks(report)
@@ -272,7 +273,7 @@ func TestDoctorBelievesTheQuotaCenter(t *testing.T) {
 	t.Parallel()
 	p := newPatient(t)
 	for i := range 80 {
-		p.nodes = append(p.nodes, testkit.Service(fmt.Sprint("web-", i), testkit.TCP(80), served, func(svc *corev1.Service) {
+		p.nodes = append(p.nodes, testkube.Service(fmt.Sprint("web-", i), testkube.TCP(80), served, func(svc *corev1.Service) {
 			svc.Spec.ExternalTrafficPolicy = corev1.ServiceExternalTrafficPolicyLocal
 		}))
 	}
@@ -291,7 +292,7 @@ func TestDoctorRanksBothSites(t *testing.T) {
 	p := newPatient(t)
 	without("ListProductQuotas")(t, p)
 	p.createCLBs(t, 26) //nolint:mnd // of 30, or of 60
-	p.nodes = append(p.nodes, testkit.Service("web", testkit.TCP(80), testkit.TCP(81)))
+	p.nodes = append(p.nodes, testkube.Service("web", testkube.TCP(80), testkube.TCP(81)))
 	if first := quotaChecks(p.examine(t))[1]; !strings.HasPrefix(first.Detail,
 		"26 of 30 CLBs of the account (87 %; value: published for the international site, 60 for the China site)") || first.Status != doctor.OK {
 		t.Errorf("first %+v", first)
@@ -305,7 +306,7 @@ func TestDoctorSaysWithWhatUsesGrow(t *testing.T) {
 	p := newPatient(t)
 	for i := range 12 {
 		p.nodes = append(p.nodes,
-			testkit.Service(fmt.Sprint("web-", i), testkit.TCP(80), testkit.Annotation(annotation.BackendSubset.Key(), "off")))
+			testkube.Service(fmt.Sprint("web-", i), testkube.TCP(80), testkube.Annotation(annotation.BackendSubset.Key(), "off")))
 	}
 	p.config.Quotas = map[string]int{string(quota.CLBsPerInstance): 15, string(quota.BackendsPerCLB): 10}
 	found := map[string]string{}
@@ -323,7 +324,7 @@ func TestDoctorSaysWithWhatUsesGrow(t *testing.T) {
 // sharing adds Services that share a CLB.
 func sharing(_ *testing.T, p *patient) {
 	for i := range 17 {
-		svc := testkit.Service(fmt.Sprint("shared-", i), testkit.TCP(int32(80+i), int32(1080+i))) //nolint:gosec // ports
+		svc := testkube.Service(fmt.Sprint("shared-", i), testkube.TCP(int32(80+i), int32(1080+i))) //nolint:gosec // ports
 		svc.Labels = map[string]string{driver.LabelLoadBalancerID: "lb-shared"}
 		p.nodes = append(p.nodes, svc)
 	}

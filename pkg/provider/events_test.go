@@ -11,7 +11,7 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 	"k8s.io/klog/v2"
 
-	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit/testkube"
 )
 
 // TestEventsAreLogged: the log has every event at the default verbosity, because the API server forgets them after an hour.
@@ -27,7 +27,7 @@ func TestEventsAreLogged(t *testing.T) {
 		}, funcr.Options{})
 		broadcaster := newBroadcaster(klog.NewContext(t.Context(), logger), fake.NewClientset())
 		defer broadcaster.Shutdown()
-		recorderOf(broadcaster)(serviceEvents).Event(testkit.Service("web", testkit.TCP(80)), corev1.EventTypeWarning, "SyncLoadBalancerFailed",
+		recorderOf(broadcaster)(serviceEvents).Event(testkube.Service("web", testkube.TCP(80)), corev1.EventTypeWarning, "SyncLoadBalancerFailed",
 			"no quota")
 		synctest.Wait()
 		mu.Lock()

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit/testkube"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/nlb"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
 )
@@ -24,15 +25,15 @@ func explained(t *testing.T, server cloudServer, passes int, query ExplainQuery,
 	config.VPCID, config.VSwitchIDs = "vpc-emulator", []string{"vsw-a"}
 	withCloud(t, server, config, Settings{}, func(ctx context.Context, cloud *Cloud) {
 		for range passes {
-			svc := testkit.Must(cloud.kube.CoreV1().Services(testkit.Namespace).Get(ctx, "web", metav1.GetOptions{}))(t)
+			svc := testkit.Must(cloud.kube.CoreV1().Services(testkube.Namespace).Get(ctx, "web", metav1.GetOptions{}))(t)
 			testkit.Must(cloud.engines.services.Reconcile(ctx, svc))(t)
 		}
 		before := server.Last()
 		testkit.Eventually(t, "the cache has what the passes wrote", func(context.Context) bool {
-			svc, err := cloud.engines.serviceOptions.Services.Lister().Services(testkit.Namespace).Get("web")
+			svc, err := cloud.engines.serviceOptions.Services.Lister().Services(testkube.Namespace).Get("web")
 			return err == nil && (passes == 0 || meta.FindStatusCondition(svc.Status.Conditions, service.ConditionSynced) != nil)
 		})
-		query.Namespace, query.Service = testkit.Namespace, "web"
+		query.Namespace, query.Service = testkube.Namespace, "web"
 		found, err = cloud.Explain(ctx, query)
 		for _, call := range server.Calls(before) {
 			if call.Kind == "write" {
@@ -47,7 +48,7 @@ func explained(t *testing.T, server cloudServer, passes int, query ExplainQuery,
 func fleet(server cloudServer, nodes ...*corev1.Node) []runtime.Object {
 	var objects []runtime.Object
 	for _, node := range nodes {
-		server.Put(testkit.InstanceOf(node.Name), `{}`)
+		server.Put(testkube.InstanceOf(node.Name), `{}`)
 		objects = append(objects, node)
 	}
 	return objects
@@ -67,15 +68,15 @@ func TestExplainSaysWhyANodeIsOut(t *testing.T) {
 	t.Parallel()
 	server := startCloud(t)
 	objects := fleet(server,
-		testkit.Node("good"), testkit.Node("labeled", testkit.NodeLabel("node.kubernetes.io/exclude-from-external-load-balancers", "")),
-		testkit.Node("leaving", testkit.Taint("ToBeDeletedByClusterAutoscaler")),
-		testkit.Node("elsewhere", testkit.ProviderID("cn-beijing.i-elsewhere")),
-		testkit.Node("broken", testkit.NotReady(metav1.Now().Add(-1e12))),
-		testkit.Node("control-plane", testkit.NodeLabel("node-role.kubernetes.io/master", "")),
-		testkit.Node("new", testkit.Taint("node.cloudprovider.kubernetes.io/uninitialized")),
-		testkit.Node("strange", testkit.ProviderID("aws:///i-1")),
+		testkube.Node("good"), testkube.Node("labeled", testkube.NodeLabel("node.kubernetes.io/exclude-from-external-load-balancers", "")),
+		testkube.Node("leaving", testkube.Taint("ToBeDeletedByClusterAutoscaler")),
+		testkube.Node("elsewhere", testkube.ProviderID("cn-beijing.i-elsewhere")),
+		testkube.Node("broken", testkube.NotReady(metav1.Now().Add(-1e12))),
+		testkube.Node("control-plane", testkube.NodeLabel("node-role.kubernetes.io/master", "")),
+		testkube.Node("new", testkube.Taint("node.cloudprovider.kubernetes.io/uninitialized")),
+		testkube.Node("strange", testkube.ProviderID("aws:///i-1")),
 	)
-	svc := testkit.Service("web", testkit.TCP(80))
+	svc := testkube.Service("web", testkube.TCP(80))
 	found, err := explained(t, server, 1, ExplainQuery{}, append(objects, svc)...)
 	testkit.Check(t, err)
 	for name, want := range map[string]string{
@@ -115,12 +116,12 @@ func TestExplainSaysWhyANodeIsOut(t *testing.T) {
 func TestExplainLocal(t *testing.T) {
 	t.Parallel()
 	server := startCloud(t)
-	objects := fleet(server, testkit.Node("a"), testkit.Node("b"),
-		testkit.Node("c", testkit.NodeLabel("service.alibabacloud.com/exclude-node", "")))
-	svc := testkit.Service("web", testkit.TCP(80), testkit.LocalTraffic)
-	slice := testkit.EndpointSlice("web", svc.Spec.Ports[0], "10.244.1.1@a", "?10.244.2.1@b", "10.244.3.1@c")
+	objects := fleet(server, testkube.Node("a"), testkube.Node("b"),
+		testkube.Node("c", testkube.NodeLabel("service.alibabacloud.com/exclude-node", "")))
+	svc := testkube.Service("web", testkube.TCP(80), testkube.LocalTraffic)
+	slice := testkube.EndpointSlice("web", svc.Spec.Ports[0], "10.244.1.1@a", "?10.244.2.1@b", "10.244.3.1@c")
 	for i, name := range []string{"web-a", "web-b", "web-c"} {
-		slice.Endpoints[i].TargetRef = &corev1.ObjectReference{Kind: "Pod", Namespace: testkit.Namespace, Name: name}
+		slice.Endpoints[i].TargetRef = &corev1.ObjectReference{Kind: "Pod", Namespace: testkube.Namespace, Name: name}
 	}
 	objects = append(objects, svc, slice)
 	found, err := explained(t, server, 1, ExplainQuery{}, objects...)
@@ -161,11 +162,11 @@ func TestExplainLocal(t *testing.T) {
 func TestExplainPods(t *testing.T) {
 	t.Parallel()
 	server := startCloud(t)
-	zones := testkit.Annotation("service.beta.kubernetes.io/alibaba-cloud-loadbalancer-zone-maps", "cn-hangzhou-a:vsw-a,cn-hangzhou-b:vsw-b")
-	svc := testkit.Service("web", testkit.TCP(80), testkit.Class(nlb.Class), zones,
-		testkit.Annotation("service.beta.kubernetes.io/backend-type", "eni"))
-	slice := testkit.EndpointSlice("web", svc.Spec.Ports[0], "10.1.9.9@a", "192.168.7.7@a", "?10.1.9.8@a")
-	found, err := explained(t, server, 0, ExplainQuery{}, append(fleet(server, testkit.Node("a")), svc, slice)...)
+	zones := testkube.Annotation("service.beta.kubernetes.io/alibaba-cloud-loadbalancer-zone-maps", "cn-hangzhou-a:vsw-a,cn-hangzhou-b:vsw-b")
+	svc := testkube.Service("web", testkube.TCP(80), testkube.Class(nlb.Class), zones,
+		testkube.Annotation("service.beta.kubernetes.io/backend-type", "eni"))
+	slice := testkube.EndpointSlice("web", svc.Spec.Ports[0], "10.1.9.9@a", "192.168.7.7@a", "?10.1.9.8@a")
+	found, err := explained(t, server, 0, ExplainQuery{}, append(fleet(server, testkube.Node("a")), svc, slice)...)
 	testkit.Check(t, err)
 	for name, want := range map[string]string{
 		"10.1.9.9": "out: no network interface of the VPC has the address", "192.168.7.7": "out: the address is outside of the VPC",
@@ -184,9 +185,9 @@ func TestExplainPods(t *testing.T) {
 func TestExplainWhereTheCloudRefuses(t *testing.T) {
 	t.Parallel()
 	server := startCloud(t)
-	objects := fleet(server, testkit.Node("a"), testkit.Node("b", testkit.NodeLabel("service.alibabacloud.com/exclude-node", "")))
-	named := testkit.Service("web", testkit.TCP(80),
-		testkit.Annotation("service.beta.kubernetes.io/alibaba-cloud-loadbalancer-id", "lb-nowhere"))
+	objects := fleet(server, testkube.Node("a"), testkube.Node("b", testkube.NodeLabel("service.alibabacloud.com/exclude-node", "")))
+	named := testkube.Service("web", testkube.TCP(80),
+		testkube.Annotation("service.beta.kubernetes.io/alibaba-cloud-loadbalancer-id", "lb-nowhere"))
 	found, err := explained(t, server, 0, ExplainQuery{}, append(objects, named)...)
 	testkit.Check(t, err)
 	text := found.String()
@@ -199,13 +200,13 @@ func TestExplainWhereTheCloudRefuses(t *testing.T) {
 	if found.Empty() {
 		t.Error("it looks as if all were well")
 	}
-	failed := testkit.Service("web", testkit.TCP(80))
+	failed := testkube.Service("web", testkube.TCP(80))
 	failed.Status.Conditions = []metav1.Condition{{
 		Type: service.ConditionSynced, Status: metav1.ConditionFalse, Reason: "SyncLoadBalancerFailed",
 		Message: "create CLB: CreateLoadBalancer: OverQuota, request 4711",
 	}}
 	event := &corev1.Event{
-		ObjectMeta: metav1.ObjectMeta{Namespace: testkit.Namespace, Name: "e"}, Type: corev1.EventTypeWarning, Reason: "QuotaReached",
+		ObjectMeta: metav1.ObjectMeta{Namespace: testkube.Namespace, Name: "e"}, Type: corev1.EventTypeWarning, Reason: "QuotaReached",
 		Message:        "no more CLBs",
 		InvolvedObject: corev1.ObjectReference{UID: failed.UID}, LastTimestamp: metav1.Now(),
 	}
@@ -227,10 +228,10 @@ func TestExplainOthers(t *testing.T) {
 		"spec.type is ClusterIP": func(svc *corev1.Service) {
 			svc.Spec.Type = corev1.ServiceTypeClusterIP
 		},
-		`spec.loadBalancerClass "example.com/lb" is that of another`:       testkit.Class("example.com/lb"),
-		"the annotation service.beta.kubernetes.io/class leaves it to ano": testkit.Annotation("service.beta.kubernetes.io/class", "other"),
+		`spec.loadBalancerClass "example.com/lb" is that of another`:       testkube.Class("example.com/lb"),
+		"the annotation service.beta.kubernetes.io/class leaves it to ano": testkube.Annotation("service.beta.kubernetes.io/class", "other"),
 	} {
-		found, err := explained(t, startCloud(t), 0, ExplainQuery{}, testkit.Service("web", testkit.TCP(80), change))
+		found, err := explained(t, startCloud(t), 0, ExplainQuery{}, testkube.Service("web", testkube.TCP(80), change))
 		testkit.Check(t, err)
 		if !strings.HasPrefix(found.String(), "Service default/web: no load balancer: "+name) {
 			t.Errorf("want %q:\n%s", name, found)

@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit/testkube"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/nlb"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
@@ -38,9 +39,9 @@ func newGroupedBoth(t *testing.T, webIsNLB bool) groupedBoth {
 func (g groupedBoth) put(name string, port int32, isNLB bool) {
 	g.t.Helper()
 	g.both.put(name, isNLB, func(svc *corev1.Service) {
-		svc.Spec.Ports = []corev1.ServicePort{testkit.Port(port, corev1.ProtocolTCP)}
+		svc.Spec.Ports = []corev1.ServicePort{testkube.Port(port, corev1.ProtocolTCP)}
 		svc.CreationTimestamp = metav1.Unix(1_000_000+int64(g.made), 0)
-		testkit.Annotation(annotation.Group.Key(), "edge")(svc)
+		testkube.Annotation(annotation.Group.Key(), "edge")(svc)
 	})
 }
 
@@ -111,7 +112,7 @@ func (g groupedBoth) ends(webIsNLB bool) {
 	if diff := cmp.Diff(want, g.served()); diff != "" {
 		g.t.Errorf("listeners (-want +got):\n%s", diff)
 	}
-	web := testkit.Must(g.kube.CoreV1().Services(testkit.Namespace).Get(g.t.Context(), "web", metav1.GetOptions{}))(g.t)
+	web := testkit.Must(g.kube.CoreV1().Services(testkube.Namespace).Get(g.t.Context(), "web", metav1.GetOptions{}))(g.t)
 	if shown := web.Status.LoadBalancer.Ingress; len(shown) != 1 || (shown[0].Hostname != "") != webIsNLB ||
 		slices.Contains(web.Finalizers, nlb.Finalizer) != webIsNLB || len(web.Finalizers) != 1 {
 		g.t.Errorf("web shows %+v and has the finalizers %v", shown, web.Finalizers)
@@ -140,7 +141,7 @@ func TestClassChangeInAGroup(t *testing.T) {
 				g.change("web", func(svc *corev1.Service) {
 					svc.Spec.LoadBalancerClass = nil
 					if delete(svc.Annotations, zoneMaps); toNLB {
-						testkit.Class(nlb.Class)(svc)
+						testkube.Class(nlb.Class)(svc)
 						svc.Annotations[zoneMaps] = "cn-hangzhou-a:vsw-a,cn-hangzhou-b:vsw-b"
 					}
 				})

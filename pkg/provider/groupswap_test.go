@@ -13,6 +13,7 @@ import (
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/emulatortest"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit/testkube"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 )
@@ -77,15 +78,15 @@ func TestSwapOfGroupAndExisting(t *testing.T) {
 func toExisting(id string) func(*corev1.Service) {
 	return func(svc *corev1.Service) {
 		delete(svc.Annotations, annotation.Group.Key())
-		testkit.Annotation(annotation.LoadBalancerID.Key(), id)(svc)
-		testkit.Annotation(annotation.ForceOverrideListeners.Key(), "true")(svc)
+		testkube.Annotation(annotation.LoadBalancerID.Key(), id)(svc)
+		testkube.Annotation(annotation.ForceOverrideListeners.Key(), "true")(svc)
 	}
 }
 
 func toGroup(svc *corev1.Service) {
 	delete(svc.Annotations, annotation.LoadBalancerID.Key())
 	delete(svc.Annotations, annotation.ForceOverrideListeners.Key())
-	testkit.Annotation(annotation.Group.Key(), "edge")(svc)
+	testkube.Annotation(annotation.Group.Key(), "edge")(svc)
 }
 
 func (s swap) run(g groupedBoth, isNLB, restarted bool) {
@@ -164,7 +165,7 @@ func (g groupedBoth) watch(d time.Duration, names ...string) {
 // isServed checks that a Service is served at the address that its status shows.
 func (g groupedBoth) isServed(name string) {
 	g.t.Helper()
-	svc := testkit.Must(g.kube.CoreV1().Services(testkit.Namespace).Get(g.t.Context(), name, metav1.GetOptions{}))(g.t)
+	svc := testkit.Must(g.kube.CoreV1().Services(testkube.Namespace).Get(g.t.Context(), name, metav1.GetOptions{}))(g.t)
 	shown := addressOf(svc)
 	s := &groupSoak{both: *g.both}
 	listeners, _, _ := s.cloud()

@@ -12,6 +12,7 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/emulatortest"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit/testkube"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/nlb"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/driver"
@@ -25,12 +26,12 @@ func TestGuestOfAnotherProduct(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		server := emulatortest.New(t, emulator.Options{Settle: time.Second})
-		server.Put(testkit.InstanceOf("n1"), "{}")
-		zones := testkit.Annotation(annotation.ZoneMaps.Key(), "cn-hangzhou-a:vsw-a,cn-hangzhou-b:vsw-b")
-		kube := testkit.NewClientset(testkit.Node("n1"),
-			testkit.Service("shop", testkit.TCP(81), testkit.Class(nlb.Class), zones, testkit.Annotation(annotation.Group.Key(), "edge")),
-			testkit.Service("web", testkit.TCP(80)))
-		services := kube.CoreV1().Services(testkit.Namespace)
+		server.Put(testkube.InstanceOf("n1"), "{}")
+		zones := testkube.Annotation(annotation.ZoneMaps.Key(), "cn-hangzhou-a:vsw-a,cn-hangzhou-b:vsw-b")
+		kube := testkube.NewClientset(testkube.Node("n1"),
+			testkube.Service("shop", testkube.TCP(81), testkube.Class(nlb.Class), zones, testkube.Annotation(annotation.Group.Key(), "edge")),
+			testkube.Service("web", testkube.TCP(80)))
+		services := kube.CoreV1().Services(testkube.Namespace)
 		get := func(name string) *corev1.Service {
 			return testkit.Must(services.Get(t.Context(), name, metav1.GetOptions{}))(t)
 		}

@@ -8,7 +8,7 @@ import (
 	"go.uber.org/goleak"
 	"k8s.io/apimachinery/pkg/watch"
 
-	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit/testkube"
 )
 
 // ignoreEmptyLists takes nil and empty lists for the same: no code tells them apart.
@@ -18,6 +18,6 @@ func TestMain(m *testing.M) {
 	// The fake API server panics ("channel full") when an informer falls behind by more events than this, by default 100.
 	// With many objects that change at the same moment of a bubble, a busy machine is enough for that.
 	watch.DefaultChanSize = 1 << 13
-	testkit.ErrorsDoNotWait()
+	testkube.ErrorsDoNotWait()
 	goleak.VerifyTestMain(m)
 }

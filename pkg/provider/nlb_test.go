@@ -15,6 +15,7 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/emulatortest"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit/testkube"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/nlb"
 )
@@ -55,10 +56,10 @@ func TestNLBThroughTheProvider(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := emulatortest.New(t, emulator.Options{Settle: time.Second})
 		client := steadyClient(t, server)
-		server.Put(testkit.InstanceOf("n1"), "{}")
-		zones := testkit.Annotation("service.beta.kubernetes.io/alibaba-cloud-loadbalancer-zone-maps", "cn-hangzhou-a:vsw-a,cn-hangzhou-b:vsw-b")
-		kube := testkit.NewClientset(testkit.Node("n1"), testkit.Service("web", testkit.TCP(80), testkit.Class(nlb.Class), zones))
-		services := kube.CoreV1().Services(testkit.Namespace)
+		server.Put(testkube.InstanceOf("n1"), "{}")
+		zones := testkube.Annotation("service.beta.kubernetes.io/alibaba-cloud-loadbalancer-zone-maps", "cn-hangzhou-a:vsw-a,cn-hangzhou-b:vsw-b")
+		kube := testkube.NewClientset(testkube.Node("n1"), testkube.Service("web", testkube.TCP(80), testkube.Class(nlb.Class), zones))
+		services := kube.CoreV1().Services(testkube.Namespace)
 		get := func() *corev1.Service {
 			t.Helper()
 			return testkit.Must(services.Get(t.Context(), "web", metav1.GetOptions{}))(t)

@@ -13,6 +13,7 @@ import (
 	"k8s.io/client-go/informers"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit/testkube"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/nlb"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/vpcroute"
@@ -105,8 +106,8 @@ func TestPlanRefusesWrites(t *testing.T) {
 // TestPlanOfAGroup: Services that share a load balancer which does not exist yet are planned with one of them, and the others say so.
 func TestPlanOfAGroup(t *testing.T) {
 	t.Parallel()
-	grouped := testkit.Annotation("service.beta.kubernetes.io/alibaba-cloud-loadbalancer-group", "edge")
-	plan := planned(t, startCloud(t), testkit.Service("shop", testkit.TCP(81), grouped), testkit.Service("web", testkit.TCP(80), grouped))
+	grouped := testkube.Annotation("service.beta.kubernetes.io/alibaba-cloud-loadbalancer-group", "edge")
+	plan := planned(t, startCloud(t), testkube.Service("shop", testkube.TCP(81), grouped), testkube.Service("web", testkube.TCP(80), grouped))
 	if text := plan.String(); strings.Count(text, "create load balancer") != 1 ||
 		strings.Count(text, "\n  further steps follow once the load balancer exists\n") != 1 {
 		t.Errorf("plan of a new group:\n%s", text)
@@ -116,8 +117,8 @@ func TestPlanOfAGroup(t *testing.T) {
 // TestPlanOfProducts: each Service is planned by the product that it asks for, and not at all where that product is switched off.
 func TestPlanOfProducts(t *testing.T) {
 	t.Parallel()
-	zones := testkit.Annotation("service.beta.kubernetes.io/alibaba-cloud-loadbalancer-zone-maps", "cn-hangzhou-a:vsw-a,cn-hangzhou-b:vsw-b")
-	classic, network := testkit.Service("classic", testkit.TCP(80)), testkit.Service("network", testkit.TCP(80), testkit.Class(nlb.Class),
+	zones := testkube.Annotation("service.beta.kubernetes.io/alibaba-cloud-loadbalancer-zone-maps", "cn-hangzhou-a:vsw-a,cn-hangzhou-b:vsw-b")
+	classic, network := testkube.Service("classic", testkube.TCP(80)), testkube.Service("network", testkube.TCP(80), testkube.Class(nlb.Class),
 		zones)
 	const ofCLB, ofNLB = "Service default/classic\n  create load balancer", "Service default/network\n  create NLB"
 	for name, test := range map[string]struct {

@@ -17,6 +17,7 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/emulatortest"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit/testkube"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/nlb"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/backend"
@@ -76,7 +77,7 @@ func TestEveryQuotaIsShown(t *testing.T) { //nolint:paralleltest // the metrics 
 func newQuotaCluster(t *testing.T) *steadyCluster {
 	t.Helper()
 	const nodes, services, ports = 4, 4, 4
-	s := &steadyCluster{t: t, server: emulatortest.New(t, emulator.Options{}), kube: testkit.NewClientset(), config: keys,
+	s := &steadyCluster{t: t, server: emulatortest.New(t, emulator.Options{}), kube: testkube.NewClientset(), config: keys,
 		vSwitches: []string{"vsw-a", "vsw-b"}}
 	s.config.BackendSubset, s.config.Quotas = backend.SubsetOff, map[string]int{}
 	for code, of := range quotaCluster {
@@ -91,10 +92,10 @@ func newQuotaCluster(t *testing.T) *steadyCluster {
 		for port := 1; i == 0 && port < ports; port++ {
 			numbers = append(numbers, numbers[0]+int32(port)) //nolint:gosec // ports
 		}
-		clb := testkit.Service(fmt.Sprint("clb-", i), testkit.TCP(numbers...), testkit.Annotation(annotation.AddressType.Key(), "intranet"))
+		clb := testkube.Service(fmt.Sprint("clb-", i), testkube.TCP(numbers...), testkube.Annotation(annotation.AddressType.Key(), "intranet"))
 		clb.Spec.LoadBalancerSourceRanges = []string{"192.0.2.0/24"}
-		nlbs := testkit.Service(fmt.Sprint("nlb-", i), testkit.TCP(numbers...), testkit.Class(nlb.Class),
-			testkit.Annotation(annotation.ZoneMaps.Key(), "cn-hangzhou-a:vsw-a,cn-hangzhou-b:vsw-b"))
+		nlbs := testkube.Service(fmt.Sprint("nlb-", i), testkube.TCP(numbers...), testkube.Class(nlb.Class),
+			testkube.Annotation(annotation.ZoneMaps.Key(), "cn-hangzhou-a:vsw-a,cn-hangzhou-b:vsw-b"))
 		s.add(clb)
 		s.add(nlbs)
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/api"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit/testkube"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/nlb"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
@@ -72,9 +73,9 @@ func ports(all ...string) func(*corev1.Service) {
 			protocol, number, _ := strings.Cut(text, ":")
 			_, _ = fmt.Sscan(number, &port) //nolint:errcheck // it is one
 			if protocol == "udp" {
-				svc.Spec.Ports = append(svc.Spec.Ports, testkit.Port(port, corev1.ProtocolUDP))
+				svc.Spec.Ports = append(svc.Spec.Ports, testkube.Port(port, corev1.ProtocolUDP))
 			} else {
-				svc.Spec.Ports = append(svc.Spec.Ports, testkit.Port(port, corev1.ProtocolTCP))
+				svc.Spec.Ports = append(svc.Spec.Ports, testkube.Port(port, corev1.ProtocolTCP))
 			}
 		}
 	}
@@ -307,7 +308,7 @@ func stateOfCLB(w *ruled) (lines []string) {
 
 func ofNLB() *side {
 	edits := func(f ...func(*corev1.Service)) []func(*corev1.Service) { return f }
-	base := edits(testkit.Class(nlb.Class), with(annotation.ZoneMaps, "cn-hangzhou-a:vsw-a,cn-hangzhou-b:vsw-b"),
+	base := edits(testkube.Class(nlb.Class), with(annotation.ZoneMaps, "cn-hangzhou-a:vsw-a,cn-hangzhou-b:vsw-b"),
 		ports("tcp:80", "tcp:443", "udp:53", "tcp:81"),
 		with(annotation.ProtocolPort, "tcpssl:443"), with(annotation.CertID, "cert-1"))
 	return &side{

@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit/testkube"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
@@ -25,7 +26,7 @@ func (s *side) tell(t *testing.T, story func(w *ruled)) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newRuled(t, s)
 		defer func() { w.stop() }()
-		testkit.Must(w.kube.CoreV1().Services(testkit.Namespace).Create(t.Context(), testkit.Service("web", s.stages[0].base...),
+		testkit.Must(w.kube.CoreV1().Services(testkube.Namespace).Create(t.Context(), testkube.Service("web", s.stages[0].base...),
 			metav1.CreateOptions{}))(t)
 		time.Sleep(5 * time.Minute)
 		w.must(time.Second, "served in the beginning", func() bool { return s.served(w).everywhere("i-n1", "i-n2", "i-n3") })
@@ -229,7 +230,7 @@ func TestStrangerOnTheNextPort(t *testing.T) {
 			make90(w)
 			before := w.strangers()
 			w.change(func(svc *corev1.Service) {
-				svc.Spec.Ports = append(svc.Spec.Ports, testkit.Port(90, corev1.ProtocolTCP), testkit.Port(91, corev1.ProtocolTCP))
+				svc.Spec.Ports = append(svc.Spec.Ports, testkube.Port(90, corev1.ProtocolTCP), testkube.Port(91, corev1.ProtocolTCP))
 			})
 			w.must(openIn, "the port beside it is served", func() bool {
 				return len(s.served(w)["TCP:91"])+len(s.served(w)["tcp:91"]) == 3

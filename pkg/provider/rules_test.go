@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit/testkube"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 )
@@ -109,13 +110,13 @@ func (w *ruled) live(stage *stage, f *wrong) run {
 			w.manager.from(f.refuses)
 		}
 	}
-	svc := testkit.Service("web", stage.base...)
+	svc := testkube.Service("web", stage.base...)
 	w.pods = stage.pods
 	w.members(svc, "n1", "n2", "n3")
 	if f != nil && f.first {
 		begin()
 	}
-	testkit.Must(w.kube.CoreV1().Services(testkit.Namespace).Create(w.t.Context(), svc, metav1.CreateOptions{}))(w.t)
+	testkit.Must(w.kube.CoreV1().Services(testkube.Namespace).Create(w.t.Context(), svc, metav1.CreateOptions{}))(w.t)
 	time.Sleep(5 * time.Minute)
 	if f == nil || !f.first {
 		if !s.served(w).everywhere("i-n1", "i-n2", "i-n3") {
@@ -148,7 +149,7 @@ func (w *ruled) live(stage *stage, f *wrong) run {
 	w.came("n4")
 	check(joins, followIn, func() bool { return w.wanted().with("i-n4") })
 	w.change(func(svc *corev1.Service) {
-		svc.Spec.Ports = append(svc.Spec.Ports, testkit.Port(90, corev1.ProtocolTCP))
+		svc.Spec.Ports = append(svc.Spec.Ports, testkube.Port(90, corev1.ProtocolTCP))
 	})
 	w.members(w.get(), "n2", "n3", "n4")
 	check(opens, openIn, func() bool { return len(s.served(w)[strings.ToLower("tcp")+":90"])+len(s.served(w)["TCP:90"]) == 3 })

@@ -22,6 +22,7 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/cloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/emulatortest"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit/testkube"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 )
@@ -136,7 +137,7 @@ func newRuled(t *testing.T, s *side) *ruled {
 	config.VPCs[0].IPv6CIDR, config.VSwitches[0].IPv6CIDR, config.VSwitches[1].IPv6CIDR = "2001:db8::/56", "2001:db8::/64", "2001:db8:0:1::/64"
 	server := emulatortest.New(t, emulator.Options{Config: config, Settle: time.Second})
 	w := &ruled{
-		t: t, side: s, server: server, person: steadyClient(t, server), manager: &refuser{next: server.Transport()}, kube: testkit.NewClientset(),
+		t: t, side: s, server: server, person: steadyClient(t, server), manager: &refuser{next: server.Transport()}, kube: testkube.NewClientset(),
 		hosts: map[string]string{},
 	}
 	for _, name := range []string{"n1", "n2", "n3"} {
@@ -159,12 +160,12 @@ func (w *ruled) restart() {
 
 func (w *ruled) addNode(name string) {
 	w.t.Helper()
-	w.server.Put(testkit.InstanceOf(name), "{}")
+	w.server.Put(testkube.InstanceOf(name), "{}")
 	for _, i := range testkit.Must(w.person.DescribeInstances(w.t.Context(),
-		alicloud.InstanceQuery{IDs: []string{testkit.InstanceOf(name)}}))(w.t) {
+		alicloud.InstanceQuery{IDs: []string{testkube.InstanceOf(name)}}))(w.t) {
 		w.hosts[i.PrivateIPs[0]] = i.ID
 	}
-	testkit.Must(w.kube.CoreV1().Nodes().Create(w.t.Context(), testkit.Node(name), metav1.CreateOptions{}))(w.t)
+	testkit.Must(w.kube.CoreV1().Nodes().Create(w.t.Context(), testkube.Node(name), metav1.CreateOptions{}))(w.t)
 }
 
 func (w *ruled) deleteNode(name string) {
@@ -178,7 +179,7 @@ func (w *ruled) putPods(svc *corev1.Service, names ...string) {
 	items := make([]string, 0, len(names))
 	for _, name := range names {
 		for address, id := range w.hosts {
-			if id == testkit.InstanceOf(name) {
+			if id == testkube.InstanceOf(name) {
 				items = append(items, address+"@"+name)
 			}
 		}
@@ -189,8 +190,8 @@ func (w *ruled) putPods(svc *corev1.Service, names ...string) {
 // putEndpoints makes addresses the only endpoints of the Service, such as "10.1.200.9@n1".
 func (w *ruled) putEndpoints(svc *corev1.Service, items ...string) {
 	w.t.Helper()
-	all := w.kube.DiscoveryV1().EndpointSlices(testkit.Namespace)
-	slice := testkit.EndpointSlice("web", svc.Spec.Ports[0], items...)
+	all := w.kube.DiscoveryV1().EndpointSlices(testkube.Namespace)
+	slice := testkube.EndpointSlice("web", svc.Spec.Ports[0], items...)
 	slice.Name, slice.Ports = "web-1", nil
 	for i := range svc.Spec.Ports {
 		port := &svc.Spec.Ports[i]
@@ -205,7 +206,7 @@ func (w *ruled) putEndpoints(svc *corev1.Service, items ...string) {
 
 func (w *ruled) get() *corev1.Service {
 	w.t.Helper()
-	return testkit.Must(w.kube.CoreV1().Services(testkit.Namespace).Get(w.t.Context(), "web", metav1.GetOptions{}))(w.t)
+	return testkit.Must(w.kube.CoreV1().Services(testkube.Namespace).Get(w.t.Context(), "web", metav1.GetOptions{}))(w.t)
 }
 
 func (w *ruled) change(changes ...func(*corev1.Service)) {
@@ -215,7 +216,7 @@ func (w *ruled) change(changes ...func(*corev1.Service)) {
 		f(svc)
 	}
 	svc.Generation++
-	testkit.Must(w.kube.CoreV1().Services(testkit.Namespace).Update(w.t.Context(), svc, metav1.UpdateOptions{}))(w.t)
+	testkit.Must(w.kube.CoreV1().Services(testkube.Namespace).Update(w.t.Context(), svc, metav1.UpdateOptions{}))(w.t)
 }
 
 // events returns those since the last time, each as often as it was repeated.
@@ -249,7 +250,7 @@ func (w *ruled) until(atMost time.Duration, holds func() bool) bool {
 }
 
 func with(suffix annotation.Suffix, value string) func(*corev1.Service) {
-	return testkit.Annotation(annotation.Prefixes[0]+string(suffix), value)
+	return testkube.Annotation(annotation.Prefixes[0]+string(suffix), value)
 }
 
 func unset(suffix annotation.Suffix) func(*corev1.Service) {

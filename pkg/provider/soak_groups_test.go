@@ -18,6 +18,7 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/emulatortest"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit/testkube"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/nlb"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
@@ -82,7 +83,7 @@ func TestSoakOfGroups(t *testing.T) {
 func newGroupSoak(t *testing.T, seed uint64) *groupSoak {
 	t.Helper()
 	server := emulatortest.New(t, emulator.Options{Settle: time.Second})
-	s := &groupSoak{both: both{t: t, server: server, kube: testkit.NewClientset(), random: rand.New(rand.NewPCG(seed, 0))}, touched: map[string]bool{}, groupsAt: map[string]string{}, olders: map[string]time.Time{}} //nolint:gosec // repeatable by its seed
+	s := &groupSoak{both: both{t: t, server: server, kube: testkube.NewClientset(), random: rand.New(rand.NewPCG(seed, 0))}, touched: map[string]bool{}, groupsAt: map[string]string{}, olders: map[string]time.Time{}} //nolint:gosec // repeatable by its seed
 	for _, name := range []string{"n1", "n2"} {
 		s.node(name, true)
 	}
@@ -115,14 +116,14 @@ func (s *groupSoak) one() {
 
 // churn makes, changes or deletes a Service.
 func (s *groupSoak) churn(name string) {
-	services := s.kube.CoreV1().Services(testkit.Namespace)
+	services := s.kube.CoreV1().Services(testkube.Namespace)
 	svc, err := services.Get(s.t.Context(), name, metav1.GetOptions{})
 	s.touched[name] = true
 	switch {
 	case err != nil:
-		svc = testkit.Service(name, testkit.TCP(80))
+		svc = testkube.Service(name, testkube.TCP(80))
 		if s.random.IntN(2) == 0 {
-			testkit.Class(nlb.Class)(svc)
+			testkube.Class(nlb.Class)(svc)
 		}
 		s.made++
 		svc.UID += types.UID(fmt.Sprintf("-%04d", s.made)) // the API server gives no UID twice
@@ -151,7 +152,7 @@ func (s *groupSoak) reshape(svc *corev1.Service) {
 	}
 	svc.Spec.Ports = nil
 	for _, port := range s.random.Perm(4)[:1+s.random.IntN(2)] {
-		svc.Spec.Ports = append(svc.Spec.Ports, testkit.Port(int32(80+port), corev1.ProtocolTCP)) //nolint:gosec // small
+		svc.Spec.Ports = append(svc.Spec.Ports, testkube.Port(int32(80+port), corev1.ProtocolTCP)) //nolint:gosec // small
 	}
 	s.say("%s (%s): %s", svc.Name, productOf(svc), wishOf(svc))
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/nodes"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit/testkube"
 	bounds "github.com/alicloud-ccm/cloud-provider-alicloud/internal/waits"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
@@ -77,10 +78,10 @@ func (b *both) endLasting(now time.Time) {
 // endpointWithoutInterface gives a Service a pod on a virtual node, of whose address the cloud knows nothing. It stays to the end.
 func (b *both) endpointWithoutInterface(name string) {
 	ctx := b.t.Context()
-	virtual := testkit.Node("vk", testkit.NodeLabel(nodes.LabelType, nodes.TypeVirtualKubelet), testkit.ProviderID("other://vk"))
-	slice := testkit.EndpointSlice(name, testkit.Port(80, corev1.ProtocolTCP), "10.9.9.9@vk")
-	_, _ = b.kube.CoreV1().Nodes().Create(ctx, virtual, metav1.CreateOptions{})                              //nolint:errcheck // it may be there
-	_, _ = b.kube.DiscoveryV1().EndpointSlices(testkit.Namespace).Create(ctx, slice, metav1.CreateOptions{}) //nolint:errcheck // as before
+	virtual := testkube.Node("vk", testkube.NodeLabel(nodes.LabelType, nodes.TypeVirtualKubelet), testkube.ProviderID("other://vk"))
+	slice := testkube.EndpointSlice(name, testkube.Port(80, corev1.ProtocolTCP), "10.9.9.9@vk")
+	_, _ = b.kube.CoreV1().Nodes().Create(ctx, virtual, metav1.CreateOptions{})                               //nolint:errcheck // it may be there
+	_, _ = b.kube.DiscoveryV1().EndpointSlices(testkube.Namespace).Create(ctx, slice, metav1.CreateOptions{}) //nolint:errcheck // as before
 }
 
 // balancers returns those of both products.

@@ -20,6 +20,7 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/emulatortest"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/nodes"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit/testkube"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/nlb"
 )
@@ -88,7 +89,7 @@ func TestSoakOfBothProducts(t *testing.T) {
 func newBoth(t *testing.T, seed uint64) *both {
 	t.Helper()
 	server := emulatortest.New(t, emulator.Options{Settle: time.Second})
-	b := &both{t: t, server: server, client: steadyClient(t, server), kube: testkit.NewClientset(), random: rand.New(rand.NewPCG(seed, 0)), //nolint:gosec // repeatable by its seed
+	b := &both{t: t, server: server, client: steadyClient(t, server), kube: testkube.NewClientset(), random: rand.New(rand.NewPCG(seed, 0)), //nolint:gosec // repeatable by its seed
 		lasting: lasting{begun: map[string]int{}, touched: sets.New[string]()}}
 	for _, name := range []string{"n1", "n2"} {
 		b.node(name, true)
@@ -132,8 +133,8 @@ func (b *both) node(name string, there bool) {
 	_, err := nodes.Get(b.t.Context(), name, metav1.GetOptions{})
 	switch {
 	case there && err != nil:
-		b.server.Put(testkit.InstanceOf(name), "{}")
-		testkit.Must(nodes.Create(b.t.Context(), testkit.Node(name), metav1.CreateOptions{}))(b.t)
+		b.server.Put(testkube.InstanceOf(name), "{}")
+		testkit.Must(nodes.Create(b.t.Context(), testkube.Node(name), metav1.CreateOptions{}))(b.t)
 	case !there && err == nil:
 		testkit.Check(b.t, nodes.Delete(b.t.Context(), name, metav1.DeleteOptions{}))
 	}
@@ -141,17 +142,17 @@ func (b *both) node(name string, there bool) {
 
 // put makes a Service with an NLB or a CLB.
 func (b *both) put(name string, isNLB bool, change ...func(*corev1.Service)) {
-	svc := testkit.Service(name, testkit.TCP(80))
+	svc := testkube.Service(name, testkube.TCP(80))
 	if isNLB {
-		testkit.Class(nlb.Class)(svc)
-		testkit.Annotation("service.beta.kubernetes.io/alibaba-cloud-loadbalancer-zone-maps", "cn-hangzhou-a:vsw-a,cn-hangzhou-b:vsw-b")(svc)
+		testkube.Class(nlb.Class)(svc)
+		testkube.Annotation("service.beta.kubernetes.io/alibaba-cloud-loadbalancer-zone-maps", "cn-hangzhou-a:vsw-a,cn-hangzhou-b:vsw-b")(svc)
 	}
 	b.made++
 	svc.UID += types.UID(fmt.Sprintf("-%04d", b.made)) // the API server gives no UID twice
 	for _, f := range change {
 		f(svc)
 	}
-	testkit.Must(b.kube.CoreV1().Services(testkit.Namespace).Create(b.t.Context(), svc, metav1.CreateOptions{}))(b.t)
+	testkit.Must(b.kube.CoreV1().Services(testkube.Namespace).Create(b.t.Context(), svc, metav1.CreateOptions{}))(b.t)
 }
 
 func (b *both) remove(name string) {
@@ -162,7 +163,7 @@ func (b *both) remove(name string) {
 }
 
 func (b *both) change(name string, change func(*corev1.Service)) {
-	services := b.kube.CoreV1().Services(testkit.Namespace)
+	services := b.kube.CoreV1().Services(testkube.Namespace)
 	svc := testkit.Must(services.Get(b.t.Context(), name, metav1.GetOptions{}))(b.t)
 	change(svc)
 	testkit.Must(services.Update(b.t.Context(), svc, metav1.UpdateOptions{}))(b.t)
@@ -170,7 +171,7 @@ func (b *both) change(name string, change func(*corev1.Service)) {
 
 // churn makes, changes or deletes a Service.
 func (b *both) churn(name string) {
-	svc, err := b.kube.CoreV1().Services(testkit.Namespace).Get(b.t.Context(), name, metav1.GetOptions{})
+	svc, err := b.kube.CoreV1().Services(testkube.Namespace).Get(b.t.Context(), name, metav1.GetOptions{})
 	switch {
 	case err != nil:
 		b.put(name, b.random.IntN(2) == 0)
@@ -179,14 +180,14 @@ func (b *both) churn(name string) {
 		b.remove(name)
 	default:
 		b.change(name, func(svc *corev1.Service) {
-			svc.Spec.Ports = []corev1.ServicePort{testkit.Port(80, corev1.ProtocolTCP)}
+			svc.Spec.Ports = []corev1.ServicePort{testkube.Port(80, corev1.ProtocolTCP)}
 			if b.random.IntN(2) == 0 {
-				svc.Spec.Ports = append(svc.Spec.Ports, testkit.Port(443, corev1.ProtocolTCP))
+				svc.Spec.Ports = append(svc.Spec.Ports, testkube.Port(443, corev1.ProtocolTCP))
 			}
 			if svc.Annotations == nil {
 				svc.Annotations = map[string]string{}
 			}
-			testkit.Annotation("service.beta.kubernetes.io/alibaba-cloud-loadbalancer-default-weight", fmt.Sprint(10+b.random.IntN(3)))(svc)
+			testkube.Annotation("service.beta.kubernetes.io/alibaba-cloud-loadbalancer-default-weight", fmt.Sprint(10+b.random.IntN(3)))(svc)
 		})
 	}
 }
@@ -194,13 +195,13 @@ func (b *both) churn(name string) {
 // services are those that are there. Deleted ones without finalizers go, as in an API server.
 func (b *both) services() []corev1.Service {
 	b.t.Helper()
-	return testkit.Must(b.kube.CoreV1().Services(testkit.Namespace).List(b.t.Context(), metav1.ListOptions{}))(b.t).Items
+	return testkit.Must(b.kube.CoreV1().Services(testkube.Namespace).List(b.t.Context(), metav1.ListOptions{}))(b.t).Items
 }
 
 func (b *both) collect() {
 	for _, svc := range b.services() {
 		if svc.DeletionTimestamp != nil && len(svc.Finalizers) == 0 {
-			testkit.Check(b.t, b.kube.CoreV1().Services(testkit.Namespace).Delete(b.t.Context(), svc.Name, metav1.DeleteOptions{}))
+			testkit.Check(b.t, b.kube.CoreV1().Services(testkube.Namespace).Delete(b.t.Context(), svc.Name, metav1.DeleteOptions{}))
 		}
 	}
 }

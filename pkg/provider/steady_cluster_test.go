@@ -25,6 +25,7 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/cloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/emulatortest"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit/testkube"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 )
@@ -60,14 +61,14 @@ func newSteadyCluster(t *testing.T) *steadyCluster {
 	config.Quotas.RouteEntriesPerTable, config.Quotas.LoadBalancers = 2*steadyNodes, 2*steadyServices
 	s := &steadyCluster{
 		t: t, server: emulatortest.New(t, emulator.Options{Config: config, RateLimits: emulator.RateLimitsPublished}),
-		kube:   testkit.NewClientset(),
+		kube:   testkube.NewClientset(),
 		config: keys, vSwitches: []string{"vsw-a"},
 	}
 	s.addNodes()
 	for i := range steadyServices {
-		svc := testkit.Service(steadyService(i), testkit.TCP(80), testkit.Annotation(annotation.AddressType.Key(), "intranet"))
+		svc := testkube.Service(steadyService(i), testkube.TCP(80), testkube.Annotation(annotation.AddressType.Key(), "intranet"))
 		s.add(svc)
-		slice := testkit.EndpointSlice(svc.Name, svc.Spec.Ports[0], fmt.Sprintf("10.128.0.5@node-%d", i))
+		slice := testkube.EndpointSlice(svc.Name, svc.Spec.Ports[0], fmt.Sprintf("10.128.0.5@node-%d", i))
 		slice.ResourceVersion = "1"
 		s.add(slice)
 	}
@@ -188,7 +189,7 @@ func (s *steadyCluster) heartbeats() {
 	resource := corev1.SchemeGroupVersion.WithResource("nodes")
 	for i := range steadyNodes {
 		node := testkit.Must(s.kube.Tracker().Get(resource, "", fmt.Sprintf("node-%d", i)))(s.t).(*corev1.Node).DeepCopy() //nolint:forcetypeassert // it is one
-		testkit.Ready(node).LastHeartbeatTime = metav1.Now()
+		testkube.Ready(node).LastHeartbeatTime = metav1.Now()
 		testkit.Check(s.t, s.kube.Tracker().Update(resource, node, ""))
 		if i%50 == 49 {
 			synctest.Wait() // the fake API server's watches hold no more than a hundred events
@@ -215,10 +216,10 @@ func (s *steadyCluster) changeService() (name, action string) {
 	s.t.Helper()
 	name = steadyService(steadyServices / 2)
 	resource := corev1.SchemeGroupVersion.WithResource("services")
-	object := testkit.Must(s.kube.Tracker().Get(resource, testkit.Namespace, name))(s.t)
+	object := testkit.Must(s.kube.Tracker().Get(resource, testkube.Namespace, name))(s.t)
 	svc := object.(*corev1.Service).DeepCopy() //nolint:forcetypeassert // it is one
 	svc.Annotations[annotation.Scheduler.Key()] = "sch"
-	testkit.Check(s.t, s.kube.Tracker().Update(resource, svc, testkit.Namespace))
+	testkit.Check(s.t, s.kube.Tracker().Update(resource, svc, testkube.Namespace))
 	return name, "SetLoadBalancerTCPListenerAttribute"
 }
 

@@ -20,6 +20,7 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/emulatortest"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/nodes"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit/testkube"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 )
 
@@ -35,7 +36,7 @@ type stockWorld struct {
 func inStockWorld(t *testing.T, story func(w *stockWorld)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		w := &stockWorld{T: t, server: emulatortest.New(t, emulator.Options{}), kube: testkit.NewClientset()}
+		w := &stockWorld{T: t, server: emulatortest.New(t, emulator.Options{}), kube: testkube.NewClientset()}
 		w.api = steadyClient(t, w.server)
 		for i := range 3 {
 			w.joins(i)

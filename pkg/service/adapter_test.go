@@ -10,6 +10,7 @@ import (
 	"k8s.io/cloud-provider/api"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit/testkube"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/driver"
 )
 
@@ -51,7 +52,7 @@ func TestAdapterForgetsServices(t *testing.T) {
 		removed.DeletionTimestamp = &now
 		testkit.Check(t, adapter.EnsureLoadBalancerDeleted(t.Context(), "", removed))
 		for _, name := range []string{"removed", "left"} {
-			testkit.Check(t, f.kube.CoreV1().Services(testkit.Namespace).Delete(t.Context(), name, metav1.DeleteOptions{}))
+			testkit.Check(t, f.kube.CoreV1().Services(testkube.Namespace).Delete(t.Context(), name, metav1.DeleteOptions{}))
 			f.rest()
 		}
 		if n := len(f.states.byKey); n != 0 || len(clb.forgot) == 0 {

@@ -5,7 +5,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit/testkube"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/config"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/driver"
 )
@@ -27,12 +27,12 @@ func TestDefaultProduct(t *testing.T) {
 	}{
 		{"official", false, func(*corev1.Service) {}, "CLB"},
 		{"no class", true, func(*corev1.Service) {}, "NLB"},
-		{"class of CLBs", true, testkit.Class("clb"), "CLB"},
-		{"class of NLBs", false, testkit.Class("nlb"), "NLB"},
+		{"class of CLBs", true, testkube.Class("clb"), "CLB"},
+		{"class of NLBs", false, testkube.Class("nlb"), "NLB"},
 		{"has a CLB", true, held(clb), "CLB"},
 		{"has an NLB", true, held(nlb), "NLB"},
 		{"of another controller", true, func(svc *corev1.Service) { svc.Annotations = map[string]string{driver.AnnotationClass: "x"} }, ""},
-		{"class of nobody here", true, testkit.Class("x"), ""},
+		{"class of nobody here", true, testkube.Class("x"), ""},
 	} {
 		svc := &corev1.Service{Spec: corev1.ServiceSpec{Type: corev1.ServiceTypeLoadBalancer}}
 		test.change(svc)

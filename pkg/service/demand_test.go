@@ -9,6 +9,7 @@ import (
 	"k8s.io/client-go/informers"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit/testkube"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/config"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/driver"
@@ -20,22 +21,22 @@ import (
 func TestDemandOfSharedLoadBalancers(t *testing.T) {
 	t.Parallel()
 	grouped := func(changes ...func(*corev1.Service)) *corev1.Service {
-		return testkit.Service("web", append(changes, testkit.Annotation(annotation.Group.Key(), "edge"))...)
+		return testkube.Service("web", append(changes, testkube.Annotation(annotation.Group.Key(), "edge"))...)
 	}
 	subset := func(n int) func(*corev1.Service) {
-		return testkit.Annotation(annotation.BackendSubset.Key(), fmt.Sprint(n))
+		return testkube.Annotation(annotation.BackendSubset.Key(), fmt.Sprint(n))
 	}
 	byLabel := func(selector string) func(*corev1.Service) {
-		return testkit.Annotation(annotation.BackendLabel.Key(), selector)
+		return testkube.Annotation(annotation.BackendLabel.Key(), selector)
 	}
-	byID := func(id string) func(*corev1.Service) { return testkit.Annotation(annotation.LoadBalancerID.Key(), id) }
+	byID := func(id string) func(*corev1.Service) { return testkube.Annotation(annotation.LoadBalancerID.Key(), id) }
 	on := func(id string) func(*corev1.Service) {
 		return func(svc *corev1.Service) { svc.Labels = map[string]string{driver.LabelLoadBalancerID: id} }
 	}
 	var ten []*corev1.Service // ten load balancers, on each of which one Service wants all nodes, and one half of them
 	for i := range 10 {
 		id := fmt.Sprint("lb-", i)
-		ten = append(ten, testkit.Service("all", byID(id)), testkit.Service("half", byID(id), subset(5)))
+		ten = append(ten, testkube.Service("all", byID(id)), testkube.Service("half", byID(id), subset(5)))
 	}
 	for name, test := range map[string]struct {
 		services []*corev1.Service
@@ -43,10 +44,10 @@ func TestDemandOfSharedLoadBalancers(t *testing.T) {
 		selector string
 		want     int
 	}{
-		"one of its own each":           {[]*corev1.Service{testkit.Service("a"), testkit.Service("b")}, "", 2},
+		"one of its own each":           {[]*corev1.Service{testkube.Service("a"), testkube.Service("b")}, "", 2},
 		"a group":                       {[]*corev1.Service{grouped(), grouped(), grouped()}, "", 1},
 		"several of a group":            {[]*corev1.Service{grouped(on("lb-1")), grouped(on("lb-2")), grouped(on("lb-2"))}, "", 2},
-		"by ID, and the one of a group": {[]*corev1.Service{grouped(on("lb-1")), testkit.Service("web", byID("lb-1"), on("lb-1"))}, "", 1},
+		"by ID, and the one of a group": {[]*corev1.Service{grouped(on("lb-1")), testkube.Service("web", byID("lb-1"), on("lb-1"))}, "", 1},
 		"some nodes":                    {[]*corev1.Service{grouped(subset(2)), grouped(subset(3))}, "", 1},
 		"some, all":                     {[]*corev1.Service{grouped(subset(1)), grouped(), grouped(subset(2))}, "", 1},
 		"half, all, by ID":              {ten, "", 10},
@@ -65,7 +66,7 @@ func TestDemandOfSharedLoadBalancers(t *testing.T) {
 
 func demandOf(t *testing.T, services []*corev1.Service) demand {
 	t.Helper()
-	informer := informers.NewSharedInformerFactory(testkit.NewClientset(), 0).Core().V1().Services()
+	informer := informers.NewSharedInformerFactory(testkube.NewClientset(), 0).Core().V1().Services()
 	for i, svc := range services {
 		svc = svc.DeepCopy()
 		svc.Name, svc.UID = fmt.Sprint("web-", i), types.UID(fmt.Sprint(i))

@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit/testkube"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/driver"
 )
@@ -34,7 +35,7 @@ func TestEditReadsFirst(t *testing.T) {
 		want []string
 	}{
 		{"the ports", setPort(81), []string{"read web", "write web"}},
-		{"another field of the spec", testkit.LocalTraffic, []string{"read web"}},
+		{"another field of the spec", testkube.LocalTraffic, []string{"read web"}},
 		{"an annotation that asks for something", asking, []string{"read web"}},
 		{"an annotation that is gone", func(svc *corev1.Service) {
 			delete(svc.Annotations, annotation.Prefixes[0]+string(annotation.AddressType))
@@ -49,7 +50,7 @@ func TestEditReadsFirst(t *testing.T) {
 			t.Parallel()
 			clb := newProduct("clb")
 			inFrame(t, []driver.Engine{clb}, func(t *testing.T, f *frame) {
-				f.put(testService("web", testkit.Annotation(annotation.Prefixes[0]+string(annotation.AddressType), "intranet")))
+				f.put(testService("web", testkube.Annotation(annotation.Prefixes[0]+string(annotation.AddressType), "intranet")))
 				time.Sleep(noteInterval)
 				clb.since()
 				f.change("web", test.edit)
@@ -68,10 +69,10 @@ func TestEndpointsAndNodesReadNothing(t *testing.T) {
 	inFrame(t, []driver.Engine{clb}, func(t *testing.T, f *frame) {
 		f.put(testService("web"))
 		clb.since()
-		_, err := f.kube.DiscoveryV1().EndpointSlices(testkit.Namespace).Create(t.Context(),
-			testkit.EndpointSlice("web", testkit.Port(80, corev1.ProtocolTCP), "10.9.0.1"), metav1.CreateOptions{})
+		_, err := f.kube.DiscoveryV1().EndpointSlices(testkube.Namespace).Create(t.Context(),
+			testkube.EndpointSlice("web", testkube.Port(80, corev1.ProtocolTCP), "10.9.0.1"), metav1.CreateOptions{})
 		testkit.Check(t, err)
-		_, err = f.kube.CoreV1().Nodes().Create(t.Context(), testkit.Node("a"), metav1.CreateOptions{})
+		_, err = f.kube.CoreV1().Nodes().Create(t.Context(), testkube.Node("a"), metav1.CreateOptions{})
 		testkit.Check(t, err)
 		time.Sleep(5 * time.Second)
 		if calls := clb.since(); len(calls) != 0 {

@@ -15,6 +15,7 @@ import (
 	"k8s.io/client-go/tools/record"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit/testkube"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/driver"
@@ -84,7 +85,7 @@ func (f *frame) again() {
 // newFrame returns a frame without a controller, whose informers have not been started.
 func newFrame(t *testing.T, engines []driver.Engine) *frame {
 	t.Helper()
-	f := &frame{t: t, kube: testkit.NewClientset(), recorder: record.NewFakeRecorder(100)}
+	f := &frame{t: t, kube: testkube.NewClientset(), recorder: record.NewFakeRecorder(100)}
 	f.open(engines)
 	return f
 }
@@ -105,12 +106,12 @@ func (f *frame) open(engines []driver.Engine) {
 }
 
 func testService(name string, change ...func(*corev1.Service)) *corev1.Service {
-	return testkit.Service(name, append([]func(*corev1.Service){testkit.TCP(80)}, change...)...)
+	return testkube.Service(name, append([]func(*corev1.Service){testkube.TCP(80)}, change...)...)
 }
 
 // sharing has a Service use a load balancer that others may use, too.
 func sharing(id string) func(*corev1.Service) {
-	return testkit.Annotation(annotation.Prefixes[0]+string(annotation.LoadBalancerID), id)
+	return testkube.Annotation(annotation.Prefixes[0]+string(annotation.LoadBalancerID), id)
 }
 
 func (f *frame) put(svc *corev1.Service) {
@@ -122,7 +123,7 @@ func (f *frame) put(svc *corev1.Service) {
 
 func (f *frame) get(name string) *corev1.Service {
 	f.t.Helper()
-	svc, err := f.kube.CoreV1().Services(testkit.Namespace).Get(f.t.Context(), name, metav1.GetOptions{})
+	svc, err := f.kube.CoreV1().Services(testkube.Namespace).Get(f.t.Context(), name, metav1.GetOptions{})
 	testkit.Check(f.t, err)
 	return svc
 }
@@ -131,7 +132,7 @@ func (f *frame) change(name string, change func(*corev1.Service)) {
 	f.t.Helper()
 	svc := f.get(name)
 	change(svc)
-	_, err := f.kube.CoreV1().Services(testkit.Namespace).Update(f.t.Context(), svc, metav1.UpdateOptions{})
+	_, err := f.kube.CoreV1().Services(testkube.Namespace).Update(f.t.Context(), svc, metav1.UpdateOptions{})
 	testkit.Check(f.t, err)
 	f.rest()
 }
@@ -143,7 +144,7 @@ func (f *frame) rest() {
 	synctest.Wait()
 }
 
-func (f *frame) events() []string { return testkit.Drain(f.recorder) }
+func (f *frame) events() []string { return testkube.Drain(f.recorder) }
 
 // withReason returns the events with a reason.
 func withReason(events []string, reason string) []string {

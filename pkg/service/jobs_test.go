@@ -8,7 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 
-	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit/testkube"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/driver"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
 )
@@ -20,7 +20,7 @@ func TestJobOfTheCloudIsNoSuccess(t *testing.T) {
 	nlb := newProduct("nlb")
 	nlb.work("web", 7*time.Second)
 	inFrame(t, []driver.Engine{nlb}, func(t *testing.T, f *frame) {
-		f.put(testService("web", testkit.Class(nlb.class())))
+		f.put(testService("web", testkube.Class(nlb.class())))
 		if events := f.events(); len(events) != 0 {
 			t.Errorf("events %q while the job is under way, want none", events)
 		}

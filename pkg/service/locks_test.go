@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit/testkube"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/waits"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/driver"
@@ -129,7 +130,7 @@ func TestSharedCLBHoldsAllWorkers(t *testing.T) {
 func setPort(port int32) func(*corev1.Service) {
 	return func(svc *corev1.Service) {
 		svc.Spec.Ports = nil
-		testkit.TCP(port)(svc)
+		testkube.TCP(port)(svc)
 	}
 }
 
@@ -178,7 +179,7 @@ func TestDeletedWhileItWaited(t *testing.T) {
 	clb := newProduct("clb")
 	inBusyFrame(t, clb, func(t *testing.T, f *frame, release func()) {
 		// The fake API server does not wait for finalizers.
-		testkit.Check(t, f.kube.CoreV1().Services(testkit.Namespace).Delete(t.Context(), "second", metav1.DeleteOptions{}))
+		testkit.Check(t, f.kube.CoreV1().Services(testkube.Namespace).Delete(t.Context(), "second", metav1.DeleteOptions{}))
 		f.rest()
 		release()
 		if calls := clb.since(); slices.Contains(calls, "write second") {

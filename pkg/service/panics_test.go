@@ -11,6 +11,7 @@ import (
 	"k8s.io/component-base/metrics/testutil"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit/testkube"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/driver"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
 )
@@ -135,7 +136,7 @@ func TestPanicAtTheStart(t *testing.T) { //nolint:paralleltest // it counts pani
 		return nil
 	})
 	f := newFrame(t, []driver.Engine{clb})
-	testkit.Fill(t, f.opts.Services.Informer(), testService("web", func(svc *corev1.Service) { svc.Finalizers = []string{clb.finalizer()} }))
+	testkube.Fill(t, f.opts.Services.Informer(), testService("web", func(svc *corev1.Service) { svc.Finalizers = []string{clb.finalizer()} }))
 	if err := f.Preload(t.Context()); err == nil {
 		t.Error("no error")
 	}

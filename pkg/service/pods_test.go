@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit/testkube"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/sources"
 )
 
@@ -22,7 +22,7 @@ func TestPodsWakeServices(t *testing.T) {
 			return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "a"}, Spec: corev1.PodSpec{NodeName: "n"},
 				Status: corev1.PodStatus{PodIPs: []corev1.PodIP{{IP: address}}}}
 		}
-		kube := testkit.NewClientset(pod("web-1", "10.0.0.1"))
+		kube := testkube.NewClientset(pod("web-1", "10.0.0.1"))
 		var woken []string
 		pods := sources.NewPods(t.Context(), kube)
 		pods.Wake = func(service types.NamespacedName) { woken = append(woken, service.String()) }

@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit/testkube"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/driver"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
@@ -25,9 +26,9 @@ func TestTwoProducts(t *testing.T) {
 	clb, nlb := newProduct("clb"), newProduct("nlb")
 	inFrame(t, []driver.Engine{clb, nlb}, func(t *testing.T, f *frame) {
 		f.put(testService("plain"))
-		f.put(testService("first", testkit.Class(clb.class())))
-		f.put(testService("second", testkit.Class(nlb.class())))
-		f.put(testService("foreign", testkit.Class("example.com/other")))
+		f.put(testService("first", testkube.Class(clb.class())))
+		f.put(testService("second", testkube.Class(nlb.class())))
+		f.put(testService("foreign", testkube.Class("example.com/other")))
 		for name, want := range map[string]string{"plain": "clb", "first": "clb", "second": "nlb", "foreign": ""} {
 			fromCLB, _ := clb.of(name)
 			fromNLB, _ := nlb.of(name)
@@ -191,8 +192,8 @@ func TestProductsServedElsewhere(t *testing.T) {
 		f.open(f.opts.Engines)
 		f.start()
 		defer func() { f.stop() }()
-		f.put(testService("asks", testkit.Class(nlb.class())))
-		f.put(testService("has", testkit.Class(nlb.class()), has))
+		f.put(testService("asks", testkube.Class(nlb.class())))
+		f.put(testService("has", testkube.Class(nlb.class()), has))
 		f.put(testService("had", has)) // its class went with its type
 		f.put(testService("goes", has, func(svc *corev1.Service) { svc.DeletionTimestamp = &deleted }))
 		f.put(testService("unbalanced", has, func(svc *corev1.Service) { svc.Spec.Type = corev1.ServiceTypeClusterIP }))
@@ -218,7 +219,7 @@ func TestOneProductWithoutClassless(t *testing.T) {
 	nlb := newProduct("nlb")
 	inFrame(t, []driver.Engine{nlb}, func(t *testing.T, f *frame) {
 		f.put(testService("plain"))
-		f.put(testService("second", testkit.Class(nlb.class())))
+		f.put(testService("second", testkube.Class(nlb.class())))
 		plain, _ := nlb.of("plain")
 		second, _ := nlb.of("second")
 		if plain != "" || second == "" {
@@ -234,7 +235,7 @@ func TestPreviewOfAClassChange(t *testing.T) {
 	clb, nlb := newProduct("clb"), newProduct("nlb")
 	f := newFrame(t, []driver.Engine{clb, nlb})
 	nlb.set("nlb-1", "web", 80)
-	changed := testService("web", testkit.Class(clb.class()), func(svc *corev1.Service) { svc.Finalizers = []string{nlb.finalizer()} })
+	changed := testService("web", testkube.Class(clb.class()), func(svc *corev1.Service) { svc.Finalizers = []string{nlb.finalizer()} })
 	previews, err := f.PreviewAll(t.Context(), []*corev1.Service{changed})
 	testkit.Check(t, err)
 	if planned := previews[0]; len(planned.Steps) != 1 || planned.Follow == "" || planned.Err != nil {

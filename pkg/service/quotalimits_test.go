@@ -9,6 +9,7 @@ import (
 	"k8s.io/component-base/metrics/legacyregistry"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit/testkube"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/driver"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/quota"
@@ -30,7 +31,7 @@ func shownLimit(t *testing.T, code quota.Code) (value float64, shown bool) {
 // TestQuotaThatSomebodyRaised: more in use than a value that is only assumed proves a larger one, for all load balancers. How large is not
 // known: nothing is nearly used up, and the metric shows no value. What somebody has configured counts, whatever is used.
 func TestQuotaThatSomebodyRaised(t *testing.T) { //nolint:paralleltest // the metrics of those quotas are those of the process
-	on := testkit.Service("web")
+	on := testkube.Service("web")
 	for name, test := range map[string]struct {
 		configured  map[string]int
 		found       map[quotaSubject]figure
@@ -69,7 +70,7 @@ func TestQuotaThatSomebodyRaised(t *testing.T) { //nolint:paralleltest // the me
 // TestQuotaKnownFromRefusal: what the cloud refused to one load balancer is the limit of that one. The metrics show the one that uses the
 // largest share of its limit.
 func TestQuotaKnownFromRefusal(t *testing.T) { //nolint:paralleltest // the metrics of the quota are those of the process
-	on := testkit.Service("web")
+	on := testkube.Service("web")
 	w, recorder := newQuotaWatch()
 	w.opts.Config.Quotas.Learn(quota.ServersPerNLB, "nlb-2", 100)
 	w.showAll(map[quotaSubject]figure{
@@ -107,7 +108,7 @@ func TestAttachmentsKnownFromRefusal(t *testing.T) {
 			p := &quotaProduct{product: newProduct("attachments")}
 			w, recorder := newQuotaWatch()
 			w.opts.Engines = []driver.Engine{p}
-			w.uses.noteService(testkit.Service("web"), state{engine: p, balancer: usedBalancer{known: known{product: p.product, id: "lb-1"}}}, false)
+			w.uses.noteService(testkube.Service("web"), state{engine: p, balancer: usedBalancer{known: known{product: p.product, id: "lb-1"}}}, false)
 			use := w.use.useOfProduct(p)
 			for i := range test.others {
 				ids := []string{"i-1"}
@@ -142,8 +143,8 @@ func TestGroupsAndRaisedQuota(t *testing.T) {
 			if i == 0 {
 				used = append(used, quota.Use{Code: quota.ListenersPerCLB, Used: 50})
 			}
-			svc := testkit.Service(name, testkit.Annotation(annotation.Group.Key(), "edge"),
-				testkit.Annotation(annotation.GroupOverflow.Key(), "true"), testkit.TCP(80))
+			svc := testkube.Service(name, testkube.Annotation(annotation.Group.Key(), "edge"),
+				testkube.Annotation(annotation.GroupOverflow.Key(), "true"), testkube.TCP(80))
 			w.uses.noteService(svc, state{engine: p, balancer: usedBalancer{known{product: p.product, id: name}, used}}, true)
 		}
 		w.showFigures()

@@ -15,7 +15,7 @@ import (
 	"k8s.io/client-go/tools/record"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/events"
-	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit/testkube"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/config"
@@ -70,7 +70,7 @@ func (c *quotaCenter) ListProductQuotas(_ context.Context, name string) ([]alicl
 func inQuotaFrame(t *testing.T, center *quotaCenter, test func(*testing.T, *frame)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		f := &frame{t: t, kube: testkit.NewClientset(), recorder: record.NewFakeRecorder(100)}
+		f := &frame{t: t, kube: testkube.NewClientset(), recorder: record.NewFakeRecorder(100)}
 		f.with = func(o *Options) { o.Quotas, o.Config.Quotas = center, quota.NewBook(nil) }
 		f.open([]driver.Engine{center.product})
 		f.start()
@@ -89,11 +89,11 @@ func TestQuotaNearlyReached(t *testing.T) {
 			return func(svc *corev1.Service) {
 				svc.Spec.Ports = nil
 				for i := range n {
-					testkit.TCP(int32(80 + i))(svc)
+					testkube.TCP(int32(80 + i))(svc)
 				}
 			}
 		}
-		f.put(testkit.Service("web", testkit.Class(center.product.class()), ports(7)))
+		f.put(testkube.Service("web", testkube.Class(center.product.class()), ports(7)))
 		check := func(step string, warnings int, used, limit, nearly float64) {
 			t.Helper()
 			time.Sleep(2 * usePeriod)
@@ -136,7 +136,7 @@ func TestQuotaOfEitherSite(t *testing.T) {
 		{31, nil},
 		{48, []string{"48 of the 60"}},
 	} {
-		w.showAll(map[quotaSubject]figure{{code: quota.CLBs}: {used: step.used, firm: step.used, on: testkit.Service("web")}})
+		w.showAll(map[quotaSubject]figure{{code: quota.CLBs}: {used: step.used, firm: step.used, on: testkube.Service("web")}})
 		text := ""
 		if len(recorder.Events) > 0 {
 			text = <-recorder.Events
@@ -158,7 +158,7 @@ func TestQuotaCenterRefuses(t *testing.T) {
 	center := &quotaCenter{product: newProduct("refused"),
 		err: &alicloud.Error{Action: "ListProductQuotas", Code: "Forbidden.RAM", Status: 403}}
 	inQuotaFrame(t, center, func(t *testing.T, f *frame) {
-		f.put(testkit.Service("web", testkit.Class(center.product.class()), testkit.TCP(80)))
+		f.put(testkube.Service("web", testkube.Class(center.product.class()), testkube.TCP(80)))
 		if id, _ := center.product.of("web"); id == "" {
 			t.Error("the Service has no load balancer")
 		}
@@ -187,7 +187,7 @@ func TestQuotaCenterIsThrottled(t *testing.T) {
 				t.Errorf("%s: the limit is %v, want 20", step, got)
 			}
 		}
-		f.put(testkit.Service("web", testkit.Class(center.product.class()), testkit.TCP(80)))
+		f.put(testkube.Service("web", testkube.Class(center.product.class()), testkube.TCP(80)))
 		center.fails(nil)
 		time.Sleep(2 * quotaRetry)
 		check("after one failure")
@@ -207,11 +207,11 @@ func TestQuotaCenterIsSlow(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		p := newProduct("slow")
-		f := &frame{t: t, kube: testkit.NewClientset(), recorder: record.NewFakeRecorder(100)}
+		f := &frame{t: t, kube: testkube.NewClientset(), recorder: record.NewFakeRecorder(100)}
 		f.with = func(o *Options) { o.Quotas, o.Config.Quotas = silentCenter{}, quota.NewBook(nil) }
 		f.open([]driver.Engine{p})
 		f.start()
-		f.put(testkit.Service("web", testkit.Class(p.class()), testkit.TCP(80)))
+		f.put(testkube.Service("web", testkube.Class(p.class()), testkube.TCP(80)))
 		time.Sleep(quotaStart)
 		synctest.Wait()
 		if id, _ := p.of("web"); id == "" {
@@ -261,7 +261,7 @@ func TestFigures(t *testing.T) {
 	p := &quotaProduct{product: newProduct("figures")}
 	u := &uses{}
 	put := func(name, id string, firm bool, of ...quota.Use) {
-		u.noteService(testkit.Service(name), state{engine: p, balancer: usedBalancer{known: known{product: p.product, id: id}, of: of}}, firm)
+		u.noteService(testkube.Service(name), state{engine: p, balancer: usedBalancer{known: known{product: p.product, id: id}, of: of}}, firm)
 	}
 	backends := func(group string, n int) quota.Use {
 		return quota.Use{Code: quota.BackendsPerCLB, Used: n, Part: group}
@@ -286,8 +286,8 @@ func TestFigures(t *testing.T) {
 			t.Errorf("%+v: %+v, want %+v", of, got, want)
 		}
 	}
-	u.dropService(mark.ServiceName(testkit.Service("c")))
-	u.dropService(mark.ServiceName(testkit.Service("d")))
+	u.dropService(mark.ServiceName(testkube.Service("c")))
+	u.dropService(mark.ServiceName(testkube.Service("d")))
 	if got := u.quotaFigures()[quotaSubject{code: quota.CLBs}].used; got != 2 {
 		t.Errorf("%d CLBs after a Service has gone", got)
 	}
@@ -315,7 +315,7 @@ func TestWarningForEachLoadBalancer(t *testing.T) {
 		found := map[quotaSubject]figure{}
 		for id, used := range map[string]int{"lb-1": step.lb1, "lb-2": step.lb2} {
 			if used > 0 { // else it is gone
-				found[quotaSubject{code, id}] = figure{used: used, firm: used, of: id, on: testkit.Service("web")}
+				found[quotaSubject{code, id}] = figure{used: used, firm: used, of: id, on: testkube.Service("web")}
 			}
 		}
 		w.showAll(found)
@@ -338,12 +338,12 @@ func TestFullLoadBalancersOfGroups(t *testing.T) {
 	ports := func(n int) func(*corev1.Service) {
 		return func(svc *corev1.Service) {
 			for i := range n {
-				testkit.TCP(int32(80 + i))(svc) //nolint:gosec // ports
+				testkube.TCP(int32(80 + i))(svc) //nolint:gosec // ports
 			}
 		}
 	}
 	with := func(suffix annotation.Suffix, value string) func(*corev1.Service) {
-		return testkit.Annotation(suffix.Key(), value)
+		return testkube.Annotation(suffix.Key(), value)
 	}
 	grouped, overflows := with(annotation.Group, "edge"), with(annotation.GroupOverflow, "true")
 	for name, test := range map[string]struct {
@@ -365,8 +365,8 @@ func TestFullLoadBalancersOfGroups(t *testing.T) {
 			w.opts.Engines, w.opts.Config.Quotas = []driver.Engine{p}, quota.NewBook(map[string]int{string(quota.CLBs): test.clbs})
 			full := state{engine: p,
 				balancer: usedBalancer{known{product: p.product, id: "lb-1"}, []quota.Use{{Code: quota.ListenersPerCLB, Used: 50}}}}
-			w.uses.noteService(testkit.Service("first", test.first...), full, true)
-			w.uses.noteService(testkit.Service("second", grouped, overflows, ports(1)), full, true)
+			w.uses.noteService(testkube.Service("first", test.first...), full, true)
+			w.uses.noteService(testkube.Service("second", grouped, overflows, ports(1)), full, true)
 			w.showFigures()
 			wantWarning(t, slices.DeleteFunc(emitted(recorder), func(e string) bool {
 				return !strings.Contains(e, string(quota.ListenersPerCLB))
@@ -416,7 +416,7 @@ func TestWarningOfAttachments(t *testing.T) {
 			p := &quotaProduct{product: newProduct("attachments")}
 			w, recorder := newQuotaWatch()
 			w.opts.Engines = []driver.Engine{p}
-			w.uses.noteService(testkit.Service("web"), state{engine: p, balancer: usedBalancer{known: known{product: p.product, id: "lb-1"}}}, false)
+			w.uses.noteService(testkube.Service("web"), state{engine: p, balancer: usedBalancer{known: known{product: p.product, id: "lb-1"}}}, false)
 			use := w.use.useOfProduct(p)
 			for i := range test.firm + test.chosen {
 				use.putUse(types.UID(fmt.Sprint(i)), serviceUse{chosen: []string{"i-1"}, each: 1, firm: i < test.firm})
@@ -441,7 +441,7 @@ func TestReadsAgainAfterChange(t *testing.T) {
 				p := &quotaProduct{product: newProduct("again")}
 				w.opts.Engines, w.opts.Quotas = []driver.Engine{p}, center
 				put := func(name string) {
-					w.uses.noteService(testkit.Service(name), state{engine: p, balancer: usedBalancer{known: known{product: p.product, id: "lb-" + name}}},
+					w.uses.noteService(testkube.Service(name), state{engine: p, balancer: usedBalancer{known: known{product: p.product, id: "lb-" + name}}},
 						false)
 				}
 				put("web")
@@ -460,7 +460,7 @@ func TestReadsAgainAfterChange(t *testing.T) {
 				time.Sleep(2*quotaPeriod + usePeriod/2)
 				reads := 3 // at the start, then once an hour; the first hour begins once the Services are known
 				check("two hours", reads)
-				w.uses.dropService(mark.ServiceName(testkit.Service("shop")))
+				w.uses.dropService(mark.ServiceName(testkube.Service("shop")))
 				center.show(6, counted)
 				time.Sleep(quotaAgain + 2*usePeriod)
 				if counted {

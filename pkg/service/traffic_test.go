@@ -17,6 +17,7 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit/testkube"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/driver"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
 )
@@ -136,7 +137,7 @@ func TestTrafficOfAService(t *testing.T) {
 type takes struct{ nothing }
 
 func (takes) Steps() []driver.Step                                { return []driver.Step{{}} }
-func (takes) Wanted() []string                                    { return []string{testkit.InstanceOf("a")} }
+func (takes) Wanted() []string                                    { return []string{testkube.InstanceOf("a")} }
 func (takes) Describe(*corev1.Service) ([]driver.Listening, bool) { return nil, false }
 
 // TestAnnounce: a plan gives a node connections while its condition is being written as False, which the cache does not show yet, or once
@@ -144,12 +145,12 @@ func (takes) Describe(*corev1.Service) ([]driver.Listening, bool) { return nil, 
 func TestAnnounce(t *testing.T) {
 	t.Parallel()
 	for _, shown := range []bool{false, true} {
-		kube := testkit.NewClientset()
+		kube := testkube.NewClientset()
 		factory := informers.NewSharedInformerFactory(kube, 0)
 		w := newTrafficWriter(Options{
-			Client: kube, Nodes: factory.Core().V1().Nodes(), Services: factory.Core().V1().Services(), InstanceID: testkit.InstanceID,
+			Client: kube, Nodes: factory.Core().V1().Nodes(), Services: factory.Core().V1().Services(), InstanceID: testkube.InstanceID,
 		}, nil)
-		node := testkit.Node("a")
+		node := testkube.Node("a")
 		node.ResourceVersion = "7"
 		status := corev1.ConditionTrue
 		if shown {
@@ -181,7 +182,7 @@ func TestAnnounce(t *testing.T) {
 		}))
 		if !shown {
 			w.note(testService("shop"), time.Now(), true, time.Time{}, func() iter.Seq2[string, bool] {
-				return func(yield func(string, bool) bool) { yield(testkit.InstanceOf("a"), false) }
+				return func(yield func(string, bool) bool) { yield(testkube.InstanceOf("a"), false) }
 			})
 			testkit.Check(t, w.write(t.Context(), "a"))
 		}

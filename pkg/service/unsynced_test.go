@@ -10,7 +10,7 @@ import (
 	"k8s.io/component-base/metrics"
 	"k8s.io/component-base/metrics/testutil"
 
-	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit/testkube"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/driver"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
@@ -27,11 +27,11 @@ func TestUnsyncedServicesInMetrics(t *testing.T) {
 	conflict := metav1.Condition{Type: ConditionSynced, Status: metav1.ConditionFalse, Reason: problem.ReasonListenerConflict}
 	fine := metav1.Condition{Type: ConditionSynced, Status: metav1.ConditionTrue, Reason: problem.ReasonEnsured}
 	long := time.Now().Add(-time.Hour).Truncate(time.Second)
-	old := testkit.Service("old", func(svc *corev1.Service) {
+	old := testkube.Service("old", func(svc *corev1.Service) {
 		svc.Status.Conditions = []metav1.Condition{{Type: ConditionSynced, Status: metav1.ConditionFalse,
 			LastTransitionTime: metav1.NewTime(long)}}
 	})
-	young := testkit.Service("young")
+	young := testkube.Service("young")
 	count := func(reason string) int {
 		t.Helper()
 		if len(u.lags) == 0 && unsyncedServices.Delete(map[string]string{"product": product.Name, "reason": reason}) {
@@ -70,7 +70,7 @@ func TestFailureLastsWhilePassesWait(t *testing.T) {
 	t.Parallel()
 	registerMetrics()
 	product, u := driver.Product{Name: t.Name()}, newUnsynced()
-	svc := testkit.Service("web")
+	svc := testkube.Service("web")
 	failing := metav1.Condition{Type: ConditionSynced, Status: metav1.ConditionFalse, Reason: problem.ReasonSyncFailed}
 	expect := func(reason string) {
 		t.Helper()

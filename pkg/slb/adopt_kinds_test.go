@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/api"
-	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit/testkube"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/driver"
@@ -318,8 +318,8 @@ func nodeKinds() []kind {
 	}
 	kinds := []kind{
 		{name: "an autoscaler's taint", service: on(taintedBy("ToBeDeletedByClusterAutoscaler"))},
-		{name: "a cordoned node", service: on(testkit.Cordoned)},
-		{name: "a cordoned node that leaves", service: on(testkit.Cordoned, annotated(annotation.RemoveUnscheduledBackend, "on"))},
+		{name: "a cordoned node", service: on(testkube.Cordoned)},
+		{name: "a cordoned node that leaves", service: on(testkube.Cordoned, annotated(annotation.RemoveUnscheduledBackend, "on"))},
 		{name: "a node that is not ready", service: on(notReady)},
 		{name: "labels of backends", service: on(labeled("pool", "web"), annotated(annotation.BackendLabel, "pool=web"))},
 		{name: "weights changed by hand", service: made(webService, annotated(annotation.IgnoreWeightUpdate, "on")),

@@ -16,6 +16,7 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/cloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit/testkube"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/driver"
@@ -392,5 +393,5 @@ func creating(t *testing.T, svc *corev1.Service, parameters any) {
 	record, _ := driver.RecordOn(svc)
 	encoded := testkit.Must(json.Marshal(parameters))(t)
 	record.UID, record.Creation = svc.UID, &driver.Creation{Token: rand.Text(), Parameters: encoded, Begun: time.Now()}
-	testkit.SetCondition(svc, driver.ConditionWritten, driver.ReasonWritten, string(testkit.Must(json.Marshal(record))(t)))
+	testkube.SetCondition(svc, driver.ConditionWritten, driver.ReasonWritten, string(testkit.Must(json.Marshal(record))(t)))
 }

@@ -7,7 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit/testkube"
 )
 
 // TestBackendsFromEndpoints: with a role that may not list EndpointSlices the backend servers are the same.
@@ -31,7 +31,7 @@ func TestBackendsFromEndpoints(t *testing.T) {
 		{"scaled to zero", nil, nil},
 		{"back", []string{"10.9.0.1@a"}, []string{"i-a 1"}},
 	} {
-		if err := indexer.Add(testkit.Endpoints("web", svc.Spec.Ports[0], step.items...)); err != nil {
+		if err := indexer.Add(testkube.Endpoints("web", svc.Spec.Ports[0], step.items...)); err != nil {
 			t.Fatal(err)
 		}
 		w.mustPass("web")
@@ -58,7 +58,7 @@ func TestControllerFollowsEndpoints(t *testing.T) {
 		w.put(svc)
 	}, withoutSlices)
 	eventually(t, "the CLB stands", func() bool { return len(r.state()) == 1 })
-	endpoints := testkit.Endpoints("web", svc.Spec.Ports[0], "10.9.0.1@a")
+	endpoints := testkube.Endpoints("web", svc.Spec.Ports[0], "10.9.0.1@a")
 	if _, err := r.kube.CoreV1().Endpoints(testNamespace).Create(t.Context(), endpoints, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}

@@ -22,7 +22,7 @@ import (
 	corelisters "k8s.io/client-go/listers/core/v1"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/cloud"
-	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit/testkube"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/backend"
@@ -153,7 +153,7 @@ func (f *fanOut) since(d time.Duration) []string {
 
 func (w *world) changeNode(name string, change func(*corev1.Node)) {
 	w.t.Helper()
-	testkit.ChangeNode(w.t, w.kube, name, change)
+	testkube.ChangeNode(w.t, w.kube, name, change)
 }
 
 // TestNodesThatConcernNobody: the nodes of the initial list have no pass made, and labels only of Services that choose nodes by label.
@@ -179,7 +179,7 @@ func TestNodesThatConcernNobody(t *testing.T) {
 			want int
 		}{
 			{"a heartbeat", func() {
-				f.changeNode("a", func(n *corev1.Node) { testkit.Ready(n).LastHeartbeatTime = metav1.Now() })
+				f.changeNode("a", func(n *corev1.Node) { testkube.Ready(n).LastHeartbeatTime = metav1.Now() })
 			}, 0},
 			{"a label", func() { f.changeNode("a", func(n *corev1.Node) { n.Labels["pool"] = "x" }) }, 1},
 			{"a cordon", func() { f.changeNode("a", func(n *corev1.Node) { n.Spec.Unschedulable = true }) }, 4},

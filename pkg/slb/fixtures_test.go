@@ -7,7 +7,7 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit/testkube"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/backend"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/config"
@@ -47,7 +47,7 @@ func (c *buildCase) build() (*model.Model, []problem.Problem) {
 // testSlice makes a slice with one ready endpoint per item "address@node"; a "!" in front makes it terminating, a "?" not
 // ready, and no "@" leaves out the node.
 func testSlice(port corev1.ServicePort, items ...string) *discoveryv1.EndpointSlice {
-	return testkit.EndpointSlice("web", port, items...)
+	return testkube.EndpointSlice("web", port, items...)
 }
 
 func labeled(key, value string) func(*corev1.Node) {
@@ -58,7 +58,7 @@ func taintedBy(key string) func(*corev1.Node) {
 	return func(n *corev1.Node) { n.Spec.Taints = append(n.Spec.Taints, corev1.Taint{Key: key}) }
 }
 
-func notReady(n *corev1.Node)        { testkit.Ready(n).Status = corev1.ConditionUnknown }
+func notReady(n *corev1.Node)        { testkube.Ready(n).Status = corev1.ConditionUnknown }
 func foreignProvider(n *corev1.Node) { n.Spec.ProviderID = "other://x" }
 
 var testName = types.NamespacedName{Namespace: testNamespace, Name: "web"}

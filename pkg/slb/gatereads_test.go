@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	clienttesting "k8s.io/client-go/testing"
 
-	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit/testkube"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/backend"
 )
@@ -159,7 +159,7 @@ func TestPodOnSilentNodeDoesNotWait(t *testing.T) {
 		w.mustPass("web")
 		ready("p", "q")
 		w.mustPass("web")
-		notReady := func(n *corev1.Node) { testkit.Ready(n).Status = corev1.ConditionFalse }
+		notReady := func(n *corev1.Node) { testkube.Ready(n).Status = corev1.ConditionFalse }
 		w.putNode(testNode("a", notReady))
 		ready("q")
 		for i, step := range []gateStep{

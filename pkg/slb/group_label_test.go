@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit/testkube"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/driver"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
@@ -79,7 +80,7 @@ func withRecordOfAnother(svc *corev1.Service, text string, lb alicloud.LoadBalan
 	svc = withLabelOf(svc, lb.ID)
 	svc.Finalizers = []string{Finalizer}
 	svc.Status.LoadBalancer.Ingress = []corev1.LoadBalancerIngress{{IP: lb.Address}}
-	testkit.SetCondition(svc, driver.ConditionWritten, driver.ReasonWritten, strings.ReplaceAll(text, "ID", lb.ID))
+	testkube.SetCondition(svc, driver.ConditionWritten, driver.ReasonWritten, strings.ReplaceAll(text, "ID", lb.ID))
 	return svc
 }
 

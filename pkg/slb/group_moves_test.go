@@ -8,7 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit/testkube"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/driver"
@@ -273,7 +273,7 @@ func TestMoveMeetsATakenPort(t *testing.T) {
 			if restarted {
 				w.restart()
 			}
-			w.change("web", func(svc *corev1.Service) { svc.Spec.Ports[0] = testkit.Port(8080, corev1.ProtocolTCP) })
+			w.change("web", func(svc *corev1.Service) { svc.Spec.Ports[0] = testkube.Port(8080, corev1.ProtocolTCP) })
 			w.addNode("later")
 			for range 4 {
 				_, _ = w.pass("first"), w.pass("web")
@@ -312,7 +312,7 @@ func TestMoveIsTurnedBack(t *testing.T) {
 		w.mustPass("first")
 		w.change("web", func(svc *corev1.Service) {
 			annotate(svc, annotation.Group, "edge")
-			svc.Spec.Ports[0] = testkit.Port(81, corev1.ProtocolTCP)
+			svc.Spec.Ports[0] = testkube.Port(81, corev1.ProtocolTCP)
 		})
 		w.clearFaults()
 		if restarted {

@@ -6,7 +6,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit/testkube"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 )
 
@@ -24,7 +24,7 @@ func TestBegunPlaceOfAGroupIsLeft(t *testing.T) {
 		t.Fatal("the listener was created")
 	}
 	w.change("first", func(svc *corev1.Service) {
-		svc.Spec.Ports = append(svc.Spec.Ports, testkit.Port(81, corev1.ProtocolTCP))
+		svc.Spec.Ports = append(svc.Spec.Ports, testkube.Port(81, corev1.ProtocolTCP))
 	})
 	w.clearFaults()
 	w.restart()

@@ -8,7 +8,7 @@ import (
 
 	"k8s.io/client-go/informers"
 
-	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit/testkube"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/config"
@@ -20,7 +20,7 @@ func TestWriteThatOutlivesItsProcess(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		e := processCloud(t)
-		w := &world{t: t, emulator: e, kube: testkit.NewClientset(), transport: &mortal{},
+		w := &world{t: t, emulator: e, kube: testkube.NewClientset(), transport: &mortal{},
 			config: config.Config{ClusterID: testCluster, VPCID: "vpc-emulator", VSwitchIDs: []string{"vsw-a"}}}
 		w.factory = informers.NewSharedInformerFactory(w.kube, 0)
 		w.events = make(chan string, 100)

@@ -9,7 +9,7 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/cloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/emulatortest"
-	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit/testkube"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/config"
@@ -35,7 +35,7 @@ func processWorld(tb testing.TB, e *emulatortest.Cloud, next http.RoundTripper) 
 		tb.Fatal(err)
 	}
 	w := &world{
-		t: tb, emulator: e, kube: testkit.NewClientset(), api: client, transport: &mortal{}, events: make(chan string, 1000),
+		t: tb, emulator: e, kube: testkube.NewClientset(), api: client, transport: &mortal{}, events: make(chan string, 1000),
 		config: config.Config{ClusterID: testCluster, VPCID: emulatortest.VPC, VSwitchIDs: []string{"vsw-a"}, Quotas: roomy()},
 	}
 	w.factory = informers.NewSharedInformerFactory(w.kube, 0)

@@ -17,6 +17,7 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/cloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/emulatortest"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit/testkube"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit/teststorm"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/config"
@@ -64,7 +65,7 @@ func newFleetOn(t *testing.T, e *emulatortest.Cloud, settings config.Config) *fl
 	t.Helper()
 	settings.VPCID, settings.VSwitchIDs = "vpc-emulator", []string{"vsw-a"}
 	w := &world{
-		t: t, emulator: e, kube: testkit.NewClientset(), api: processClient(t, e), transport: &mortal{},
+		t: t, emulator: e, kube: testkube.NewClientset(), api: processClient(t, e), transport: &mortal{},
 		config: settings,
 	}
 	f := &fleet{world: w}

@@ -9,7 +9,7 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
-	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit/testkube"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 )
 
@@ -41,7 +41,7 @@ func (o officialCCM) mayServe(node *corev1.Node) bool {
 	leaving := slices.ContainsFunc(node.Spec.Taints, func(taint corev1.Taint) bool { return taint.Key == "ToBeDeletedByClusterAutoscaler" })
 	cordoned := node.Spec.Unschedulable && o.get("loadbalancer-remove-unscheduled-backend") == "on"
 	virtual := node.Labels["type"] == "virtual-kubelet"
-	return !leaving && !cordoned && (virtual || testkit.Ready(node).Status == corev1.ConditionTrue)
+	return !leaving && !cordoned && (virtual || testkube.Ready(node).Status == corev1.ConditionTrue)
 }
 
 // pods are the ready endpoints of a port: address, node, port.

@@ -8,7 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/nodes"
-	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit/testkube"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/driver"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/mark"
@@ -143,7 +143,7 @@ func TestNodeChangesCostOneWritePerPort(t *testing.T) {
 		{"released with its instance", func(w *world) { w.emulator.ReleaseInstance("i-c"); w.deleteNode("c") },
 			[]string{"RemoveVServerGroupBackendServers"}},
 		{"not ready", func(w *world) {
-			w.putNode(testNode("c", func(n *corev1.Node) { testkit.Ready(n).Status = corev1.ConditionUnknown }))
+			w.putNode(testNode("c", func(n *corev1.Node) { testkube.Ready(n).Status = corev1.ConditionUnknown }))
 		}, []string{"RemoveVServerGroupBackendServers"}},
 		{"about to be removed by the autoscaler", func(w *world) {
 			w.putNode(testNode("c", func(n *corev1.Node) { n.Spec.Taints = []corev1.Taint{{Key: nodes.TaintToBeDeleted}} }))
@@ -153,7 +153,7 @@ func TestNodeChangesCostOneWritePerPort(t *testing.T) {
 		}, nil},
 		{"all not ready", func(w *world) {
 			for _, name := range []string{"a", "b", "c"} {
-				w.putNode(testNode(name, func(n *corev1.Node) { testkit.Ready(n).Status = corev1.ConditionUnknown }))
+				w.putNode(testNode(name, func(n *corev1.Node) { testkube.Ready(n).Status = corev1.ConditionUnknown }))
 			}
 		}, nil},
 		{"cache empty", func(w *world) { w.deleteNode("a"); w.deleteNode("b"); w.deleteNode("c") }, nil},
@@ -162,7 +162,7 @@ func TestNodeChangesCostOneWritePerPort(t *testing.T) {
 			w.putNode(testNode("d", func(n *corev1.Node) { n.Spec.ProviderID = "" }))
 		}, nil},
 		{"not ready while another is unknown", func(w *world) {
-			w.putNode(testNode("c", func(n *corev1.Node) { testkit.Ready(n).Status = corev1.ConditionFalse }))
+			w.putNode(testNode("c", func(n *corev1.Node) { testkube.Ready(n).Status = corev1.ConditionFalse }))
 			w.putNode(testNode("d", func(n *corev1.Node) { n.Spec.ProviderID = "" }))
 		}, []string{"RemoveVServerGroupBackendServers"}},
 	} {

@@ -8,7 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 
-	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit/testkube"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/driver"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
@@ -24,7 +24,7 @@ func TestMoreThanARecordHolds(t *testing.T) {
 		domains[i] = fmt.Sprintf("domain-%d.example", i)
 	}
 	w.change("web", func(svc *corev1.Service) {
-		testkit.SetCondition(svc, driver.ConditionWritten, driver.ReasonWritten, fmt.Sprintf(
+		testkube.SetCondition(svc, driver.ConditionWritten, driver.ReasonWritten, fmt.Sprintf(
 			`{"loadBalancer":%q,"made":%q,"uid":%q,"domains":["%s"]}`, id, id, svc.UID, strings.Join(domains, `","`)))
 		annotate(svc, annotation.Scheduler, "wlc")
 	})

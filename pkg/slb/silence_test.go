@@ -8,7 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit/testkube"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/waits"
 )
 
@@ -24,7 +24,7 @@ func TestSilentNodeStaysForAWhile(t *testing.T) {
 
 	silentSince := func(since time.Time) func(*corev1.Node) {
 		return func(n *corev1.Node) {
-			testkit.Ready(n).Status, testkit.Ready(n).LastTransitionTime = corev1.ConditionUnknown, metav1.NewTime(since)
+			testkube.Ready(n).Status, testkube.Ready(n).LastTransitionTime = corev1.ConditionUnknown, metav1.NewTime(since)
 		}
 	}
 	w.putNode(testNode("b", silentSince(time.Now())))

@@ -16,6 +16,7 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/cloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/emulatortest"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit/testkube"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/config"
 )
 
@@ -53,7 +54,7 @@ func newNeighbor(t *testing.T, e *emulatortest.Cloud, name string) *neighbor {
 	local.Namespace, local.Spec.ExternalTrafficPolicy = "urgent", corev1.ServiceExternalTrafficPolicyLocal
 	n.createFleetNode(name + "-x")
 	n.createFleetNode(name + "-y")
-	n.urgent = testkit.EndpointSlice(local.Name, local.Spec.Ports[0], "10.9.0.1@"+name+"-x", "10.9.0.2@"+name+"-y")
+	n.urgent = testkube.EndpointSlice(local.Name, local.Spec.Ports[0], "10.9.0.1@"+name+"-x", "10.9.0.2@"+name+"-y")
 	n.urgent.Namespace = local.Namespace
 	testkit.Must(n.kube.DiscoveryV1().EndpointSlices(local.Namespace).Create(t.Context(), n.urgent, metav1.CreateOptions{}))(t)
 	n.put(local)

@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit/testkube"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/backend"
@@ -265,7 +266,7 @@ func TestStuckMoveFollowsEdits(t *testing.T) {
 	t.Parallel()
 	for name, edit := range map[string]func(*corev1.Service){
 		"another node port": func(svc *corev1.Service) { svc.Spec.Ports[0].NodePort = 31000 },
-		"another port":      func(svc *corev1.Service) { svc.Spec.Ports[0] = testkit.Port(8080, corev1.ProtocolTCP) },
+		"another port":      func(svc *corev1.Service) { svc.Spec.Ports[0] = testkube.Port(8080, corev1.ProtocolTCP) },
 		"pods":              eni,
 	} {
 		t.Run(name, func(t *testing.T) {

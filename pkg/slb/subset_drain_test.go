@@ -12,7 +12,7 @@ import (
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/cloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/nodes"
-	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit/testkube"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/backend"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/config"
 )
@@ -55,16 +55,16 @@ func TestWorkingBackendStaysBesideThoseInDoubt(t *testing.T) {
 	svc := testService("web", 80)
 	svc.Spec.ExternalTrafficPolicy = corev1.ServiceExternalTrafficPolicyLocal
 	w.put(svc)
-	slice := testkit.EndpointSlice("web", svc.Spec.Ports[0], "10.244.0.2@a", "10.244.1.2@b", "10.244.2.2@c", "10.244.3.2@d")
+	slice := testkube.EndpointSlice("web", svc.Spec.Ports[0], "10.244.0.2@a", "10.244.1.2@b", "10.244.2.2@c", "10.244.3.2@d")
 	w.putSlice(slice)
 	w.mustPass("web")
 	for _, name := range []string{"b", "c", "d"} {
 		w.deleteNode(name)
 	}
 	w.putNode(testNode("e", func(node *corev1.Node) { node.Spec.ProviderID, node.CreationTimestamp = "", metav1.Now() }))
-	further := testkit.Port(81, corev1.ProtocolTCP)
+	further := testkube.Port(81, corev1.ProtocolTCP)
 	slice = slice.DeepCopy()
-	slice.Endpoints, slice.Ports = slice.Endpoints[:1], append(slice.Ports, testkit.EndpointSlice("web", further).Ports...)
+	slice.Endpoints, slice.Ports = slice.Endpoints[:1], append(slice.Ports, testkube.EndpointSlice("web", further).Ports...)
 	w.putSlice(slice)
 	w.change("web", func(svc *corev1.Service) { svc.Spec.Ports = append(svc.Spec.Ports, further) })
 	for range 3 {

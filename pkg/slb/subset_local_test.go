@@ -16,6 +16,7 @@ import (
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/cloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit/testkube"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/backend"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/config"
 )
@@ -276,7 +277,7 @@ func TestPortsWithPodsOnOtherNodes(t *testing.T) {
 	svc := testService("web", 80, 443)
 	svc.Spec.ExternalTrafficPolicy = corev1.ServiceExternalTrafficPolicyLocal
 	put := func(i int, items ...string) {
-		slice := testkit.EndpointSlice("web", svc.Spec.Ports[i], items...)
+		slice := testkube.EndpointSlice("web", svc.Spec.Ports[i], items...)
 		slice.Name = fmt.Sprint("web-", i)
 		w.putSlice(slice)
 	}

@@ -18,7 +18,7 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/nodes"
-	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit/testkube"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
@@ -477,7 +477,7 @@ func TestExcludedNodeIsStillItsInstance(t *testing.T) {
 			if label := nodes.ExclusionLabel(node); label != "" {
 				return "", errors.New(label)
 			}
-			return testkit.InstanceID(node)
+			return testkube.InstanceID(node)
 		}
 		d.stop()
 		d.start()

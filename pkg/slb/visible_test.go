@@ -15,7 +15,7 @@ import (
 	"k8s.io/client-go/informers"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/api"
-	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit/testkube"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
@@ -166,7 +166,7 @@ func TestDriftIsLookedForEveryTenMinutes(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		e := processCloud(t)
-		w := &world{t: t, emulator: e, kube: testkit.NewClientset(), api: processClient(t, e), transport: &mortal{},
+		w := &world{t: t, emulator: e, kube: testkube.NewClientset(), api: processClient(t, e), transport: &mortal{},
 			config: config.Config{ClusterID: testCluster, VPCID: "vpc-emulator", VSwitchIDs: []string{"vsw-a"}}}
 		w.factory = informers.NewSharedInformerFactory(w.kube, 0)
 		w.events = make(chan string, 10)

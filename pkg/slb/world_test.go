@@ -22,7 +22,7 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/cloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/emulatortest"
-	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit/testkube"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
@@ -135,7 +135,7 @@ func unstartedWorld(tb testing.TB, cfg *cloud.Config) *world {
 	cfg.ACLs = []cloud.ACLConfig{{ID: testACL, Entries: []string{"10.0.0.0/8"}}, {ID: "acl-2", Entries: []string{"10.0.0.0/8"}}}
 	e := emulatortest.New(tb, emulator.Options{Config: cfg})
 	w := &world{
-		t: tb, emulator: e, kube: testkit.NewClientset(), events: make(chan string, 1000),
+		t: tb, emulator: e, kube: testkube.NewClientset(), events: make(chan string, 1000),
 		config: config.Config{ClusterID: testCluster, VPCID: emulatortest.VPC, VSwitchIDs: []string{"vsw-a", "vsw-b"}, Region: testRegion},
 	}
 	w.kube.PrependReactor("*", "*", func(clienttesting.Action) (bool, runtime.Object, error) {
@@ -225,18 +225,18 @@ func (w *world) putSlice(slice *discoveryv1.EndpointSlice) {
 }
 
 func testNode(name string, change ...func(*corev1.Node)) *corev1.Node {
-	return testkit.Node(name, change...)
+	return testkube.Node(name, change...)
 }
 
 // testService makes a Service with the given TCP ports; the node port is 30000 higher.
 func testService(name string, ports ...int32) *corev1.Service {
-	svc := testkit.Service(name, testkit.TCP(ports...))
+	svc := testkube.Service(name, testkube.TCP(ports...))
 	annotate(svc, annotation.AddressType, "intranet")
 	return svc
 }
 
 func testPort(port int32, protocol corev1.Protocol) corev1.ServicePort {
-	return testkit.Port(port, protocol)
+	return testkube.Port(port, protocol)
 }
 
 func key(suffix annotation.Suffix) string { return suffix.Key() }

@@ -25,8 +25,8 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/cloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/emulatortest"
-	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit/testcloud"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit/testkube"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 )
 
@@ -36,8 +36,8 @@ const (
 )
 
 func TestMain(m *testing.M) {
-	testkit.RoomForWatchers()
-	testkit.ErrorsDoNotWait()
+	testkube.RoomForWatchers()
+	testkube.ErrorsDoNotWait()
 	// The stock route controller asks for a gate that the stock command registers.
 	if err := features.SetupCurrentKubernetesSpecificFeatureGates(utilfeature.DefaultMutableFeatureGate); err != nil {
 		panic(err)

@@ -14,6 +14,7 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/emulatortest"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit/testkube"
 )
 
 // Zones is the number of zones among which nodes are distributed in turn.
@@ -55,8 +56,8 @@ func (n *Nodes) Join(count int) {
 func (n *Nodes) joinIn(zone int) {
 	n.tb.Helper()
 	name := NodeName(n.next)
-	testkit.Must(n.cloud.PutInstance(testkit.InstanceOf(name), emulator.InstanceSpec{}))(n.tb)
-	node := testkit.Node(name, testkit.NodeLabel(corev1.LabelTopologyZone, fmt.Sprintf("zone-%d", zone)))
+	testkit.Must(n.cloud.PutInstance(testkube.InstanceOf(name), emulator.InstanceSpec{}))(n.tb)
+	node := testkube.Node(name, testkube.NodeLabel(corev1.LabelTopologyZone, fmt.Sprintf("zone-%d", zone)))
 	testkit.Must(n.kube.CoreV1().Nodes().Create(n.tb.Context(), node, metav1.CreateOptions{}))(n.tb)
 	n.next++
 }
@@ -120,7 +121,7 @@ func (n *Nodes) Delete(i int) {
 func (n *Nodes) Gone() sets.Set[string] {
 	ids := sets.New[string]()
 	for i := range n.gone {
-		ids.Insert(testkit.InstanceOf(NodeName(i)))
+		ids.Insert(testkube.InstanceOf(NodeName(i)))
 	}
 	return ids
 }
@@ -135,8 +136,8 @@ func (n *Nodes) ZoneFails(ready corev1.ConditionStatus) sets.Set[string] {
 			continue
 		}
 		name := NodeName(i)
-		dead.Insert(testkit.InstanceOf(name))
-		testkit.ChangeNode(n.tb, n.kube, name, func(node *corev1.Node) { testkit.Ready(node).Status = ready })
+		dead.Insert(testkube.InstanceOf(name))
+		testkube.ChangeNode(n.tb, n.kube, name, func(node *corev1.Node) { testkube.Ready(node).Status = ready })
 		drain(i / Zones)
 	}
 	return dead

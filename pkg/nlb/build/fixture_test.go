@@ -14,7 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 
-	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit/testkube"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/nlb/build"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/nlb/model"
@@ -47,7 +47,7 @@ type fixture struct {
 
 func newFixture(ports ...int32) *fixture {
 	return &fixture{
-		svc: testkit.Service("web", testkit.TCP(ports...)), nodes: testkit.Nodes("a", "b"),
+		svc: testkube.Service("web", testkube.TCP(ports...)), nodes: testkube.Nodes("a", "b"),
 		config: config.Config{ClusterID: "c1", VPCID: "vpc-1", ResourceGroupID: "rg-config"},
 	}
 }
@@ -57,7 +57,7 @@ func (f *fixture) build() (*model.Model, []problem.Problem) {
 	built, more := build.Build(build.Input{
 		Service: f.svc, Params: params.Revert(f.applied), Config: f.config, ClusterID: f.config.ClusterID, Observed: f.observed,
 		Shared: f.shared, RemoveTags: f.removeTags, LeaveGroups: f.leaveGroups, RemoveCertificates: f.removeCertificates,
-		Facts: backend.Facts{Nodes: backend.Nodes(f.nodes, testkit.InstanceID, now), Slices: f.slices, Interfaces: f.interfaces},
+		Facts: backend.Facts{Nodes: backend.Nodes(f.nodes, testkube.InstanceID, now), Slices: f.slices, Interfaces: f.interfaces},
 	})
 	return built, append(problems, more...)
 }
@@ -117,11 +117,11 @@ func all(changes ...func(*fixture)) func(*fixture) {
 
 // port adds a port to the Service.
 func port(number int32, protocol corev1.Protocol) func(*fixture) {
-	return func(f *fixture) { f.svc.Spec.Ports = append(f.svc.Spec.Ports, testkit.Port(number, protocol)) }
+	return func(f *fixture) { f.svc.Spec.Ports = append(f.svc.Spec.Ports, testkube.Port(number, protocol)) }
 }
 
 // udp makes the port of the Service one of UDP.
-func udp(f *fixture) { f.svc.Spec.Ports = []corev1.ServicePort{testkit.Port(80, corev1.ProtocolUDP)} }
+func udp(f *fixture) { f.svc.Spec.Ports = []corev1.ServicePort{testkube.Port(80, corev1.ProtocolUDP)} }
 
 // pods makes two pods the backends.
 func pods(f *fixture) {
@@ -133,7 +133,7 @@ func pods(f *fixture) {
 // endpoints are those of the first port.
 func endpoints(items ...string) func(*fixture) {
 	return func(f *fixture) {
-		f.slices = []*discoveryv1.EndpointSlice{testkit.EndpointSlice("web", f.svc.Spec.Ports[0], items...)}
+		f.slices = []*discoveryv1.EndpointSlice{testkube.EndpointSlice("web", f.svc.Spec.Ports[0], items...)}
 	}
 }
 

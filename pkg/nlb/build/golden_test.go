@@ -11,6 +11,7 @@ import (
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/golden"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit/testkube"
 )
 
 // TestGolden compares whole models, each with all that is said to the Service's author. -update writes them.
@@ -24,7 +25,7 @@ func TestGolden(t *testing.T) {
 		// The Service's own load balancer, from nodes to pods: the listener waits in the group that it has.
 		"from-nodes-to-pods": all(pods, existing(registered("sgp-1", "30080.TCP", "i-a", "i-z"), ours(80, "TCP", "sgp-1")), set("name", "web-1")),
 		// Somebody else's load balancer, with policy Local.
-		"existing": all(overriding(), func(f *fixture) { testkit.LocalTraffic(f.svc) }, endpoints("10.9.0.1@a", "10.9.0.2@a", "!10.9.1.1@b"),
+		"existing": all(overriding(), func(f *fixture) { testkube.LocalTraffic(f.svc) }, endpoints("10.9.0.1@a", "10.9.0.2@a", "!10.9.1.1@b"),
 			set("cps", "100")),
 	} {
 		t.Run(name, func(t *testing.T) {

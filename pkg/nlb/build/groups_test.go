@@ -7,7 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/nodes"
-	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit/testkube"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/nlb/model"
 )
@@ -137,21 +137,21 @@ func TestServers(t *testing.T) {
 	t.Parallel()
 	const a, b = "Ecs i-a:30080 weight 100", "Ecs i-b:30080 weight 100"
 	local := func(items ...string) func(*fixture) {
-		return all(func(f *fixture) { testkit.LocalTraffic(f.svc) }, endpoints(items...))
+		return all(func(f *fixture) { testkube.LocalTraffic(f.svc) }, endpoints(items...))
 	}
 	node := func(changes ...func(*corev1.Node)) func(*fixture) {
-		return func(f *fixture) { f.nodes[1] = testkit.Node("b", changes...) }
+		return func(f *fixture) { f.nodes[1] = testkube.Node("b", changes...) }
 	}
 	addresses := func(f *fixture) {
-		f.nodes = []*corev1.Node{testkit.Node("a", address("10.0.0.10")), testkit.Node("b", address("10.0.0.11"))}
+		f.nodes = []*corev1.Node{testkube.Node("a", address("10.0.0.10")), testkube.Node("b", address("10.0.0.11"))}
 	}
 	checkRows(t, serverLines, []row{
 		{"policy Cluster: all nodes", plain, []string{a, b}, nil},
 		{"weight", set("default-weight", "30"), []string{"Ecs i-a:30080 weight 30", "Ecs i-b:30080 weight 30"}, nil},
-		{"a node that is not ready", node(testkit.NotReady(now.Add(-time.Hour))), []string{a}, nil},
-		{"a node that the autoscaler takes away", node(testkit.Taint(nodes.TaintToBeDeleted)), []string{a, "draining Ecs i-b:30080 weight 0"},
+		{"a node that is not ready", node(testkube.NotReady(now.Add(-time.Hour))), []string{a}, nil},
+		{"a node that the autoscaler takes away", node(testkube.Taint(nodes.TaintToBeDeleted)), []string{a, "draining Ecs i-b:30080 weight 0"},
 			nil},
-		{"a node that is excluded", node(testkit.NodeLabel(corev1.LabelNodeExcludeBalancers, "")), []string{a}, nil},
+		{"a node that is excluded", node(testkube.NodeLabel(corev1.LabelNodeExcludeBalancers, "")), []string{a}, nil},
 		{"no nodes", func(f *fixture) { f.nodes = nil }, []string{"doubt, gone []"}, nil},
 
 		{"policy Local: weights are numbers of pods", local("10.9.0.1@a", "10.9.0.2@a", "10.9.1.1@b"), []string{"Ecs i-a:30080 weight 2",
@@ -159,7 +159,7 @@ func TestServers(t *testing.T) {
 		{"policy Local: pods that terminate", local("10.9.0.1@a", "!10.9.1.1@b"), []string{"Ecs i-a:30080 weight 1",
 			"draining Ecs i-b:30080 weight 0"}, nil},
 		{"policy Local: no pods", local(), nil, nil},
-		{"policy Local: unknown endpoints", func(f *fixture) { testkit.LocalTraffic(f.svc) }, []string{"doubt, gone []"}, nil},
+		{"policy Local: unknown endpoints", func(f *fixture) { testkube.LocalTraffic(f.svc) }, []string{"doubt, gone []"}, nil},
 
 		{"pods", pods, []string{"Eni eni-1/10.9.0.1:8080 weight 100", "Eni eni-2/10.9.0.2:8080 weight 100"}, nil},
 		{"a pod that terminates", all(pods, endpoints("10.9.0.1@a", "!10.9.0.2@b")), []string{"Eni eni-1/10.9.0.1:8080 weight 100",
@@ -188,7 +188,7 @@ func TestServers(t *testing.T) {
 		{"an annotation of the servers is not accepted", set("server-group-type", "Alb"), []string{"doubt, gone []"}, []string{
 			`InvalidAnnotation: ` + key + `server-group-type: "Alb" is not accepted; accepted: Instance, Ip`,
 		}},
-		{"dead ones among those that are there", all(node(testkit.NotReady(now.Add(-time.Hour))), existing(registered("sgp-1", "30080.TCP",
+		{"dead ones among those that are there", all(node(testkube.NotReady(now.Add(-time.Hour))), existing(registered("sgp-1", "30080.TCP",
 			"i-a", "i-b"))), []string{a, "dead [i-b]"}, nil},
 	})
 }

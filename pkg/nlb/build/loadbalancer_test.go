@@ -7,7 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit/testkube"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/nlb/model"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
@@ -327,7 +327,7 @@ func follows(pairs ...string) func(*fixture) {
 	return func(f *fixture) {
 		leads(f)
 		first := newFixture(80)
-		first.svc = testkit.Service("first")
+		first.svc = testkube.Service("first")
 		set(pairs...)(first)
 		f.shared.Leads, f.shared.Leader = false, first.svc
 		f.shared.Params, _ = annotation.OfNLB(first.svc)

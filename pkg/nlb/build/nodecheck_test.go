@@ -3,7 +3,7 @@ package build_test
 import (
 	"testing"
 
-	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit/testkube"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/nlb/model"
 )
 
@@ -16,7 +16,7 @@ func TestNodesAreCheckedAtKubeProxy(t *testing.T) {
 		return set(append([]string{"health-check", "node"}, pairs...)...)
 	}
 	local := func(port int32) func(*fixture) {
-		return all(func(f *fixture) { testkit.LocalTraffic(f.svc); f.svc.Spec.HealthCheckNodePort = port }, endpoints("10.9.0.1@a"))
+		return all(func(f *fixture) { testkube.LocalTraffic(f.svc); f.svc.Spec.HealthCheckNodePort = port }, endpoints("10.9.0.1@a"))
 	}
 	at := func(port string) []string {
 		return []string{"ConnectPort=" + port, "Enabled=true", "Type=HTTP", "URL=/healthz"}

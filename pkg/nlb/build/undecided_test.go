@@ -7,7 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit/testkube"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/nlb/model"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
@@ -42,7 +42,7 @@ func TestAnnotationsOfServersThatAreNotAccepted(t *testing.T) {
 			registered("sgp-1", "30080.TCP", "i-a")(m)
 			m.Groups[0].Type = alicloud.NLBIPGroup
 		}), func(f *fixture) {
-			f.nodes = []*corev1.Node{testkit.Node("a", address("10.0.0.10")), testkit.Node("b", address("10.0.0.11"))}
+			f.nodes = []*corev1.Node{testkube.Node("a", address("10.0.0.10")), testkube.Node("b", address("10.0.0.11"))}
 		}, set("server-group-type", "Nodes")), []string{"Ip 10.0.0.10:30080 weight 100", "Ip 10.0.0.11:30080 weight 100"}, false},
 		{"type of a group that is not there", all(existing(), set("server-group-type", "Nodes")), []string{"doubt, gone []"}, false},
 		{"the family of nodes", all(there(30, "i-a"), set("backend-ip-version", "ipv5")),

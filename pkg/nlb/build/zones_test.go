@@ -5,7 +5,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit/testkube"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/nlb/build"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
@@ -23,8 +23,8 @@ func TestDiscoverZones(t *testing.T) {
 		{ID: "vsw-5", ZoneID: "z-c", CIDRBlock: "10.3.0.0/24", AvailableIPs: 20},
 		{ID: "vsw-6", ZoneID: "z-d", CIDRBlock: "10.4.0.0/24"},
 	}
-	excluded := testkit.NodeLabel(corev1.LabelNodeExcludeBalancers, "true")
-	front := testkit.NodeLabel("role", "front")
+	excluded := testkube.NodeLabel(corev1.LabelNodeExcludeBalancers, "true")
+	front := testkube.NodeLabel("role", "front")
 	for name, test := range map[string]struct {
 		nodes []*corev1.Node
 		dual  bool
@@ -45,13 +45,13 @@ func TestDiscoverZones(t *testing.T) {
 		"nodes elsewhere":              {nodes: at("192.168.0.1", "192.168.0.2", "")},
 		"nodes that may be no backend": {nodes: append(at("10.1.0.1"), withAddress("x", "10.2.0.1", excluded))},
 	} {
-		svc := testkit.Service("web", testkit.TCP(80))
+		svc := testkube.Service("web", testkube.TCP(80))
 		svc.Annotations = map[string]string{annotation.BackendLabel.Key(): test.label}
 		if test.dual {
 			svc.Annotations[annotation.IPVersion.Key()] = annotation.DualStackNLB
 		}
 		params, _ := annotation.OfNLB(svc)
-		in := build.Input{Facts: backend.Facts{Nodes: backend.Nodes(test.nodes, testkit.InstanceID, now)}, Service: svc, Params: params}
+		in := build.Input{Facts: backend.Facts{Nodes: backend.Nodes(test.nodes, testkube.InstanceID, now)}, Service: svc, Params: params}
 		if err := in.DiscoverZones(
 			vSwitches,
 		); build.ZonesText(in.Zones) != test.want && test.want != "" ||
@@ -70,7 +70,7 @@ func at(addresses ...string) []*corev1.Node {
 }
 
 func withAddress(name, address string, change ...func(*corev1.Node)) *corev1.Node {
-	node := testkit.Node(name, change...)
+	node := testkube.Node(name, change...)
 	if address != "" {
 		node.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: address}}
 	}

@@ -7,7 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit/testkube"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 )
 
@@ -50,7 +50,7 @@ func TestNLBValues(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			for _, prefix := range Prefixes {
-				svc := testkit.Service("web")
+				svc := testkube.Service("web")
 				for suffix, value := range test.values {
 					svc.Annotations[prefix+string(suffix)] = value
 				}
@@ -73,7 +73,7 @@ func TestNLBValues(t *testing.T) {
 
 func TestZonesOf(t *testing.T) {
 	t.Parallel()
-	svc := testkit.Service("web", testkit.Annotation(Prefixes[1]+string(ZoneMaps), "a-1:vsw-1:192.0.2.1:eip-1, a-2:vsw-2::eip-2,a-3:vsw-3"))
+	svc := testkube.Service("web", testkube.Annotation(Prefixes[1]+string(ZoneMaps), "a-1:vsw-1:192.0.2.1:eip-1, a-2:vsw-2::eip-2,a-3:vsw-3"))
 	params, _ := OfNLB(svc)
 	want := []alicloud.NLBZone{
 		{ZoneID: "a-1", VSwitchID: "vsw-1", PrivateIPv4: "192.0.2.1", AllocationID: "eip-1"},

@@ -8,7 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit/testkube"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
 )
 
@@ -32,7 +32,7 @@ func TestParseSourceRanges(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			svc := testkit.Service("web")
+			svc := testkube.Service("web")
 			svc.Annotations[corev1.AnnotationLoadBalancerSourceRangesKey] = strings.Join(test.ranges, ",")
 			got, problems := ParseSourceRanges(svc, test.family)
 			if diff := cmp.Diff(test.want, got); diff != "" {
@@ -48,7 +48,7 @@ func TestParseSourceRanges(t *testing.T) {
 // TestTooManySourceRanges: nothing is made of more ranges than any list takes, for either product.
 func TestTooManySourceRanges(t *testing.T) {
 	t.Parallel()
-	svc := testkit.Service("web")
+	svc := testkube.Service("web")
 	for i := range 20_000 {
 		svc.Spec.LoadBalancerSourceRanges = append(svc.Spec.LoadBalancerSourceRanges, fmt.Sprintf("10.%d.%d.0/24", i/250, i%250))
 	}

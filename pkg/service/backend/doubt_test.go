@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/nodes"
-	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit/testkube"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/backend"
 )
@@ -31,7 +31,7 @@ func mayLeave(set backend.Set, members ...string) []string {
 // TestDoubtCoversWhatItIsAbout: what is not known of one endpoint keeps no other backend.
 func TestDoubtCoversWhatItIsAbout(t *testing.T) {
 	t.Parallel()
-	virtual := testkit.Node("vk", testkit.NodeLabel(nodes.LabelType, nodes.TypeVirtualKubelet), testkit.ProviderID("other://x"))
+	virtual := testkube.Node("vk", testkube.NodeLabel(nodes.LabelType, nodes.TypeVirtualKubelet), testkube.ProviderID("other://x"))
 	without := func(addresses ...string) func(*backend.Input) { // network interfaces of these addresses
 		return func(in *backend.Input) {
 			pods(in)
@@ -64,7 +64,7 @@ func TestDoubtCoversWhatItIsAbout(t *testing.T) {
 	}
 	named := port80
 	named.TargetPort, named.Name = intstr.FromString("http"), "renamed"
-	abc := testkit.Nodes("a", "b", "c")
+	abc := testkube.Nodes("a", "b", "c")
 	for name, test := range map[string]struct {
 		given
 		members []string
@@ -76,7 +76,7 @@ func TestDoubtCoversWhatItIsAbout(t *testing.T) {
 			[]string{"10.9.0.1", "10.9.0.2", "10.9.9.9"}, []string{"10.9.9.9"}},
 		"no address has a network interface": {given{slices: endpointsOf("10.9.0.2@a"), change: without("10.9.0.2")}, []string{"10.9.0.2"}, nil},
 		"a pod on a virtual node without network interface": {
-			given{nodes: append(testkit.Nodes("a"), virtual), slices: endpointsOf("10.9.0.2@vk"), change: onNodes(without("10.9.0.2"))},
+			given{nodes: append(testkube.Nodes("a"), virtual), slices: endpointsOf("10.9.0.2@vk"), change: onNodes(without("10.9.0.2"))},
 			[]string{"i-a", "i-gone", "10.9.0.2", "10.9.9.9"}, []string{"i-gone", "10.9.9.9"},
 		},
 		"pods without the named port": {given{slices: endpointsOf("10.9.0.1@a"), port: named, change: present(pods)},
@@ -90,12 +90,12 @@ func TestDoubtCoversWhatItIsAbout(t *testing.T) {
 		"no node has the labels, Local": {given{nodes: abc, slices: endpointsOf("10.9.0.1@a"), change: labeled("pool=typo")},
 			[]string{"i-a", "i-b", "i-gone"}, []string{"i-b", "i-gone"}},
 		"no node with an endpoint has the labels, Local": {
-			given{nodes: []*corev1.Node{testkit.Node("a"), testkit.Node("b", testkit.NodeLabel("pool", "x"))}, slices: endpointsOf("10.9.0.1@a"),
+			given{nodes: []*corev1.Node{testkube.Node("a"), testkube.Node("b", testkube.NodeLabel("pool", "x"))}, slices: endpointsOf("10.9.0.1@a"),
 				change: labeled("pool=x")},
 			[]string{"i-a", "i-b"}, []string{"i-b"},
 		},
 		"one node with an endpoint has the labels, Local": {
-			given{nodes: []*corev1.Node{testkit.Node("a"), testkit.Node("b", testkit.NodeLabel("pool", "x"))},
+			given{nodes: []*corev1.Node{testkube.Node("a"), testkube.Node("b", testkube.NodeLabel("pool", "x"))},
 				slices: endpointsOf("10.9.0.1@a", "10.9.0.2@b"), change: labeled("pool=x")},
 			[]string{"i-a", "i-b"}, []string{"i-a"},
 		},
@@ -131,7 +131,7 @@ func TestOneAddressInSlicesThatDisagree(t *testing.T) {
 				all = append(all, endpointsOf(item)...)
 			}
 			all = append(all, endpointsOf("10.9.0.9@b")...)
-			set, _ := given{nodes: testkit.Nodes("a", "b"), slices: all, change: local}.resolve()
+			set, _ := given{nodes: testkube.Nodes("a", "b"), slices: all, change: local}.resolve()
 			if got := text(set); !slices.Contains(got, test.want) {
 				t.Errorf("%v: %v, want %q among them", order, got, test.want)
 			}

@@ -8,12 +8,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 
-	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit/testkube"
 )
 
 func TestEndpointsAreProjectedToSlices(t *testing.T) {
 	t.Parallel()
-	port := testkit.Port(80, corev1.ProtocolTCP)
+	port := testkube.Port(80, corev1.ProtocolTCP)
 	for _, test := range []struct {
 		name  string
 		items []string
@@ -27,8 +27,8 @@ func TestEndpointsAreProjectedToSlices(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			var got []string
-			for _, slice := range FromEndpoints(testkit.Endpoints("web", port, test.items...)) {
-				if slice.Labels[discoveryv1.LabelServiceName] != "web" || slice.Namespace != testkit.Namespace {
+			for _, slice := range FromEndpoints(testkube.Endpoints("web", port, test.items...)) {
+				if slice.Labels[discoveryv1.LabelServiceName] != "web" || slice.Namespace != testkube.Namespace {
 					t.Errorf("slice of %s/%s", slice.Namespace, slice.Labels[discoveryv1.LabelServiceName])
 				}
 				got = append(got, sliceLine(slice, port))

@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/nodes"
-	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit/testkube"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/backend"
 )
@@ -19,14 +19,14 @@ import (
 func TestWhyNotAgreesWithTheBackends(t *testing.T) {
 	t.Parallel()
 	traits := []func(*corev1.Node){
-		testkit.NodeLabel(corev1.LabelNodeExcludeBalancers, ""), testkit.NotReady(now.Add(-time.Hour)), testkit.Taint(nodes.TaintToBeDeleted),
-		testkit.Cordoned,
-		testkit.NodeLabel(nodes.LabelMaster, ""), testkit.NodeLabel("pool", "other"), testkit.ProviderID("cn-beijing.i-1"),
+		testkube.NodeLabel(corev1.LabelNodeExcludeBalancers, ""), testkube.NotReady(now.Add(-time.Hour)), testkube.Taint(nodes.TaintToBeDeleted),
+		testkube.Cordoned,
+		testkube.NodeLabel(nodes.LabelMaster, ""), testkube.NodeLabel("pool", "other"), testkube.ProviderID("cn-beijing.i-1"),
 	}
 	var all []*corev1.Node
 	var items []string
 	for mask := range 1 << len(traits) {
-		node := testkit.Node(fmt.Sprintf("n%03d", mask), testkit.NodeLabel("pool", "web"))
+		node := testkube.Node(fmt.Sprintf("n%03d", mask), testkube.NodeLabel("pool", "web"))
 		for i, change := range traits {
 			if mask&(1<<i) != 0 {
 				change(node)
@@ -36,7 +36,7 @@ func TestWhyNotAgreesWithTheBackends(t *testing.T) {
 			items = append(items, fmt.Sprintf("10.244.%d.1@%s", mask, node.Name))
 		}
 	}
-	set := backend.Nodes(all, testkit.InstanceID, now)
+	set := backend.Nodes(all, testkube.InstanceID, now)
 	for name, change := range map[string]func(*backend.Input){
 		"all": func(*backend.Input) {}, "Local": local,
 		"control plane": func(in *backend.Input) { in.ControlPlane = backend.ControlPlaneAlways },
@@ -48,7 +48,7 @@ func TestWhyNotAgreesWithTheBackends(t *testing.T) {
 			in.Choice = backend.Choice{Some: true, Nodes: in.Ready()[:1]}
 		},
 		"Local without room": func(in *backend.Input) {
-			in.Local, in.Choice.Without = true, sets.New(testkit.InstanceOf("n008"))
+			in.Local, in.Choice.Without = true, sets.New(testkube.InstanceOf("n008"))
 		},
 	} {
 		in := backend.Input{Facts: backend.Facts{Nodes: set, Slices: endpointsOf(items...)}, Family: "IPv4"}

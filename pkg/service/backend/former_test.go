@@ -8,7 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 
-	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit/testkube"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/backend"
 )
 
@@ -16,12 +16,12 @@ import (
 // pods of the former family; one of the other would be refused there.
 func TestFormerGroupTakesNoOtherFamily(t *testing.T) {
 	t.Parallel()
-	port := testkit.Port(80, corev1.ProtocolTCP)
-	six := testkit.EndpointSlice("web", port, "2001:db8::9@a")
+	port := testkube.Port(80, corev1.ProtocolTCP)
+	six := testkube.EndpointSlice("web", port, "2001:db8::9@a")
 	six.Name, six.AddressType = "web-6", discoveryv1.AddressTypeIPv6
 	in := backend.Input{
 		Pods: true, Family: discoveryv1.AddressTypeIPv6, NLB: true,
-		Facts: backend.Facts{Slices: []*discoveryv1.EndpointSlice{testkit.EndpointSlice("web", port, "10.9.0.1@a", "10.9.0.2@a"), six},
+		Facts: backend.Facts{Slices: []*discoveryv1.EndpointSlice{testkube.EndpointSlice("web", port, "10.9.0.1@a", "10.9.0.2@a"), six},
 			Interfaces: map[string]string{"10.9.0.1": "eni-1", "10.9.0.2": "eni-2", "2001:db8::9": "eni-1"}},
 	}
 	pod := func(ip string) backend.Backend {

@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/nodes"
-	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit/testkube"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/backend"
 )
 
@@ -75,18 +75,18 @@ func TestNodeEventsThatDoNotMatter(t *testing.T) {
 		change func(*corev1.Node)
 		same   bool
 	}{
-		{"heartbeat", func(n *corev1.Node) { testkit.Ready(n).LastHeartbeatTime = metav1.Now() }, true},
+		{"heartbeat", func(n *corev1.Node) { testkube.Ready(n).LastHeartbeatTime = metav1.Now() }, true},
 		{"capacity", func(n *corev1.Node) { n.Status.Capacity = corev1.ResourceList{} }, true},
-		{"readiness", testkit.NotReady(now), false},
-		{"silence", testkit.Silent(now.Add(-time.Second)), false},
-		{"cordon", testkit.Cordoned, false},
-		{"provider ID", testkit.ProviderID(""), false},
-		{"label", testkit.NodeLabel("pool", "x"), false},
-		{"taint of others", testkit.Taint("example.com/x"), true},
+		{"readiness", testkube.NotReady(now), false},
+		{"silence", testkube.Silent(now.Add(-time.Second)), false},
+		{"cordon", testkube.Cordoned, false},
+		{"provider ID", testkube.ProviderID(""), false},
+		{"label", testkube.NodeLabel("pool", "x"), false},
+		{"taint of others", testkube.Taint("example.com/x"), true},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			was, is := backend.NodeOf(testkit.Node("a"), testkit.InstanceID, now), backend.NodeOf(testkit.Node("a", test.change), testkit.InstanceID,
+			was, is := backend.NodeOf(testkube.Node("a"), testkube.InstanceID, now), backend.NodeOf(testkube.Node("a", test.change), testkube.InstanceID,
 				now)
 			if got := backend.SameNode(was, is); got != test.same {
 				t.Errorf("SameNode = %v, want %v", got, test.same)

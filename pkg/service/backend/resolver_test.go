@@ -14,7 +14,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/nodes"
-	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit/testkube"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/waits"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/backend"
@@ -32,7 +32,7 @@ type given struct {
 }
 
 func (g given) resolve() (backend.Set, []problem.Problem) {
-	in := backend.Input{Facts: backend.Facts{Nodes: backend.Nodes(g.nodes, testkit.InstanceID, now), Slices: g.slices},
+	in := backend.Input{Facts: backend.Facts{Nodes: backend.Nodes(g.nodes, testkube.InstanceID, now), Slices: g.slices},
 		Family: discoveryv1.AddressTypeIPv4}
 	if g.change != nil {
 		g.change(&in)
@@ -44,7 +44,7 @@ func (g given) resolve() (backend.Set, []problem.Problem) {
 	return backend.NewResolver(in).Backends(port, "")
 }
 
-var port80 = testkit.Port(80, corev1.ProtocolTCP)
+var port80 = testkube.Port(80, corev1.ProtocolTCP)
 
 func local(in *backend.Input) { in.Local = true }
 
@@ -59,7 +59,7 @@ func pods(in *backend.Input) {
 }
 
 func endpointsOf(items ...string) []*discoveryv1.EndpointSlice {
-	return []*discoveryv1.EndpointSlice{testkit.EndpointSlice("web", port80, items...)}
+	return []*discoveryv1.EndpointSlice{testkube.EndpointSlice("web", port80, items...)}
 }
 
 // text shows a set for people.
@@ -92,7 +92,7 @@ func TestPortRenameEmptiesNoGroup(t *testing.T) {
 	for name, mode := range map[string]func(*backend.Input){"Local": local, "pods": pods} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			g := given{nodes: testkit.Nodes("a"), slices: endpointsOf("10.9.0.1@a"), port: port80, change: mode}
+			g := given{nodes: testkube.Nodes("a"), slices: endpointsOf("10.9.0.1@a"), port: port80, change: mode}
 			before, _ := g.resolve()
 			g.port.Name = "renamed"
 			if after, _ := g.resolve(); !cmp.Equal(text(before), text(after)) {
@@ -113,9 +113,9 @@ func TestPortRenameEmptiesNoGroup(t *testing.T) {
 // TestAllNodesLeavingTakesNoTraffic: nodes that are about to go drain, unless nothing else is ready.
 func TestAllNodesLeavingTakesNoTraffic(t *testing.T) {
 	t.Parallel()
-	leaving := testkit.Taint(nodes.TaintToBeDeleted)
-	all := []*corev1.Node{testkit.Node("a", leaving), testkit.Node("b", leaving)}
-	some := []*corev1.Node{testkit.Node("a", leaving), testkit.Node("b")}
+	leaving := testkube.Taint(nodes.TaintToBeDeleted)
+	all := []*corev1.Node{testkube.Node("a", leaving), testkube.Node("b", leaving)}
+	some := []*corev1.Node{testkube.Node("a", leaving), testkube.Node("b")}
 	given{nodes: all}.want(t, "i-a:30080 100", "i-b:30080 100", "doubt")
 	given{nodes: some}.want(t, "i-b:30080 100", "draining i-a:30080 0")
 	slices := endpointsOf("10.9.0.1@a", "10.9.0.2@a", "10.9.1.1@b")
@@ -127,9 +127,9 @@ func TestAllNodesLeavingTakesNoTraffic(t *testing.T) {
 // ready one, all that may still work come back.
 func TestStaggeredSilenceLeavesAllBackends(t *testing.T) {
 	t.Parallel()
-	silent, broken := testkit.Silent(now.Add(-time.Hour)), testkit.NotReady(now.Add(-time.Hour))
-	given{nodes: []*corev1.Node{testkit.Node("a", silent), testkit.Node("b", silent), testkit.Node("c")}}.want(t, "i-c:30080 100")
-	given{nodes: []*corev1.Node{testkit.Node("a", silent), testkit.Node("b", silent), testkit.Node("c", silent), testkit.Node("d", broken)}}.
+	silent, broken := testkube.Silent(now.Add(-time.Hour)), testkube.NotReady(now.Add(-time.Hour))
+	given{nodes: []*corev1.Node{testkube.Node("a", silent), testkube.Node("b", silent), testkube.Node("c")}}.want(t, "i-c:30080 100")
+	given{nodes: []*corev1.Node{testkube.Node("a", silent), testkube.Node("b", silent), testkube.Node("c", silent), testkube.Node("d", broken)}}.
 		want(t, "i-a:30080 100", "i-b:30080 100", "i-c:30080 100", "doubt")
 }
 
@@ -140,8 +140,8 @@ func created(at time.Time) func(*corev1.Node) {
 // TestTwoNodesOfOneInstance: the older Node stands for the instance, whatever the other one says.
 func TestTwoNodesOfOneInstance(t *testing.T) {
 	t.Parallel()
-	twin := testkit.Node("a-twin", testkit.ProviderID(testkit.Region+".i-b"), testkit.Taint(nodes.TaintToBeDeleted), created(now))
-	g := given{nodes: []*corev1.Node{twin, testkit.Node("b", created(now.Add(-time.Hour)))}}
+	twin := testkube.Node("a-twin", testkube.ProviderID(testkube.Region+".i-b"), testkube.Taint(nodes.TaintToBeDeleted), created(now))
+	g := given{nodes: []*corev1.Node{twin, testkube.Node("b", created(now.Add(-time.Hour)))}}
 	g.want(t, "i-b:30080 100")
 	if _, problems := g.resolve(); len(problems) != 1 || !strings.Contains(problems[0].Message, "a-twin") {
 		t.Errorf("problems %v, want one about the twin", problems)
@@ -163,7 +163,7 @@ func TestUnresolvedNodeNotForever(t *testing.T) {
 		time.Minute:          {"i-a:30080 100", "doubt"},
 		waits.NodeUnresolved: {"i-a:30080 100"},
 	} {
-		given{nodes: []*corev1.Node{testkit.Node("a"), testkit.Node("new", testkit.ProviderID(""), created(now.Add(-age)))}}.want(t, want...)
+		given{nodes: []*corev1.Node{testkube.Node("a"), testkube.Node("new", testkube.ProviderID(""), created(now.Add(-age)))}}.want(t, want...)
 	}
 }
 
@@ -171,8 +171,8 @@ func TestUnresolvedNodeNotForever(t *testing.T) {
 func TestOnlyTerminatingEndpointsKeepServing(t *testing.T) {
 	t.Parallel()
 	ending, rolling := endpointsOf("!10.9.0.1@a", "!10.9.0.2@a", "!10.9.1.1@b"), endpointsOf("!10.9.0.1@a", "10.9.1.1@b")
-	given{nodes: testkit.Nodes("a", "b"), slices: ending, change: local}.want(t, "i-a:30080 2", "i-b:30080 1")
-	given{nodes: testkit.Nodes("a", "b"), slices: rolling, change: local}.want(t, "i-b:30080 1", "draining i-a:30080 0")
+	given{nodes: testkube.Nodes("a", "b"), slices: ending, change: local}.want(t, "i-a:30080 2", "i-b:30080 1")
+	given{nodes: testkube.Nodes("a", "b"), slices: rolling, change: local}.want(t, "i-b:30080 1", "draining i-a:30080 0")
 	given{slices: ending, change: pods}.want(t, "eni-10.9.0.1:8080 100", "eni-10.9.0.2:8080 100", "eni-10.9.1.1:8080 100")
 	given{slices: rolling, change: pods}.want(t, "eni-10.9.1.1:8080 100", "draining eni-10.9.0.1:8080 0")
 }
@@ -181,7 +181,7 @@ func TestOnlyTerminatingEndpointsKeepServing(t *testing.T) {
 func TestEndpointsOnIneligibleNodesAreReported(t *testing.T) {
 	t.Parallel()
 	g := given{
-		nodes:  []*corev1.Node{testkit.Node("a"), testkit.Node("m", testkit.NodeLabel(nodes.LabelMaster, ""))},
+		nodes:  []*corev1.Node{testkube.Node("a"), testkube.Node("m", testkube.NodeLabel(nodes.LabelMaster, ""))},
 		slices: endpointsOf("10.9.0.1@a", "10.9.1.1@m"), change: local,
 	}
 	g.want(t, "i-a:30080 1")
@@ -210,9 +210,9 @@ func TestMessagesStaySimilar(t *testing.T) {
 func BenchmarkBackends(b *testing.B) {
 	var all []*corev1.Node
 	for i := range 1000 {
-		all = append(all, testkit.Node(fmt.Sprintf("n%04d", i)))
+		all = append(all, testkube.Node(fmt.Sprintf("n%04d", i)))
 	}
-	reduced := backend.Nodes(all, testkit.InstanceID, now)
+	reduced := backend.Nodes(all, testkube.InstanceID, now)
 	in := backend.Input{Facts: backend.Facts{Nodes: reduced, Slices: endpointsOf("10.9.0.1@n0001")}, Params: annotation.Params{}}
 	b.ReportAllocs()
 	for b.Loop() {

@@ -9,7 +9,7 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
 
-	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit/testkube"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/backend"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
 )
@@ -18,7 +18,7 @@ import (
 // product: another Service on the same NLB needs server groups of its own.
 func TestShortages(t *testing.T) {
 	t.Parallel()
-	ports := []corev1.ServicePort{testkit.Port(80, corev1.ProtocolTCP), testkit.Port(443, corev1.ProtocolTCP)}
+	ports := []corev1.ServicePort{testkube.Port(80, corev1.ProtocolTCP), testkube.Port(443, corev1.ProtocolTCP)}
 	const sharing, another = "let several Services share a CLB", "use CLBs for some Services"
 	for name, test := range map[string]struct {
 		local    bool
@@ -52,13 +52,13 @@ func TestShortages(t *testing.T) {
 				t.Parallel()
 				var nodes []*corev1.Node
 				for i := range 4 {
-					nodes = append(nodes, testkit.Node(fmt.Sprint("n", i)))
+					nodes = append(nodes, testkube.Node(fmt.Sprint("n", i)))
 				}
 				r := backend.NewResolver(backend.Input{
 					Family: discoveryv1.AddressTypeIPv4, Local: test.local, NLB: isNLB,
-					Facts: backend.Facts{Nodes: backend.Nodes(nodes, testkit.InstanceID, now), Choice: test.choice, Slices: []*discoveryv1.EndpointSlice{
-						testkit.EndpointSlice("web", ports[0], "10.0.0.1@n0", "10.0.0.2@n1", "10.0.0.3@n2"),
-						testkit.EndpointSlice("web", ports[1], "10.0.0.1@n0", "10.0.0.2@n1", "10.0.0.3@n2", "10.0.0.4@n3"),
+					Facts: backend.Facts{Nodes: backend.Nodes(nodes, testkube.InstanceID, now), Choice: test.choice, Slices: []*discoveryv1.EndpointSlice{
+						testkube.EndpointSlice("web", ports[0], "10.0.0.1@n0", "10.0.0.2@n1", "10.0.0.3@n2"),
+						testkube.EndpointSlice("web", ports[1], "10.0.0.1@n0", "10.0.0.2@n1", "10.0.0.3@n2", "10.0.0.4@n3"),
 					}},
 				})
 				for _, port := range ports {

@@ -7,7 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 
-	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit/testkube"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/backend"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
 )
@@ -15,9 +15,9 @@ import (
 // TestWhatServesNobody: one event says why nodes or endpoints are no backends, and none is about nodes that would not be backends anyway.
 func TestWhatServesNobody(t *testing.T) {
 	t.Parallel()
-	port := testkit.Port(80, corev1.ProtocolTCP)
+	port := testkube.Port(80, corev1.ProtocolTCP)
 	slice := func(family discoveryv1.AddressType, items ...string) []*discoveryv1.EndpointSlice {
-		s := testkit.EndpointSlice("web", port, items...)
+		s := testkube.EndpointSlice("web", port, items...)
 		s.AddressType = family
 		return []*discoveryv1.EndpointSlice{s}
 	}
@@ -47,7 +47,7 @@ func TestWhatServesNobody(t *testing.T) {
 			nil},
 	} {
 		test.in.Family = discoveryv1.AddressTypeIPv4
-		test.in.Nodes = backend.Nodes([]*corev1.Node{testkit.Node("a"), testkit.Node("new", testkit.ProviderID(""))}, testkit.InstanceID, now)
+		test.in.Nodes = backend.Nodes([]*corev1.Node{testkube.Node("a"), testkube.Node("new", testkube.ProviderID(""))}, testkube.InstanceID, now)
 		var got []string
 		for _, found := range test.in.Unserved(test.families) {
 			got = append(got, found.Reason)

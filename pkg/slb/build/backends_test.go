@@ -12,7 +12,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/nodes"
-	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit/testkube"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/problem"
 )
@@ -24,7 +24,7 @@ func TestBackendsOfPodsWithNumbersOfTheirOwn(t *testing.T) {
 	c := newFixture(80)
 	eni(c.svc)
 	c.svc.Spec.Ports[0].TargetPort = intstr.FromString("http")
-	before, after := testkit.EndpointSlice("web", c.svc.Spec.Ports[0], "10.9.0.1@a"), testkit.EndpointSlice("web", c.svc.Spec.Ports[0],
+	before, after := testkube.EndpointSlice("web", c.svc.Spec.Ports[0], "10.9.0.1@a"), testkube.EndpointSlice("web", c.svc.Spec.Ports[0],
 		"10.9.0.2@a")
 	before.Ports[0].Port, after.Ports[0].Port = ptr.To[int32](8080), ptr.To[int32](9090)
 	c.slices = []*discoveryv1.EndpointSlice{before, after}
@@ -42,8 +42,8 @@ func TestVirtualNodesInPodMode(t *testing.T) {
 	c := newFixture(80)
 	eni(c.svc)
 	c.nodes = append(c.nodes,
-		testkit.Node("vk", testkit.NodeLabel(nodes.LabelType, nodes.TypeVirtualKubelet), testkit.ProviderID("other://x"), silentFor(time.Hour)))
-	c.slices = []*discoveryv1.EndpointSlice{testkit.EndpointSlice("web", c.svc.Spec.Ports[0], "10.9.0.1@a", "10.9.0.2@vk")}
+		testkube.Node("vk", testkube.NodeLabel(nodes.LabelType, nodes.TypeVirtualKubelet), testkube.ProviderID("other://x"), silentFor(time.Hour)))
+	c.slices = []*discoveryv1.EndpointSlice{testkube.EndpointSlice("web", c.svc.Spec.Ports[0], "10.9.0.1@a", "10.9.0.2@vk")}
 	c.enis = map[string]string{"10.9.0.1": "eni-1", "10.9.0.2": "eni-2"}
 	model, _ := c.build()
 	if diff := cmp.Diff([]string{"eni-1/10.9.0.1:8080 weight 100", "eni-2/10.9.0.2:8080 weight 100"}, backendLines(model)); diff != "" {
@@ -57,9 +57,9 @@ func TestMixedGroup(t *testing.T) {
 	t.Parallel()
 	c := newFixture(80)
 	c.nodes = append(c.nodes,
-		testkit.Node("vk", testkit.NodeLabel(nodes.LabelType, nodes.TypeVirtualKubelet), testkit.ProviderID("other://x")))
-	c.nodes[1] = testkit.Node("b", goesAway)
-	c.slices = []*discoveryv1.EndpointSlice{testkit.EndpointSlice("web", c.svc.Spec.Ports[0], "10.9.0.1@a", "10.9.0.2@vk", "!10.9.0.3@vk",
+		testkube.Node("vk", testkube.NodeLabel(nodes.LabelType, nodes.TypeVirtualKubelet), testkube.ProviderID("other://x")))
+	c.nodes[1] = testkube.Node("b", goesAway)
+	c.slices = []*discoveryv1.EndpointSlice{testkube.EndpointSlice("web", c.svc.Spec.Ports[0], "10.9.0.1@a", "10.9.0.2@vk", "!10.9.0.3@vk",
 		"10.9.0.4@vk")}
 	c.enis = map[string]string{"10.9.0.2": "eni-2", "10.9.0.3": "eni-3"}
 	model, problems := c.build()
@@ -88,8 +88,8 @@ func TestNodeLabelsThatExclude(t *testing.T) {
 			if label == corev1.LabelNodeExcludeBalancers {
 				value = "true"
 			}
-			c.nodes[1] = testkit.Node("b", testkit.NodeLabel(label, value))
-			c.slices = []*discoveryv1.EndpointSlice{testkit.EndpointSlice("web", c.svc.Spec.Ports[0], "10.9.0.1@a", "10.9.1.1@b")}
+			c.nodes[1] = testkube.Node("b", testkube.NodeLabel(label, value))
+			c.slices = []*discoveryv1.EndpointSlice{testkube.EndpointSlice("web", c.svc.Spec.Ports[0], "10.9.0.1@a", "10.9.1.1@b")}
 			model, _ := c.build()
 			if len(model.Groups[0].Backends) != 1 || model.Groups[0].Backends[0].ServerID != "i-a" {
 				t.Errorf("%s, %s: backend servers %v, want i-a", label, policy, backendLines(model))
@@ -106,7 +106,7 @@ func TestNoNodePorts(t *testing.T) {
 		c.svc.Annotations[annotation.BackendType] = mode
 		c.svc.Spec.AllocateLoadBalancerNodePorts = new(false)
 		c.svc.Spec.Ports[0].NodePort = 0
-		c.slices = []*discoveryv1.EndpointSlice{testkit.EndpointSlice("web", c.svc.Spec.Ports[0], "10.9.0.1@a")}
+		c.slices = []*discoveryv1.EndpointSlice{testkube.EndpointSlice("web", c.svc.Spec.Ports[0], "10.9.0.1@a")}
 		c.enis = map[string]string{"10.9.0.1": "eni-1"}
 		model, problems := c.build()
 		want := map[string][]string{"eni": {"tcp:80", "tcp:81"}, "ecs": {"tcp:81"}}[mode]
@@ -142,7 +142,7 @@ func TestAddressFamilies(t *testing.T) {
 			c := newFixture(80)
 			test.change(c.svc)
 			c.svc.Spec.IPFamilies = test.families
-			c.slices = []*discoveryv1.EndpointSlice{testkit.EndpointSlice("web", c.svc.Spec.Ports[0])}
+			c.slices = []*discoveryv1.EndpointSlice{testkube.EndpointSlice("web", c.svc.Spec.Ports[0])}
 			_, problems := c.build()
 			if diff := cmp.Diff(test.reasons, reasons(problems)); diff != "" {
 				t.Errorf("reasons (-want +got):\n%s\n%v", diff, problems)
@@ -169,7 +169,7 @@ func TestAnnotationsOfOtherModes(t *testing.T) {
 	} {
 		c := newFixture(80)
 		change(c.svc)
-		c.slices = []*discoveryv1.EndpointSlice{testkit.EndpointSlice("web", c.svc.Spec.Ports[0])}
+		c.slices = []*discoveryv1.EndpointSlice{testkube.EndpointSlice("web", c.svc.Spec.Ports[0])}
 		if _, problems := c.build(); !slices.Equal(reasons(problems), []string{problem.ReasonAnnotationNoEffect}) {
 			t.Errorf("%s: problems %v, want one %s", name, problems, problem.ReasonAnnotationNoEffect)
 		}
@@ -183,7 +183,7 @@ func TestSubsetsWithLocal(t *testing.T) {
 		c := newFixture(80)
 		c.svc.Spec.ExternalTrafficPolicy = corev1.ServiceExternalTrafficPolicyLocal
 		annotate(c.svc, annotation.BackendSubset, word)
-		c.slices = []*discoveryv1.EndpointSlice{testkit.EndpointSlice("web", c.svc.Spec.Ports[0])}
+		c.slices = []*discoveryv1.EndpointSlice{testkube.EndpointSlice("web", c.svc.Spec.Ports[0])}
 		if _, problems := c.build(); len(problems) != 0 {
 			t.Errorf("%s: problems %v, want none", word, problems)
 		}

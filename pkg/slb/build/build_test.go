@@ -13,7 +13,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/nodes"
-	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit/testkube"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/waits"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/backend"
@@ -29,66 +29,66 @@ func TestBuildClusterBackends(t *testing.T) {
 		want   []string
 	}{
 		{"ready nodes", func(*fixture) {}, []string{a, b}},
-		{"not ready", func(c *fixture) { c.nodes[1] = testkit.Node("b", testkit.Silent(time.Time{})) }, []string{a}},
+		{"not ready", func(c *fixture) { c.nodes[1] = testkube.Node("b", testkube.Silent(time.Time{})) }, []string{a}},
 		{"silent since a moment ago", func(c *fixture) {
-			c.nodes[1] = testkit.Node("b", silentFor(waits.NodeSilent-time.Second))
+			c.nodes[1] = testkube.Node("b", silentFor(waits.NodeSilent-time.Second))
 		}, []string{a, b}},
 		{"silent since a moment ago, and shut down", func(c *fixture) {
-			c.nodes[1] = testkit.Node("b", silentFor(time.Second), func(n *corev1.Node) {
+			c.nodes[1] = testkube.Node("b", silentFor(time.Second), func(n *corev1.Node) {
 				n.Spec.Taints = append(n.Spec.Taints, corev1.Taint{Key: api.TaintNodeShutdown, Effect: corev1.TaintEffectNoSchedule})
 			})
 		}, []string{a}},
-		{"silent for long", func(c *fixture) { c.nodes[1] = testkit.Node("b", silentFor(waits.NodeSilent)) }, []string{a}},
-		{"silent by a clock that is far ahead", func(c *fixture) { c.nodes[1] = testkit.Node("b", silentFor(-time.Hour)) }, []string{a}},
-		{"says that it is not ready", func(c *fixture) { c.nodes[1] = testkit.Node("b", testkit.NotReady(now)) }, []string{a}},
+		{"silent for long", func(c *fixture) { c.nodes[1] = testkube.Node("b", silentFor(waits.NodeSilent)) }, []string{a}},
+		{"silent by a clock that is far ahead", func(c *fixture) { c.nodes[1] = testkube.Node("b", silentFor(-time.Hour)) }, []string{a}},
+		{"says that it is not ready", func(c *fixture) { c.nodes[1] = testkube.Node("b", testkube.NotReady(now)) }, []string{a}},
 		{"none ready, one silent", func(c *fixture) {
-			c.nodes = []*corev1.Node{testkit.Node("a", testkit.Silent(time.Time{})), testkit.Node("b", testkit.NotReady(now))}
+			c.nodes = []*corev1.Node{testkube.Node("a", testkube.Silent(time.Time{})), testkube.Node("b", testkube.NotReady(now))}
 		}, []string{a, "doubt, gone []"}},
-		{"none ready", func(c *fixture) { c.nodes = []*corev1.Node{testkit.Node("a", testkit.NotReady(now))} }, []string{"doubt, gone []"}},
+		{"none ready", func(c *fixture) { c.nodes = []*corev1.Node{testkube.Node("a", testkube.NotReady(now))} }, []string{"doubt, gone []"}},
 		{"no nodes", func(c *fixture) { c.nodes = nil }, []string{"doubt, gone []"}},
 		{"excluded", func(c *fixture) {
-			c.nodes[1] = testkit.Node("b", testkit.NodeLabel(corev1.LabelNodeExcludeBalancers, ""))
+			c.nodes[1] = testkube.Node("b", testkube.NodeLabel(corev1.LabelNodeExcludeBalancers, ""))
 		}, []string{a}},
 		{"excluded, old name", func(c *fixture) {
-			c.nodes[1] = testkit.Node("b", testkit.NodeLabel(nodes.LabelExcludeBalancerAlpha, "true"))
+			c.nodes[1] = testkube.Node("b", testkube.NodeLabel(nodes.LabelExcludeBalancerAlpha, "true"))
 		}, []string{a}},
 		{"outside our control", func(c *fixture) {
-			c.nodes[1] = testkit.Node("b", testkit.NodeLabel(nodes.LabelExcludeNode, "true"))
+			c.nodes[1] = testkube.Node("b", testkube.NodeLabel(nodes.LabelExcludeNode, "true"))
 		}, []string{a}},
 		{"uninitialized", func(c *fixture) {
-			c.nodes[1] = testkit.Node("b", testkit.Taint("node.cloudprovider.kubernetes.io/uninitialized"))
+			c.nodes[1] = testkube.Node("b", testkube.Taint("node.cloudprovider.kubernetes.io/uninitialized"))
 		}, []string{a}},
 		{"virtual", func(c *fixture) {
-			c.nodes[1] = testkit.Node("b", testkit.NodeLabel("type", "virtual-kubelet"))
+			c.nodes[1] = testkube.Node("b", testkube.NodeLabel("type", "virtual-kubelet"))
 		}, []string{a, "doubt, gone [i-a i-b]"}},
-		{"master beside workers", func(c *fixture) { c.nodes[1] = testkit.Node("b", testkit.NodeLabel(nodes.LabelMaster, "")) }, []string{a}},
+		{"master beside workers", func(c *fixture) { c.nodes[1] = testkube.Node("b", testkube.NodeLabel(nodes.LabelMaster, "")) }, []string{a}},
 		{"masters only", func(c *fixture) {
-			c.nodes = []*corev1.Node{testkit.Node("a", testkit.NodeLabel(nodes.LabelMaster, ""))}
+			c.nodes = []*corev1.Node{testkube.Node("a", testkube.NodeLabel(nodes.LabelMaster, ""))}
 		}, []string{a}},
 		{"masters never", func(c *fixture) {
 			c.config.ControlPlaneNodes = backend.ControlPlaneNever
-			c.nodes = []*corev1.Node{testkit.Node("a", testkit.NodeLabel(nodes.LabelMaster, ""))}
+			c.nodes = []*corev1.Node{testkube.Node("a", testkube.NodeLabel(nodes.LabelMaster, ""))}
 		}, []string{"doubt, gone []"}},
 		{"masters always", func(c *fixture) {
 			c.config.ControlPlaneNodes = backend.ControlPlaneAlways
-			c.nodes[1] = testkit.Node("b", testkit.NodeLabel(nodes.LabelMaster, ""))
+			c.nodes[1] = testkube.Node("b", testkube.NodeLabel(nodes.LabelMaster, ""))
 		}, []string{a, b}},
 		{"label control-plane alone", func(c *fixture) {
-			c.nodes[1] = testkit.Node("b", testkit.NodeLabel("node-role.kubernetes.io/control-plane", ""))
+			c.nodes[1] = testkube.Node("b", testkube.NodeLabel("node-role.kubernetes.io/control-plane", ""))
 		}, []string{a, b}},
 		{"autoscaler", func(c *fixture) {
-			c.nodes[1] = testkit.Node("b", testkit.Taint(nodes.TaintToBeDeleted))
+			c.nodes[1] = testkube.Node("b", testkube.Taint(nodes.TaintToBeDeleted))
 		}, []string{a, "draining i-b:30080 weight 0"}},
-		{"cordoned", func(c *fixture) { c.nodes[1] = testkit.Node("b", testkit.Cordoned) }, []string{a, b}},
+		{"cordoned", func(c *fixture) { c.nodes[1] = testkube.Node("b", testkube.Cordoned) }, []string{a, b}},
 		{"cordoned and asked for", func(c *fixture) {
-			c.nodes[1] = testkit.Node("b", testkit.Cordoned)
+			c.nodes[1] = testkube.Node("b", testkube.Cordoned)
 			annotate(c.svc, annotation.RemoveUnscheduledBackend, "on")
 		}, []string{a, "draining i-b:30080 weight 0"}},
-		{"no provider ID", func(c *fixture) { c.nodes[1] = testkit.Node("b", testkit.ProviderID("")) }, []string{a, "doubt, gone [i-a]"}},
-		{"foreign provider ID", func(c *fixture) { c.nodes[1] = testkit.Node("b", testkit.ProviderID("other://x")) }, []string{a}},
+		{"no provider ID", func(c *fixture) { c.nodes[1] = testkube.Node("b", testkube.ProviderID("")) }, []string{a, "doubt, gone [i-a]"}},
+		{"foreign provider ID", func(c *fixture) { c.nodes[1] = testkube.Node("b", testkube.ProviderID("other://x")) }, []string{a}},
 		{"weight", func(c *fixture) { annotate(c.svc, annotation.DefaultWeight, "30") }, []string{"i-a:30080 weight 30", "i-b:30080 weight 30"}},
 		{"backend label", func(c *fixture) {
-			c.nodes[1] = testkit.Node("b", testkit.NodeLabel("pool", "edge"))
+			c.nodes[1] = testkube.Node("b", testkube.NodeLabel("pool", "edge"))
 			annotate(c.svc, annotation.BackendLabel, "pool=edge")
 		}, []string{b}},
 	} {
@@ -101,7 +101,7 @@ func TestBuildClusterBackends(t *testing.T) {
 
 func TestBuildLocalBackends(t *testing.T) {
 	t.Parallel()
-	port := testkit.Port(80, corev1.ProtocolTCP)
+	port := testkube.Port(80, corev1.ProtocolTCP)
 	many := func(node string, n int) []string {
 		items := make([]string, n)
 		for i := range items {
@@ -116,31 +116,31 @@ func TestBuildLocalBackends(t *testing.T) {
 		want   []string
 	}{
 		{"by number of endpoints",
-			[]*discoveryv1.EndpointSlice{testkit.EndpointSlice("web", port, "10.9.0.1@a", "10.9.0.2@a"),
-				testkit.EndpointSlice("web", port, "10.9.1.1@b")}, nil,
+			[]*discoveryv1.EndpointSlice{testkube.EndpointSlice("web", port, "10.9.0.1@a", "10.9.0.2@a"),
+				testkube.EndpointSlice("web", port, "10.9.1.1@b")}, nil,
 			[]string{"i-a:30080 weight 2", "i-b:30080 weight 1"}},
 		{"one endpoint in two slices counts once",
-			[]*discoveryv1.EndpointSlice{testkit.EndpointSlice("web", port, "10.9.0.1@a"),
-				testkit.EndpointSlice("web", port, "10.9.0.1@a", "10.9.0.2@b")}, nil,
+			[]*discoveryv1.EndpointSlice{testkube.EndpointSlice("web", port, "10.9.0.1@a"),
+				testkube.EndpointSlice("web", port, "10.9.0.1@a", "10.9.0.2@b")}, nil,
 			[]string{"i-a:30080 weight 1", "i-b:30080 weight 1"}},
 		{"more than the largest weight",
-			[]*discoveryv1.EndpointSlice{testkit.EndpointSlice("web", port, many("a", 200)...), testkit.EndpointSlice("web", port, "10.8.0.1@b")},
+			[]*discoveryv1.EndpointSlice{testkube.EndpointSlice("web", port, many("a", 200)...), testkube.EndpointSlice("web", port, "10.8.0.1@b")},
 			nil,
 			[]string{"i-a:30080 weight 100", "i-b:30080 weight 1"}},
-		{"terminating", []*discoveryv1.EndpointSlice{testkit.EndpointSlice("web", port, "10.9.0.1@a", "!10.9.1.1@b")}, nil,
+		{"terminating", []*discoveryv1.EndpointSlice{testkube.EndpointSlice("web", port, "10.9.0.1@a", "!10.9.1.1@b")}, nil,
 			[]string{"i-a:30080 weight 1", "draining i-b:30080 weight 0"}},
-		{"not ready", []*discoveryv1.EndpointSlice{testkit.EndpointSlice("web", port, "10.9.0.1@a", "?10.9.1.1@b")}, nil,
+		{"not ready", []*discoveryv1.EndpointSlice{testkube.EndpointSlice("web", port, "10.9.0.1@a", "?10.9.1.1@b")}, nil,
 			[]string{"i-a:30080 weight 1"}},
-		{"scaled to zero", []*discoveryv1.EndpointSlice{testkit.EndpointSlice("web", port)}, nil, nil},
+		{"scaled to zero", []*discoveryv1.EndpointSlice{testkube.EndpointSlice("web", port)}, nil, nil},
 		{"no slice", nil, nil, []string{"doubt, gone []"}},
-		{"endpoint on an unknown node", []*discoveryv1.EndpointSlice{testkit.EndpointSlice("web", port, "10.9.0.1@a", "10.9.1.1@z")}, nil,
+		{"endpoint on an unknown node", []*discoveryv1.EndpointSlice{testkube.EndpointSlice("web", port, "10.9.0.1@a", "10.9.1.1@z")}, nil,
 			[]string{"i-a:30080 weight 1"}},
-		{"endpoint without node", []*discoveryv1.EndpointSlice{testkit.EndpointSlice("web", port, "10.9.0.1@a", "10.9.1.1")}, nil,
+		{"endpoint without node", []*discoveryv1.EndpointSlice{testkube.EndpointSlice("web", port, "10.9.0.1@a", "10.9.1.1")}, nil,
 			[]string{"i-a:30080 weight 1"}},
-		{"excluded node", []*discoveryv1.EndpointSlice{testkit.EndpointSlice("web", port, "10.9.0.1@a", "10.9.1.1@b")},
-			[]*corev1.Node{testkit.Node("a"), testkit.Node("b", testkit.NodeLabel(corev1.LabelNodeExcludeBalancers, ""))},
+		{"excluded node", []*discoveryv1.EndpointSlice{testkube.EndpointSlice("web", port, "10.9.0.1@a", "10.9.1.1@b")},
+			[]*corev1.Node{testkube.Node("a"), testkube.Node("b", testkube.NodeLabel(corev1.LabelNodeExcludeBalancers, ""))},
 			[]string{"i-a:30080 weight 1"}},
-		{"another port", []*discoveryv1.EndpointSlice{testkit.EndpointSlice("web", testkit.Port(81, corev1.ProtocolTCP), "10.9.0.1@a")}, nil,
+		{"another port", []*discoveryv1.EndpointSlice{testkube.EndpointSlice("web", testkube.Port(81, corev1.ProtocolTCP), "10.9.0.1@a")}, nil,
 			[]string{"held [i-a]"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -161,10 +161,10 @@ func TestBuildLocalBackends(t *testing.T) {
 
 func TestBuildPodBackends(t *testing.T) {
 	t.Parallel()
-	port := testkit.Port(80, corev1.ProtocolTCP)
+	port := testkube.Port(80, corev1.ProtocolTCP)
 	c := newFixture(80)
 	c.svc.Annotations[annotation.BackendType] = "eni"
-	c.slices = []*discoveryv1.EndpointSlice{testkit.EndpointSlice("web", port, "10.9.0.2@a", "10.9.0.1@a", "!10.9.0.3@a", "10.9.0.9@a")}
+	c.slices = []*discoveryv1.EndpointSlice{testkube.EndpointSlice("web", port, "10.9.0.2@a", "10.9.0.1@a", "!10.9.0.3@a", "10.9.0.9@a")}
 	c.enis = map[string]string{"10.9.0.1": "eni-1", "10.9.0.2": "eni-2", "10.9.0.3": "eni-3"}
 	model, problems := c.build()
 	want := []string{
@@ -195,7 +195,7 @@ func TestBuildNamedTargetPort(t *testing.T) {
 func TestBuildListeners(t *testing.T) {
 	t.Parallel()
 	udp := func(c *fixture) {
-		c.svc.Spec.Ports = append(c.svc.Spec.Ports, testkit.Port(80, corev1.ProtocolUDP))
+		c.svc.Spec.Ports = append(c.svc.Spec.Ports, testkube.Port(80, corev1.ProtocolUDP))
 	}
 	set := func(pairs ...string) func(*fixture) {
 		return func(c *fixture) {
@@ -260,7 +260,7 @@ func TestBuildListeners(t *testing.T) {
 			c.svc.Spec.SessionAffinity = corev1.ServiceAffinityClientIP
 			annotate(c.svc, annotation.PersistenceTimeout, "0")
 		}, []string{`tcp:80 PersistenceTimeout="0"`}},
-		{"SCTP", func(c *fixture) { c.svc.Spec.Ports = append(c.svc.Spec.Ports, testkit.Port(90, corev1.ProtocolSCTP)) }, []string{"tcp:80"}},
+		{"SCTP", func(c *fixture) { c.svc.Spec.Ports = append(c.svc.Spec.Ports, testkube.Port(90, corev1.ProtocolSCTP)) }, []string{"tcp:80"}},
 		{"no node port", func(c *fixture) { c.svc.Spec.Ports[0].NodePort = 0 }, nil},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -274,7 +274,7 @@ func TestBuildListeners(t *testing.T) {
 func TestBuildNamesTheProtocolThatNoCLBHas(t *testing.T) {
 	t.Parallel()
 	c := newFixture(80)
-	c.svc.Spec.Ports = append(c.svc.Spec.Ports, testkit.Port(90, corev1.ProtocolSCTP))
+	c.svc.Spec.Ports = append(c.svc.Spec.Ports, testkube.Port(90, corev1.ProtocolSCTP))
 	want := problem.Problem{Reason: problem.ReasonFeatureNotSupported,
 		Message: `spec.ports: protocol "SCTP" of port 90 is not accepted; accepted: TCP, UDP`}
 	if _, problems := c.build(); len(problems) != 1 || problems[0] != want {
@@ -290,7 +290,7 @@ func TestBuildReportsWhatItCannotDo(t *testing.T) {
 	}{
 		{"two families", func(svc *corev1.Service) { svc.Spec.IPFamilyPolicy = ptr.To(corev1.IPFamilyPolicyRequireDualStack) }},
 		{"SCTP", func(svc *corev1.Service) {
-			svc.Spec.Ports = append(svc.Spec.Ports, testkit.Port(90, corev1.ProtocolSCTP))
+			svc.Spec.Ports = append(svc.Spec.Ports, testkube.Port(90, corev1.ProtocolSCTP))
 		}},
 		{"no node port", func(svc *corev1.Service) { svc.Spec.Ports[0].NodePort = 0 }},
 	} {
@@ -308,7 +308,7 @@ func TestBuildReportsWhatItCannotDo(t *testing.T) {
 func TestBuildPortsThatShareANodePortShareTheGroup(t *testing.T) {
 	t.Parallel()
 	c := newFixture(80)
-	c.svc.Spec.Ports = append(c.svc.Spec.Ports, testkit.Port(80, corev1.ProtocolUDP))
+	c.svc.Spec.Ports = append(c.svc.Spec.Ports, testkube.Port(80, corev1.ProtocolUDP))
 	model, _ := c.build()
 	if len(model.Groups) != 1 || len(model.Listeners) != 2 {
 		t.Errorf("%d groups and %d listeners, want 1 and 2", len(model.Groups), len(model.Listeners))

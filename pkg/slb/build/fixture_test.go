@@ -13,7 +13,7 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit/testkube"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/backend"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/config"
@@ -36,7 +36,7 @@ type fixture struct {
 
 func newFixture(ports ...int32) *fixture {
 	c := &fixture{
-		svc: testkit.Service("web", testkit.TCP(ports...)), nodes: testkit.Nodes("a", "b"),
+		svc: testkube.Service("web", testkube.TCP(ports...)), nodes: testkube.Nodes("a", "b"),
 		config: config.Config{ClusterID: "c1", VSwitchIDs: []string{"vsw-a"}},
 	}
 	annotate(c.svc, annotation.AddressType, "intranet")
@@ -47,7 +47,7 @@ func (c *fixture) build() (*model.Model, []problem.Problem) {
 	params, problems := annotation.Of(c.svc)
 	model, more := build.Build(build.Input{
 		Service: c.svc, Params: params, Config: c.config, ClusterID: c.config.ClusterID,
-		Facts: backend.Facts{Nodes: backend.Nodes(c.nodes, testkit.InstanceID, now), Slices: c.slices, Interfaces: c.enis},
+		Facts: backend.Facts{Nodes: backend.Nodes(c.nodes, testkube.InstanceID, now), Slices: c.slices, Interfaces: c.enis},
 	})
 	return model, append(problems, more...)
 }
@@ -68,7 +68,7 @@ func annotate(svc *corev1.Service, suffix annotation.Suffix, value string) {
 }
 
 // silentFor makes a Node whose kubelet stopped reporting so long ago.
-func silentFor(d time.Duration) func(*corev1.Node) { return testkit.Silent(now.Add(-d)) }
+func silentFor(d time.Duration) func(*corev1.Node) { return testkube.Silent(now.Add(-d)) }
 
 // backendLines shows the groups of a model for people.
 func backendLines(model *model.Model) []string {

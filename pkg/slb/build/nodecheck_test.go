@@ -6,7 +6,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit/testkube"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 )
@@ -17,7 +17,7 @@ func TestNodesAreCheckedAtKubeProxy(t *testing.T) {
 	t.Parallel()
 	node := alicloud.Attributes{"HealthCheckType": "http", "HealthCheckURI": "/healthz", "HealthCheckConnectPort": "10256"}
 	local := func(port int32) func(*corev1.Service) {
-		return func(svc *corev1.Service) { testkit.LocalTraffic(svc); svc.Spec.HealthCheckNodePort = port }
+		return func(svc *corev1.Service) { testkube.LocalTraffic(svc); svc.Spec.HealthCheckNodePort = port }
 	}
 	with := func(suffix annotation.Suffix, value string) func(*corev1.Service) {
 		return func(svc *corev1.Service) { annotate(svc, suffix, value) }

@@ -7,7 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit/testkube"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 )
 
@@ -15,17 +15,17 @@ import (
 // declares both TCP and UDP on a port, the annotation is about the one of its own family.
 func TestProtocolPortMeansWhatTheOfficialCCMMeans(t *testing.T) {
 	t.Parallel()
-	udp := testkit.Port(80, corev1.ProtocolUDP)
+	udp := testkube.Port(80, corev1.ProtocolUDP)
 	for _, test := range []struct {
 		ports     []corev1.ServicePort
 		value     string
 		listeners []string
 	}{
-		{[]corev1.ServicePort{testkit.Port(80, corev1.ProtocolTCP)}, "udp:80", []string{"udp:80"}},
+		{[]corev1.ServicePort{testkube.Port(80, corev1.ProtocolTCP)}, "udp:80", []string{"udp:80"}},
 		{[]corev1.ServicePort{udp}, "tcp:80", []string{"tcp:80"}},
 		{[]corev1.ServicePort{udp}, "http:80", []string{"http:80"}},
-		{[]corev1.ServicePort{testkit.Port(80, corev1.ProtocolTCP), udp}, "http:80", []string{"http:80", "udp:80"}},
-		{[]corev1.ServicePort{testkit.Port(80, corev1.ProtocolTCP), udp}, "udp:80", []string{"tcp:80", "udp:80"}},
+		{[]corev1.ServicePort{testkube.Port(80, corev1.ProtocolTCP), udp}, "http:80", []string{"http:80", "udp:80"}},
+		{[]corev1.ServicePort{testkube.Port(80, corev1.ProtocolTCP), udp}, "udp:80", []string{"tcp:80", "udp:80"}},
 	} {
 		c := newFixture()
 		c.svc.Spec.Ports = test.ports

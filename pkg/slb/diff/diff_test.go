@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 
-	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit/testkube"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/annotation"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/service/backend"
@@ -24,7 +24,7 @@ import (
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/slb/model"
 )
 
-var webName = types.NamespacedName{Namespace: testkit.Namespace, Name: "web"}
+var webName = types.NamespacedName{Namespace: testkube.Namespace, Name: "web"}
 
 // fixture is a Service and its nodes under construction.
 type fixture struct {
@@ -33,7 +33,7 @@ type fixture struct {
 }
 
 func newFixture(ports ...int32) *fixture {
-	c := &fixture{svc: testkit.Service("web", testkit.TCP(ports...)), nodes: testkit.Nodes("a", "b")}
+	c := &fixture{svc: testkube.Service("web", testkube.TCP(ports...)), nodes: testkube.Nodes("a", "b")}
 	annotate(c.svc, annotation.AddressType, "intranet")
 	return c
 }
@@ -43,7 +43,7 @@ func (c *fixture) build() *model.Model {
 	params, _ := annotation.Of(c.svc)
 	desired, _ := build.Build(build.Input{
 		Service: c.svc, Params: params, Config: config.Config{ClusterID: "c1", VSwitchIDs: []string{"vsw-a"}}, ClusterID: "c1",
-		Facts: backend.Facts{Nodes: backend.Nodes(c.nodes, testkit.InstanceID, time.Now())},
+		Facts: backend.Facts{Nodes: backend.Nodes(c.nodes, testkube.InstanceID, time.Now())},
 	})
 	return desired
 }
@@ -113,10 +113,10 @@ func TestDiff(t *testing.T) {
 		}, nil},
 		{"somebody else's backend server", nil, func(m *model.Model) { m.Groups[0].Put([]alicloud.Backend{server("i-z", "mine", 100)}) }, nil},
 		{"our backend server put in by somebody else", nil, func(m *model.Model) { m.Groups[0].Backends[0] = server("i-a", "mine", 5) }, nil},
-		{"backend server too many while in doubt", func(c *fixture) { c.nodes = append(c.nodes, testkit.Node("c", testkit.ProviderID(""))) },
+		{"backend server too many while in doubt", func(c *fixture) { c.nodes = append(c.nodes, testkube.Node("c", testkube.ProviderID(""))) },
 			func(m *model.Model) { m.Groups[0].Put([]alicloud.Backend{server("i-z", m.Groups[0].Name, 100)}) }, nil},
 		{"known backend server too many while in doubt", func(c *fixture) {
-			c.nodes = []*corev1.Node{testkit.Node("a"), testkit.Node("b", testkit.Silent(time.Time{})), testkit.Node("c", testkit.ProviderID(""))}
+			c.nodes = []*corev1.Node{testkube.Node("a"), testkube.Node("b", testkube.Silent(time.Time{})), testkube.Node("c", testkube.ProviderID(""))}
 		}, func(m *model.Model) { m.Groups[0].Put([]alicloud.Backend{server("i-b", m.Groups[0].Name, 100)}) },
 			[]string{"remove backends: " + group + ": i-b:30080 weight 100"}},
 		{"listener missing", nil, func(m *model.Model) { m.Listeners = nil },
@@ -144,7 +144,7 @@ func TestDiff(t *testing.T) {
 			`replace listener: http:80: tcp:80 -> HealthCheck="off" Scheduler="rr" StickySession="off"`,
 		}},
 		{"forwarding begins", func(c *fixture) {
-			c.svc.Spec.Ports = append(c.svc.Spec.Ports, testkit.Port(443, corev1.ProtocolTCP))
+			c.svc.Spec.Ports = append(c.svc.Spec.Ports, testkube.Port(443, corev1.ProtocolTCP))
 			annotate(c.svc, annotation.ProtocolPort, "http:80,https:443")
 			annotate(c.svc, annotation.CertID, "cert-1")
 			annotate(c.svc, annotation.ForwardPort, "80:443")

@@ -1,4 +1,4 @@
-package testkit
+package testkube
 
 import (
 	"fmt"
@@ -11,6 +11,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
 )
 
 // Region is the region of the emulator's built-in configuration.
@@ -43,12 +45,12 @@ func Nodes(names ...string) []*corev1.Node {
 // ChangeNode changes a Node of the API server.
 func ChangeNode(tb testing.TB, kube kubernetes.Interface, name string, change func(*corev1.Node)) {
 	tb.Helper()
-	node := Must(kube.CoreV1().Nodes().Get(tb.Context(), name, metav1.GetOptions{}))(tb)
+	node := testkit.Must(kube.CoreV1().Nodes().Get(tb.Context(), name, metav1.GetOptions{}))(tb)
 	if node.Labels == nil { // a patch of the fake API server leaves out what is empty
 		node.Labels = map[string]string{}
 	}
 	change(node)
-	Must(kube.CoreV1().Nodes().Update(tb.Context(), node, metav1.UpdateOptions{}))(tb)
+	testkit.Must(kube.CoreV1().Nodes().Update(tb.Context(), node, metav1.UpdateOptions{}))(tb)
 }
 
 // Ready returns the Ready condition of a Node of this package, to be changed.

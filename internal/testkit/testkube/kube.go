@@ -1,4 +1,4 @@
-package testkit
+package testkube
 
 import (
 	"testing"
@@ -9,6 +9,8 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/record"
+
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
 )
 
 // Namespace is the namespace of everything that this package makes.
@@ -33,7 +35,7 @@ func ErrorsDoNotWait() { utilruntime.ErrorHandlers = utilruntime.ErrorHandlers[:
 func Fill[T any](tb testing.TB, informer cache.SharedIndexInformer, objects ...T) {
 	tb.Helper()
 	for _, object := range objects {
-		Check(tb, informer.GetIndexer().Update(object))
+		testkit.Check(tb, informer.GetIndexer().Update(object))
 	}
 }
 
