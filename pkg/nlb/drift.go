@@ -36,7 +36,7 @@ func (e *engine) compareWhenDue(ctx context.Context, of driver.Request, known ob
 // and the server groups of all Services; only the backend servers take a read for each group. What it reads replaces nothing that is known:
 // where it says false, everything is to be read on its own, be it because something differs, is missing, or could not be read.
 func (e *engine) isUnchanged(ctx context.Context, of driver.Request, known observed) bool {
-	if !known.isComparable(of) {
+	if !known.isComparable(of) || e.shared.HasIdle(known.Group, known.nlbID()) {
 		return false
 	}
 	read, ok := e.readTogether(ctx, of, known)

@@ -187,3 +187,37 @@ func TestNLBOfAGroupStaysForOthers(t *testing.T) {
 		}
 	}
 }
+
+// TestNextNLBOfAGroupGoesAfterItsGuest: a Service that names the next NLB of a group by its ID goes after those of the group that were on
+// it. The others of the group delete the NLB in their next pass for drift: orphans lists none of a group that has Services.
+func TestNextNLBOfAGroupGoesAfterItsGuest(t *testing.T) {
+	t.Parallel()
+	for _, restarted := range []bool{false, true} {
+		t.Run(fmt.Sprintf("restarted %v", restarted), func(t *testing.T) {
+			t.Parallel()
+			inWorld(t, func(_ *testing.T, w *world) {
+				w.groupWorld(grouped("web", "edge", 1, testkube.TCP(80)),
+					grouped("shop", "edge", 2, testkube.TCP(80), with(annotation.GroupOverflow, "true")))
+				next := w.get("shop").Labels[driver.LabelLoadBalancerID]
+				w.groupWorld(newService("guest", testkube.TCP(81), born(3), with(annotation.LoadBalancerID, next),
+					with(annotation.ForceOverrideListeners, "true")))
+				w.delete("shop")
+				later := func() {
+					for range 4 {
+						w.later(longest)
+						w.tries(3, "web")
+					}
+				}
+				later()
+				w.wantOwners(map[string][]string{edgeNLB: {"tcp:80 web"}, edgeNLB + "+": {"tcp:81 guest"}})
+				w.delete("guest")
+				if restarted {
+					w.restart()
+				}
+				later()
+				w.wantOwners(map[string][]string{edgeNLB: {"tcp:80 web"}})
+				w.leavesNothing("web")
+			})
+		})
+	}
+}

@@ -101,6 +101,12 @@ func TestGuestOnUnusedCLBOfAGroup(t *testing.T) {
 	w.change("guest", deleteService)
 	w.passes("guest", 3)
 	wantOwners(t, w, map[string][]string{edgeCLB: {"tcp:80 first"}, edgeCLB + "+": {}})
+	w.vanish("guest")
+	for range 3 { // nobody else deletes it, and orphans lists none of a group that has Services
+		w.drift("first")
+		w.passes("first", 2)
+	}
+	wantOwners(t, w, map[string][]string{edgeCLB: {"tcp:80 first"}})
 }
 
 // TestPreservingServiceGivesUpItsPort: a Service that moves to the next CLB of its group, because an older one has a claim to its port,

@@ -100,6 +100,20 @@ func (g *Groups[LB]) decidePlace(group mark.Group, svc *corev1.Service) (place s
 	return place, own, r.members[i], nil
 }
 
+// HasIdle reports whether a group has a load balancer, other than the one with the id, on which none of its Services has a listener. It
+// stays for what others have there: without a search from time to time, it would stay for good once they are gone.
+func (g *Groups[LB]) HasIdle(group mark.Group, id string) bool {
+	known := g.Of(group.Mark())
+	return slices.ContainsFunc(known.LoadBalancers, func(lb sharing.LoadBalancer) bool {
+		for _, has := range known.On {
+			if slices.ContainsFunc(has[lb.ID], func(port sharing.Port) bool { return !slices.Contains(lb.Foreign, port) }) {
+				return false
+			}
+		}
+		return lb.ID != id
+	})
+}
+
 // asMember is what counts of a Service for the places in its group. own says that it is the one for which that is decided.
 func (g *Groups[LB]) asMember(svc member, group mark.Group, state *sharing.State, own bool) sharing.Service {
 	one := sharing.Service{
