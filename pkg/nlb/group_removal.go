@@ -113,6 +113,11 @@ func (n nlb) planGroupRemoval(svc *corev1.Service, applied *driver.Record, remov
 	}
 	_, tagged := mark.GroupOn(n.lb.Value.Tags)
 	last := tagged && !used && !n.hasOthersListener(svc)
+	if last {
+		if _, err = n.shared.ConfirmEmpty(n.empty, n.ID()); err != nil {
+			return removal, err
+		}
+	}
 	// A port that the Service leaves may be what another one waits for, and where it has nothing, it keeps nothing.
 	removal.Preserved = removal.Preserved && (n.former == "" || last && n.hasListener(svc))
 	switch {

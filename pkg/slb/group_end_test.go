@@ -57,6 +57,30 @@ func TestLastOneOfAGroup(t *testing.T) {
 		}
 		wantOwners(t, w, map[string][]string{edgeCLB: {"tcp:81 shop"}})
 	})
+	t.Run("an answer without listeners, while another Service goes", func(t *testing.T) {
+		t.Parallel()
+		w := groupWorld(t, grouped("web", "edge", 80))
+		w.put(reusing("guest", w.onlyCLB(), "true", 81))
+		w.mustPass("guest")
+		w.put(born(grouped("shop", "edge", 80), 9))
+		w.mustPass("shop") // has the finalizer, and no port
+		w.drift("web")
+		w.change("web", deleteService)
+		at := w.meanwhile("DescribeLoadBalancerListeners", func() {
+			w.vanish("shop")
+			w.fillGroups()
+		})
+		w.transport.next = emptied{at, "DescribeLoadBalancerListeners"}
+		if _, err := w.Reconcile(t.Context(), w.get("web")); err != nil {
+			t.Log(err)
+		}
+		if !at.End() {
+			t.Fatal("web reads no listeners")
+		}
+		w.transport.next = w.emulator.Transport()
+		w.passes("web", 3)
+		wantOwners(t, w, map[string][]string{edgeCLB: {"tcp:81 guest"}})
+	})
 }
 
 // TestGroupGoesBack: the official CCM takes over what Services of a group have once they name the CLB, without a write but its tag, and

@@ -118,6 +118,11 @@ func (c clb) planGroupRemoval(svc *corev1.Service, applied *driver.Record, remov
 	}
 	_, tagged := mark.GroupOn(actual.LoadBalancer.Tags)
 	last := tagged && !used && !c.hasOthersListener(svc)
+	if last {
+		if _, err = c.shared.ConfirmEmpty(c.empty, c.ID()); err != nil {
+			return removal, err
+		}
+	}
 	// A port that the Service leaves may be what another one waits for, and where it has nothing, it keeps nothing.
 	removal.Preserved = removal.Preserved && (c.former == "" || last && c.hasListener(svc))
 	switch {

@@ -225,7 +225,7 @@ func (g *Groups[LB]) locateInPlace(
 // already, and the one that its Record names, because a process before this one may have created groups for backend servers there.
 func (g *Groups[LB]) begunElsewhere(svc member, group mark.Group, place sharing.Place, found []LB) []string {
 	begun := slices.DeleteFunc(slices.Clone(place.Unused), func(id string) bool {
-		used, err := g.IsUsed(svc.Service, group, id) // by their ids, or without a listener yet
+		used, err := g.IsUsed(svc.Service, group, id) // without a listener yet
 		return used || err != nil
 	})
 	if id := svc.record.LoadBalancerID; svc.record.Group == group.Mark() && id != place.ID && g.balancerByID(found, id) != nil {

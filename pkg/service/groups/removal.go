@@ -71,6 +71,12 @@ func (g *Groups[LB]) findOn(
 			return Emptied{Empty: empty}, err
 		}
 	}
-	empty, err = g.Missing.Empty(empty, "a listener of somebody else on "+g.Product.Name+" "+id)
+	empty, err = g.ConfirmEmpty(empty, id)
 	return Emptied{Took: true, Empty: empty}, err
+}
+
+// ConfirmEmpty is an error until more than one answer has shown nothing of anybody else on a load balancer of a group. A removal asks again
+// just before it deletes that: others may have used it when it was read, so that one answer did.
+func (g *Groups[LB]) ConfirmEmpty(empty presence.Emptiness, id string) (presence.Emptiness, error) {
+	return g.Missing.Empty(empty, "a listener of somebody else on "+g.Product.Name+" "+id)
 }
