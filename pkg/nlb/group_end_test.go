@@ -221,3 +221,23 @@ func TestNextNLBOfAGroupGoesAfterItsGuest(t *testing.T) {
 		})
 	}
 }
+
+// TestGuestOfAGroupGetsItsOwnNLB: a Service that names the NLB of a group by its ID no longer does. It moves to an NLB of its own, and no
+// event says that the other one is gone.
+func TestGuestOfAGroupGetsItsOwnNLB(t *testing.T) {
+	t.Parallel()
+	inWorld(t, func(t *testing.T, w *world) {
+		w.groupWorld(grouped("web", "edge", 1, testkube.TCP(80)))
+		w.groupWorld(newService("guest", testkube.TCP(81), born(2), with(annotation.LoadBalancerID, w.only(edgeNLB).ID),
+			with(annotation.ForceOverrideListeners, "true")))
+		w.change("guest", without(annotation.LoadBalancerID), without(annotation.ForceOverrideListeners))
+		w.tries(12, "guest")
+		if events := strings.Join(w.newEvents(), "\n"); strings.Contains(events, problem.ReasonLoadBalancerRecreated) {
+			t.Errorf("events %s, and the NLB of the group is there", events)
+		}
+		if owners := w.ownersOf(); len(owners) != 2 || !slices.Equal(owners[edgeNLB], []string{"tcp:80 web"}) {
+			t.Errorf("listeners %v", owners)
+		}
+		w.leavesNothing("guest", "web")
+	})
+}

@@ -109,8 +109,12 @@ func (e *engine) locateExisting(
 	ctx context.Context, svc *corev1.Service, params annotation.Params, lastID string,
 ) (existing location, leaves bool, err error) {
 	lb, err := e.readNLB(ctx, lastID)
-	if err != nil || lb == nil || hasTag(lb, mark.TagOwner) || hasTag(lb, mark.TagGroup) {
+	if err != nil || lb == nil || hasTag(lb, mark.TagOwner) {
 		return location{}, false, err
+	}
+	if hasTag(lb, mark.TagGroup) { // it is there, and no loss
+		record, _ := driver.RecordOn(svc)
+		return location{}, record.UsesExisting(lb.ID) && wantsOwn(params), nil
 	}
 	if used, failure := e.usedExisting(ctx, svc, lb); failure != nil || !used {
 		return location{}, false, failure
