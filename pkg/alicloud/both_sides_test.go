@@ -4,10 +4,12 @@ import (
 	"fmt"
 	"slices"
 	"testing"
+	"testing/synctest"
 
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/emulator/emulatortest"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit"
+	"github.com/alicloud-ccm/cloud-provider-alicloud/internal/testkit/testcloud"
 	"github.com/alicloud-ccm/cloud-provider-alicloud/pkg/alicloud"
 )
 
@@ -17,17 +19,19 @@ func TestListWhateverTheDefaultPage(t *testing.T) {
 	for _, flipped := range [][]string{nil, {"slb.default-page"}} {
 		t.Run(fmt.Sprint(flipped), func(t *testing.T) {
 			t.Parallel()
-			c, ctx := newCloud(t), t.Context()
-			c.Change(func(s *emulator.Settings) { s.Flipped, s.Quotas.LoadBalancers = flipped, 1000 })
-			const all = 60 // the default page has 50, or 10
-			for i := range all {
-				lb := alicloud.LoadBalancer{Name: fmt.Sprint("lb-", i), AddressType: alicloud.AddressIntranet, VPCID: emulatortest.VPC,
-					VSwitchID: "vsw-a"}
-				testkit.Must(c.CreateLoadBalancer(ctx, lb, lb.Name))(t)
-			}
-			if found := testkit.Must(c.DescribeLoadBalancers(ctx, alicloud.LoadBalancerQuery{}))(t); len(found) != all {
-				t.Errorf("%d load balancers, want %d", len(found), all)
-			}
+			synctest.Test(t, func(t *testing.T) { // the rate window of a creation takes half a minute
+				c, ctx := testcloud.New(t, emulator.Options{}), t.Context()
+				c.Change(func(s *emulator.Settings) { s.Flipped, s.Quotas.LoadBalancers = flipped, 1000 })
+				const all = 60 // the default page has 50, or 10
+				for i := range all {
+					lb := alicloud.LoadBalancer{Name: fmt.Sprint("lb-", i), AddressType: alicloud.AddressIntranet, VPCID: emulatortest.VPC,
+						VSwitchID: "vsw-a"}
+					testkit.Must(c.Client.CreateLoadBalancer(ctx, lb, lb.Name))(t)
+				}
+				if found := testkit.Must(c.Client.DescribeLoadBalancers(ctx, alicloud.LoadBalancerQuery{}))(t); len(found) != all {
+					t.Errorf("%d load balancers, want %d", len(found), all)
+				}
+			})
 		})
 	}
 }
