@@ -100,8 +100,10 @@ func TestRestrictions(t *testing.T) {
 	if _, err := s.client.CoreV1().Services("open").Create(t.Context(), old, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	s.must("helm upgrade " + release + " --reset-then-reuse-values --set admissionPolicy.unknownKeys=Deny")
+	s.must("helm upgrade " + release + " --reset-then-reuse-values --set admissionPolicy.unknownKeys=Deny" +
+		` --set-json 'admissionPolicy.restrictions=[{"name":"moves","namespaceSelector":{},"annotations":["move","move-grace"]}]'`)
 	a.deniesUnknownKeys()
+	a.deniesMoves()
 	s.must("helm upgrade " + release +
 		" --reset-then-reuse-values --set admissionPolicy.enabled=false --set-json admissionPolicy.restrictions=[]")
 	a.judgesNothing()
@@ -329,6 +331,8 @@ func (a asker) warnsOfUnknownKeys() {
 			[]string{"AlibabaCloud-LoadBalancer-address-type"}},
 		"misspelled pause": {service("service.alibabacloud.com/pause", "true"), []string{"service.alibabacloud.com/pause"}},
 		"pause":            {service("service.alibabacloud.com/paused", "true"), nil},
+		"misspelled grace": {service("service.alicloud-ccm.io/move-grave", "1h"), []string{"service.alicloud-ccm.io/move-grave"}},
+		"grace":            {service("service.alicloud-ccm.io/move-grace", "1h"), nil},
 		"of an NLB": {service(annotationPrefix+"loadbalancer-zone-maps", "cn-hangzhou-a:vsw-1"),
 			[]string{"loadbalancer-zone-maps: no such annotation of a CLB"}},
 		"on an NLB": {ofNLB(service(annotationPrefix+"loadbalancer-zone-maps", "cn-hangzhou-a:vsw-1")), nil},
@@ -366,6 +370,19 @@ func (a asker) deniesUnknownKeys() {
 	old.Labels = map[string]string{"changed": "true"}
 	if _, err := a.client.CoreV1().Services("open").Update(a.Context(), old, metav1.UpdateOptions{}); err != nil {
 		a.Errorf("change of a Service that had an unknown key before: %v", err)
+	}
+}
+
+// deniesMoves: annotations that are no official ones can be forbidden as well.
+func (a asker) deniesMoves() {
+	a.Helper()
+	for key, value := range map[string]string{"service.alicloud-ccm.io/move": "allow", "service.alicloud-ccm.io/move-grace": "1h"} {
+		a.until(key+" is denied", func(context.Context) string {
+			if err := a.create("open", service(key, value)); !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), key+": not allowed") {
+				return "it is admitted: " + text(err)
+			}
+			return ""
+		})
 	}
 }
 

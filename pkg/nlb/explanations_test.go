@@ -30,7 +30,7 @@ var explanations = annotationpage.Explanations{
 	annotation.IPv6AddressType: {Meaning: "Whether the IPv6 addresses can be reached from the internet. The VPC needs an IPv6 gateway.",
 		Other: "intranet", With: withDual},
 	annotation.ResourceGroupID:        {Meaning: "The resource group of the NLB, its server groups and its security group. Defaults to the one in the cloud-config.", Change: fixed, Other: "rg-2"},
-	annotation.LoadBalancerID:         {Meaning: "An existing NLB to use. The manager never deletes it, and manages its listeners only with force-override-listeners.", Change: moves, Other: "nlb-2"},
+	annotation.LoadBalancerID:         {Meaning: "An existing NLB to use. The manager never deletes one of yours, and manages its listeners only with force-override-listeners.", Change: moves, Other: "nlb-2"},
 	annotation.ForceOverrideListeners: {Meaning: "Whether the manager manages the listeners of the Service's ports on an existing NLB. It takes over unmarked listeners, and never those of other Services.", Other: "false", With: withID},
 	annotation.Name:                   {Meaning: "The name of the NLB, 2 to 128 characters, the first of them a letter.", Other: "shop"},
 	annotation.CrossZoneEnabled:       {Meaning: "Whether each zone sends connections to the backend servers of all zones.", Other: "on"},

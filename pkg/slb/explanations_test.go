@@ -29,7 +29,7 @@ var explanations = annotationpage.Explanations{
 	annotation.MasterZoneID:           {Meaning: "The primary zone of the CLB.", Change: fixed, Other: "cn-hangzhou-b"},
 	annotation.SlaveZoneID:            {Meaning: "The zone that takes over if the primary zone fails.", Change: fixed, Other: "cn-hangzhou-a"},
 	annotation.ResourceGroupID:        {Meaning: "The resource group of the CLB and of its access control list. Defaults to the one in the cloud-config.", Change: fixed, Other: "rg-2"},
-	annotation.LoadBalancerID:         {Meaning: "An existing CLB to use. The manager never deletes it, and manages its listeners only with force-override-listeners.", Change: fixed, Other: "lb-2"},
+	annotation.LoadBalancerID:         {Meaning: "An existing CLB to use. The manager never deletes one of yours, and manages its listeners only with force-override-listeners.", Change: fixed, Other: "lb-2"},
 	annotation.ForceOverrideListeners: {Meaning: "Whether the manager manages the listeners of an existing CLB. It never changes listeners of other Services and clusters.", With: withID},
 	annotation.Group:                  {Meaning: "The name of a group of Services that share CLBs, which the manager creates and deletes; for a group of another namespace, namespace/name. The oldest Service determines the attributes of a CLB.", Change: "yes; the Service gets the address of another CLB, and serves there before it leaves the other one", Other: "shop"},
 	annotation.GroupOverflow:          {Meaning: "Whether the Service uses another CLB of its group if its ports are taken or the CLB has no room for it.", With: map[annotation.Suffix]string{annotation.Group: "web"}},

@@ -46,8 +46,13 @@ class keeps the manager only from Services that would have a CLB without a class
 {{- /* ccm.keysOf lists the keys of annotations, with either prefix. */ -}}
 {{- define "ccm.keysOf" -}}
 {{- $keys := list -}}
+{{- $own := fromJsonArray (include "ccm.ownAnnotations" .) -}}
 {{- range . -}}
+{{- if has (print "service.alicloud-ccm.io/" .) $own -}}
+{{- $keys = append $keys (print "service.alicloud-ccm.io/" .) -}}
+{{- else -}}
 {{- $keys = concat $keys (list (print "service.beta.kubernetes.io/alibaba-cloud-" .) (print "service.beta.kubernetes.io/alicloud-" .)) -}}
+{{- end -}}
 {{- end -}}
 {{- toJson $keys -}}
 {{- end -}}
@@ -59,8 +64,8 @@ class keeps the manager only from Services that would have a CLB without a class
 {{- end -}}
 {{- $known := concat (list "paused") (fromJsonArray (include "ccm.annotationsOfCLB" .)) (fromJsonArray (include "ccm.annotationsOfNLB" .)) -}}
 {{- range .restriction.annotations -}}
-{{- if not (has . $known) -}}
-{{- fail (printf "admissionPolicy.restrictions: %q restricts the annotation %q, which does not exist; accepted: names without prefix, for example loadbalancer-id, and paused" $.restriction.name .) -}}
+{{- if not (or (has . $known) (has (print "service.alicloud-ccm.io/" .) (fromJsonArray (include "ccm.ownAnnotations" $)))) -}}
+{{- fail (printf "admissionPolicy.restrictions: %q restricts the annotation %q, which does not exist; accepted: names without prefix, for example loadbalancer-id, move and paused" $.restriction.name .) -}}
 {{- end -}}
 {{- end -}}
 {{- end -}}

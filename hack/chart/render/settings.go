@@ -38,7 +38,7 @@ var Settings = map[string][]string{
 	"warning policy": {"admissionPolicy.action=Warn"},
 	"restrictions": {
 		"admissionPolicy.restrictions[0].name=a", "admissionPolicy.restrictions[0].namespaceSelector.matchLabels.team=a",
-		"admissionPolicy.restrictions[0].annotations={loadbalancer-id,loadbalancer-spec}",
+		"admissionPolicy.restrictions[0].annotations={loadbalancer-id,loadbalancer-spec,move}",
 		"admissionPolicy.restrictions[1].name=b", "admissionPolicy.restrictions[1].namespaceSelector.matchLabels.team=b",
 		"admissionPolicy.restrictions[1].addressTypes={intranet}", "admissionPolicy.restrictions[1].action=Warn",
 	},
