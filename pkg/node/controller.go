@@ -88,6 +88,7 @@ func needsReconcile(old, node *corev1.Node) bool {
 
 // Run works until the context ends.
 func (c *Controller) Run(ctx context.Context) {
+	defer c.queue.ShutDown() // where the context ends before the cache is filled
 	if !cache.WaitForCacheSync(ctx.Done(), c.synced) {
 		return
 	}

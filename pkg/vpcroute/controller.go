@@ -136,6 +136,8 @@ func (c *Controller) Check(*http.Request) error {
 // Run works until the context ends. It waits for the node cache first.
 func (c *Controller) Run(ctx context.Context) {
 	defer utilruntime.HandleCrashWithContext(ctx)
+	defer c.queue.ShutDown() // where the context ends before the cache is filled
+	defer c.conditions.queue.ShutDown()
 	if !cache.WaitForCacheSync(ctx.Done(), c.opts.Nodes.Informer().HasSynced) {
 		return
 	}

@@ -367,3 +367,16 @@ func TestUnroutedControllerSwitchesChecksOff(t *testing.T) {
 		})
 	}
 }
+
+// TestEndBeforeTheCacheIsFilled: a process that ends while it starts leaves no work queue, which TestMain would find.
+func TestEndBeforeTheCacheIsFilled(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	factory := informers.NewSharedInformerFactory(fake.NewClientset(), 0)
+	controller, err := NewLeftOutController(Options{Client: fake.NewClientset(), Nodes: factory.Core().V1().Nodes(), InstanceID: instanceOf})
+	if err != nil {
+		t.Fatal(err)
+	}
+	controller.Run(ctx)
+}
