@@ -90,22 +90,15 @@ func (w *trafficWriter) run(ctx context.Context) {
 			_ = sleep.For(ctx, trafficDelay) //nolint:errcheck // the context is looked at
 		case <-time.After(period):
 		}
-		w.compare(time.Now())
-		if period = trafficIdlePeriod; w.waits() {
+		if period = trafficIdlePeriod; w.compare(time.Now()) {
 			period = trafficPeriod
 		}
 	}
 }
 
-// waits reports whether time alone may change a condition.
-func (w *trafficWriter) waits() bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return len(w.pending)+len(w.unread)+len(w.shownOut) > 0
-}
-
-// compare has those Nodes written whose condition is to be another one, and backends read again that nodes wait for.
-func (w *trafficWriter) compare(now time.Time) {
+// compare has those Nodes written whose condition is to be another one, and backends read again that nodes wait for. It reports whether time
+// alone may change a condition.
+func (w *trafficWriter) compare(now time.Time) bool {
 	all, _ := w.opts.Nodes.Lister().List(labels.Everything())         //nolint:errcheck // it reads memory
 	services, _ := w.opts.Services.Lister().List(labels.Everything()) //nolint:errcheck // it reads memory
 	if w.prepare(all, services, now) {
@@ -120,6 +113,7 @@ func (w *trafficWriter) compare(now time.Time) {
 			w.queue.Add(node.Name)
 		}
 	}
+	return len(w.pending)+len(w.unread)+len(w.shownOut) > 0
 }
 
 // prepare notes what conditions depend on beside what passes find. It reports whether the way out of a node is not confirmed.
