@@ -107,16 +107,10 @@ func (n nlb) foundInGroup(ctx context.Context, svc *corev1.Service, group mark.G
 // it.
 func (n nlb) planGroupRemoval(svc *corev1.Service, applied *driver.Record, removal driver.Removal) (driver.Removal, error) {
 	actual, owner := n.wholeModel(), n.ownerOf(svc, n.observed)
-	used, err := n.shared.IsUsed(svc, n.Group, n.ID())
+	_, tagged := mark.GroupOn(n.lb.Value.Tags)
+	used, last, err := n.shared.IsLast(svc, n.Group, n.ID(), !tagged || n.hasOthersListener(svc), n.empty)
 	if err != nil {
 		return removal, err
-	}
-	_, tagged := mark.GroupOn(n.lb.Value.Tags)
-	last := tagged && !used && !n.hasOthersListener(svc)
-	if last {
-		if _, err = n.shared.ConfirmEmpty(n.empty, n.ID()); err != nil {
-			return removal, err
-		}
 	}
 	// A port that the Service leaves may be what another one waits for, and where it has nothing, it keeps nothing.
 	removal.Preserved = removal.Preserved && (n.former == "" || last && n.hasListener(svc))

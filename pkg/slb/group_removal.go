@@ -112,16 +112,10 @@ func (c *clb) readInGroup(ctx context.Context, svc *corev1.Service, group mark.G
 // it.
 func (c clb) planGroupRemoval(svc *corev1.Service, applied *driver.Record, removal driver.Removal) (driver.Removal, error) {
 	actual := c.wholeModel()
-	used, err := c.shared.IsUsed(svc, c.Group, c.ID())
+	_, tagged := mark.GroupOn(actual.LoadBalancer.Tags)
+	used, last, err := c.shared.IsLast(svc, c.Group, c.ID(), !tagged || c.hasOthersListener(svc), c.empty)
 	if err != nil {
 		return removal, err
-	}
-	_, tagged := mark.GroupOn(actual.LoadBalancer.Tags)
-	last := tagged && !used && !c.hasOthersListener(svc)
-	if last {
-		if _, err = c.shared.ConfirmEmpty(c.empty, c.ID()); err != nil {
-			return removal, err
-		}
 	}
 	// A port that the Service leaves may be what another one waits for, and where it has nothing, it keeps nothing.
 	removal.Preserved = removal.Preserved && (c.former == "" || last && c.hasListener(svc))

@@ -71,12 +71,24 @@ func (g *Groups[LB]) findOn(
 			return Emptied{Empty: empty}, err
 		}
 	}
-	empty, err = g.ConfirmEmpty(empty, id)
+	empty, err = g.confirmEmpty(empty, id)
 	return Emptied{Took: true, Empty: empty}, err
 }
 
-// ConfirmEmpty is an error until more than one answer has shown nothing of anybody else on a load balancer of a group. A removal asks again
-// just before it deletes that: others may have used it when it was read, so that one answer did.
-func (g *Groups[LB]) ConfirmEmpty(empty presence.Emptiness, id string) (presence.Emptiness, error) {
+// IsLast reports whether a load balancer of a group goes with what a Service has on it, and whether Services of the group use it. others says
+// that it stays for somebody else. Just before it goes, it has to be found empty again: Services may have used it when it was read, so that one
+// answer showed nothing of anybody else.
+func (g *Groups[LB]) IsLast(
+	svc *corev1.Service, group mark.Group, id string, others bool, empty presence.Emptiness,
+) (used, last bool, err error) {
+	if used, err = g.IsUsed(svc, group, id); err != nil || used || others {
+		return used, false, err
+	}
+	_, err = g.confirmEmpty(empty, id)
+	return false, err == nil, err
+}
+
+// confirmEmpty is an error until more than one answer has shown nothing of anybody else on a load balancer of a group.
+func (g *Groups[LB]) confirmEmpty(empty presence.Emptiness, id string) (presence.Emptiness, error) {
 	return g.Missing.Empty(empty, "a listener of somebody else on "+g.Product.Name+" "+id)
 }
