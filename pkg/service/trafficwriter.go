@@ -96,8 +96,8 @@ func (w *trafficWriter) run(ctx context.Context) {
 	}
 }
 
-// compare has those Nodes written whose condition is to be another one, and backends read again that nodes wait for. It reports whether time
-// alone may change a condition.
+// compare has those Nodes written whose condition is to be another one, and backends read again that nodes wait for. It reports whether
+// time alone may change a condition.
 func (w *trafficWriter) compare(now time.Time) bool {
 	all, _ := w.opts.Nodes.Lister().List(labels.Everything())         //nolint:errcheck // it reads memory
 	services, _ := w.opts.Services.Lister().List(labels.Everything()) //nolint:errcheck // it reads memory

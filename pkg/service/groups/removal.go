@@ -75,9 +75,9 @@ func (g *Groups[LB]) findOn(
 	return Emptied{Took: true, Empty: empty}, err
 }
 
-// IsLast reports whether a load balancer of a group goes with what a Service has on it, and whether Services of the group use it. others says
-// that it stays for somebody else. Just before it goes, it has to be found empty again: Services may have used it when it was read, so that one
-// answer showed nothing of anybody else.
+// IsLast reports whether a load balancer of a group goes with what a Service has on it, and whether Services of the group use it. others
+// says that it stays for somebody else. Just before it goes, it has to be found empty again: Services may have used it when it was read, so
+// that one answer showed nothing of anybody else.
 func (g *Groups[LB]) IsLast(
 	svc *corev1.Service, group mark.Group, id string, others bool, empty presence.Emptiness,
 ) (used, last bool, err error) {
